@@ -1,0 +1,44 @@
+# Everything runs in a virtual environment that is made on the first call: .venv, or another one with VENV=…
+# Python 3.11 or newer is looked for; PYTHON=… names one. ARGS=… is handed on to pytest or to the demo.
+
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+READY := $(VENV)/.dsched-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format-check ruff types contract install clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Run a whole system for a moment: 12 nodes, about 60 pods, what fits where and what does not, and why.
+	@$(BIN)/python -m dsched demo $(ARGS)
+
+test: $(READY) ## Run the tests (ARGS='-k queue' for some of them).
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: format-check ruff types contract ## Check format, lint rules, types and who may import whom.
+
+format-check: $(READY)
+	$(BIN)/ruff format --check .
+
+ruff: $(READY)
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+contract: $(READY)
+	$(BIN)/lint-imports
+
+install: $(READY) ## Make the virtual environment and install dsched into it.
+
+# Another Python, a broken environment or a changed pyproject.toml: made again, or brought up to date.
+$(READY): pyproject.toml deploy/make-venv
+	@PYTHON='$(PYTHON)' deploy/make-venv '$(VENV)'
+	@touch $@
+
+clean: ## Remove .venv and everything that tools have left.
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks build dist
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

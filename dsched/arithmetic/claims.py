@@ -1,0 +1,240 @@
+"""Whether all claims of a pod can be met from a node: bound ones by their volumes, waiting ones by volumes that are
+there or that would be made.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/binder.go ``FindPodVolumes``, ``checkBoundClaims``,
+``findMatchingVolumes``, ``checkVolumeProvisions``, ``hasEnoughCapacity``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import matching, volumes
+from dsched.arithmetic.matching import Flags, LabelledNodes, Rows
+from dsched.arithmetic.volumes import NONE, Choices, Numbers, Offer, Want
+from dsched.errors import SelectorError
+from dsched.model import quantity, selectors
+from dsched.model.meta import LabelSelectorRequirement, NodeName
+from dsched.model.node_selectors import Term
+from dsched.model.selectors import IN, Selector
+from dsched.model.volumes import (
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    STORAGE,
+    CsiStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologyTerm,
+)
+
+ELSEWHERE, NO_VOLUME, NO_SPACE, MISSING = 1, 2, 4, 8
+"""Why a node will not do, added up: a bound volume cannot be reached, there is nothing to bind, there is no room for a
+new volume, the volume of a bound claim does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where the volume of a bound claim can be reached.
+
+    Attributes:
+        terms: None for everywhere.
+        migrated: nodes on which ``migrated_terms`` are asked instead, because a driver has taken the volume over there.
+    """
+
+    terms: tuple[Term, ...] | None
+    migrated: frozenset[NodeName] = frozenset()
+    migrated_terms: tuple[Term, ...] | None = None
+
+    def reachable(self, nodes: LabelledNodes, rows: Rows) -> Flags:
+        """Rows whose nodes can reach it."""
+        flags = volumes.reachable(self.terms, nodes, rows)
+        if not self.migrated:
+            return flags
+        translated = volumes.reachable(self.migrated_terms, nodes, rows)
+        known = (nodes.index.get(name) for name in self.migrated)
+        everywhere = np.zeros(len(nodes), dtype=np.bool_)
+        everywhere[[row for row in known if row is not None]] = True
+        return np.where(everywhere[rows], translated, flags)
+
+
+class Provisioning:
+    """From which nodes a volume could be made for a claim; what is derived from it is derived when it is asked for."""
+
+    def __init__(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass, capacities: Sequence[CsiStorageCapacity] | None
+    ) -> None:
+        """
+        Args:
+            capacities: what drivers have room for; None when the class's driver does not say.
+        """
+        self._class = storage_class
+        self._capacities = capacities
+        self._size = claim.spec.resources.requests.get(STORAGE)
+
+    def problems(self, nodes: LabelledNodes, rows: Rows) -> NDArray[np.int32]:
+        """Per row 0, `NO_VOLUME` or `NO_SPACE`."""
+        if self._class.provisioner in ("", NO_PROVISIONER):
+            return np.full(matching.count(rows), NO_VOLUME, dtype=np.int32)
+        codes = np.zeros(matching.count(rows), dtype=np.int32)
+        if self._room is not None:
+            codes[~_any_of(self._room, nodes, rows)] = NO_SPACE
+        if self._topologies is not None:
+            codes[~_any_of(self._topologies, nodes, rows)] = NO_VOLUME
+        return codes
+
+    @cached_property
+    def _topologies(self) -> list[Selector] | None:
+        return _topologies(self._class.allowed_topologies)
+
+    @cached_property
+    def _room(self) -> list[Selector] | None:
+        """Nodes with access to enough room; None where that is not asked."""
+        if self._capacities is None or self._size is None:
+            return None
+        enough = _sufficient(self._capacities, self._class.metadata.name, self._size)
+        return [each for each in map(_topology, enough) if each is not None]
+
+
+class Waiting:
+    """A claim that waits for its first consumer.
+
+    Attributes:
+        key: ``namespace/name``.
+        offers: volumes of its class.
+    """
+
+    def __init__(self, key: str, want: Want, offers: Sequence[Offer], provisioning: Provisioning) -> None:
+        self.key = key
+        self.want = want
+        self.offers = offers
+        self.provisioning = provisioning
+
+    @cached_property
+    def choices(self) -> Choices:
+        """Those of the offers that it could have."""
+        return Choices.of(self.want, self.offers)
+
+    @property
+    def selected_node(self) -> NodeName | None:
+        """The node that a volume is being made for; None while nobody has asked for one."""
+        name = self.want.claim.metadata.annotations.get(SELECTED_NODE)
+        return None if name is None else NodeName(name)
+
+
+@dataclass(frozen=True, slots=True)
+class PodClaims:
+    """The claims of a pod in the order of its volumes; ``bound`` has None for a volume that does not exist."""
+
+    bound: tuple[Bound | None, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What meets the claims, per row.
+
+    Attributes:
+        codes: 0 where all can be met, else reasons added up.
+        picks: claims that volumes were looked for, and numbers of their offers (`NONE`: to be made).
+        made: claims that volumes are being made for already.
+    """
+
+    codes: NDArray[np.int32]
+    picks: list[tuple[Waiting, Numbers]] = field(default_factory=list)
+    made: list[Waiting] = field(default_factory=list)
+
+
+def answer(claims: PodClaims, nodes: LabelledNodes, rows: Rows) -> Answer:
+    """Ask all of it of the rows."""
+    codes = _bound(claims.bound, nodes, rows)
+    found = Answer(codes, made=[each for each in claims.waiting if each.selected_node is not None])
+    open_ = np.ones(len(codes), dtype=np.bool_)
+    for each in found.made:
+        open_ &= matching.is_row(nodes.index.get(each.selected_node or NodeName("")), rows)
+    codes[~open_] |= NO_VOLUME
+    found.picks.extend(_picks(claims.waiting, nodes, rows))
+    lacking = [(each, np.ones(len(codes), dtype=np.bool_)) for each in found.made]
+    lacking += [(each, picked == NONE) for each, picked in found.picks]
+    for each, lacks in lacking:
+        asked = open_ & lacks
+        if asked.any():
+            problems = each.provisioning.problems(nodes, rows)
+            codes[asked] |= problems[asked]
+            open_ &= ~(asked & (problems != 0))
+    return found
+
+
+def _bound(bound: Iterable[Bound | None], nodes: LabelledNodes, rows: Rows) -> NDArray[np.int32]:
+    """The first claim that fails on a node is the one that is reported."""
+    codes = np.zeros(matching.count(rows), dtype=np.int32)
+    for each in bound:
+        if each is None:
+            codes[codes == 0] = MISSING
+            break
+        codes[(codes == 0) & ~each.reachable(nodes, rows)] = ELSEWHERE
+    return codes
+
+
+def _picks(waiting: Iterable[Waiting], nodes: LabelledNodes, rows: Rows) -> Iterable[tuple[Waiting, Numbers]]:
+    """The smallest claim is served first; what one takes is gone for the others."""
+    taken: dict[str, list[Numbers]] = {}
+    for each in sorted((each for each in waiting if each.selected_node is None), key=lambda each: each.want.size):
+        gone = taken.setdefault(each.want.class_name, [])
+        picked = each.choices.pick(each.offers, gone, nodes, rows)
+        gone.append(picked)
+        yield each, picked
+
+
+def _topologies(terms: Sequence[TopologyTerm]) -> list[Selector] | None:
+    """Terms of which a node has to match one; None for no terms, which all nodes match; empty and illegal ones match
+    none (``MatchTopologySelectorTerms``)."""
+    if not terms:
+        return None
+    found: list[Selector] = []
+    for term in terms:
+        records = [LabelSelectorRequirement(each.key, IN, each.values) for each in term.match_label_expressions]
+        try:
+            requirements = tuple(selectors.requirement(record) for record in records)
+        except SelectorError:
+            continue  # matches no node
+        if requirements:
+            found.append(Selector(requirements))
+    return found
+
+
+def _sufficient(
+    capacities: Iterable[CsiStorageCapacity], class_name: str, size: quantity.Quantity
+) -> Iterable[CsiStorageCapacity]:
+    """Those of the class with room for so much (``capacitySufficient``)."""
+    for each in capacities:
+        limit = each.limit if each.storage_class_name == class_name else None
+        if limit is not None and quantity.value(limit) >= quantity.value(size):
+            yield each
+
+
+def _topology(capacity: CsiStorageCapacity) -> Selector | None:
+    """Nodes with access to it; None for nobody (``nodeHasAccess``)."""
+    if capacity.node_topology is None:
+        return None
+    try:
+        return selectors.label_selector(capacity.node_topology)
+    except SelectorError:
+        return None  # a driver wrote nonsense: no node has access
+
+
+def _any_of(wanted: Iterable[Selector], nodes: LabelledNodes, rows: Rows) -> Flags:
+    """Rows that one of the selectors matches; those that only ask for a value of one label are asked together."""
+    flags = matching.none(rows)
+    values: dict[str, set[str]] = {}
+    for selector in wanted:
+        only = selector.requirements[0] if len(selector.requirements) == 1 else None
+        if only is not None and only.operator == IN and not selector.nothing:
+            values.setdefault(only.key, set()).update(only.values)
+        else:
+            flags |= matching.labelled(selector, nodes, rows)
+    for key, known in values.items():
+        flags |= nodes.label(key).is_in(known, rows)
+    return flags

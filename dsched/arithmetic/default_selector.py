@@ -1,0 +1,66 @@
+"""The selector that default spread constraints get: what the pod's services and its controller select.
+
+Source: pkg/scheduler/framework/plugins/helper/spread.go ``DefaultSelector``, ``GetPodServices``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from dsched.errors import SelectorError
+from dsched.model import meta, selectors
+from dsched.model.meta import LabelSelector
+from dsched.model.pod import Pod
+from dsched.model.selectors import Selector
+
+Object = Mapping[str, Any]
+
+SERVICE = "Service"
+CONTROLLERS = (
+    ("v1", "ReplicationController"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+)
+"""API version and kind of the controllers whose selectors are looked at."""
+
+
+def default_selector(pod: Pod, services: Iterable[Object], find: Callable[[str, str], Object | None]) -> Selector:
+    """The selector; one that matches everything where the pod has no service and no known controller.
+
+    Args:
+        services: those of the pod's namespace.
+        find: an object by kind and name, in the pod's namespace.
+    """
+    merged: dict[str, str] = {}
+    for service in services:
+        wanted = _spec(service).get("selector")
+        if wanted is not None and selectors.labels_equal(_strings(wanted)).matches(pod.metadata.labels):
+            merged |= _strings(wanted)
+    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    if owner is None or (owner.api_version, owner.kind) not in CONTROLLERS:
+        return selectors.labels_equal(merged)
+    controller = find(owner.kind, owner.name)
+    wanted = None if controller is None else _spec(controller).get("selector")
+    if owner.kind == "ReplicationController":
+        return selectors.labels_equal(merged | _strings(wanted or {}))
+    return Selector(selectors.labels_equal(merged).requirements + _controlled(wanted).requirements)
+
+
+def _controlled(wanted: Any) -> Selector:
+    """A ReplicaSet's or StatefulSet's label selector; one that is absent or not legal adds nothing."""
+    if wanted is None:
+        return selectors.NOTHING
+    try:
+        return selectors.label_selector(meta.from_builtins(wanted, LabelSelector))
+    except (msgspec.ValidationError, SelectorError):
+        return selectors.NOTHING
+
+
+def _spec(value: Object) -> Object:
+    return value.get("spec") or {}
+
+
+def _strings(labels: Mapping[str, Any]) -> dict[str, str]:
+    """Labels as read from JSON, where null stands for the empty text."""
+    return {key: "" if value is None else str(value) for key, value in labels.items()}

@@ -1,0 +1,105 @@
+"""Requested against allocatable, over columns: the one test of whether a pod fits, asked when scheduling and again when
+binding.
+
+Source: pkg/scheduler/framework/plugins/noderesources/fit.go ``fitsRequest``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+PODS = "pods"
+_CODE_BITS = 40
+
+Rows = slice | NDArray[np.intp]
+
+
+class Columns(Protocol):
+    """Resources of nodes, a row a node; CPU in milli-units, all others in units."""
+
+    def allocatable(self, resource: str) -> NDArray[np.int64]:
+        """What a node has of a resource in all; zeros for one that no node has."""
+        ...
+
+    def requested(self, resource: str) -> NDArray[np.int64]:
+        """What the pods on a node request of it."""
+        ...
+
+    @property
+    def pod_count(self) -> NDArray[np.int64]:
+        """Pods on a node."""
+        ...
+
+    @property
+    def allowed_pods(self) -> NDArray[np.int64]:
+        """Pods that a node takes at most."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What a node is short of.
+
+    Attributes:
+        resources: names, `PODS` for one pod too many.
+        unresolvable: one request is greater than all that the node has; no pod that left would help.
+    """
+
+    resources: tuple[str, ...]
+    unresolvable: bool
+
+
+def shortages(
+    requests: Mapping[str, int], columns: Columns, rows: Rows
+) -> tuple[NDArray[np.int32], tuple[Shortage, ...]]:
+    """Whether one more pod fits on the nodes.
+
+    Args:
+        requests: resource to amount above zero, CPU in milli-units; up to 2^63-1.
+        rows: the rows to judge.
+    Returns:
+        per row 0 where the pod fits, or k where it does not for ``shortages[k - 1]``.
+    """
+    too_many = columns.pod_count[rows] >= columns.allowed_pods[rows]
+    names, flags = [PODS], [too_many]
+    beyond = np.zeros_like(too_many)
+    for name, amount in requests.items():
+        allocatable = columns.allocatable(name)[rows]
+        short = amount > allocatable - columns.requested(name)[rows]
+        if short.any():
+            names.append(name)
+            flags.append(short)
+            beyond |= short & (amount > allocatable)
+    bad = np.flatnonzero(np.logical_or.reduce(flags))
+    index = np.zeros(len(too_many), dtype=np.int32)
+    if not len(bad):
+        return index, ()
+    flags.append(beyond)
+    kinds, patterns = distinct(np.vstack([flag[bad] for flag in flags]))
+    index[bad] = kinds + 1
+    return index, tuple(_shortage(names, pattern) for pattern in patterns.T)
+
+
+def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Group equal columns.
+
+    Args:
+        flags: bool (flags, columns).
+    Returns:
+        per column the number of its group, and bool (flags, groups): what the columns of a group look like.
+    """
+    codes = np.zeros(flags.shape[1], dtype=np.int64)
+    for number, flag in enumerate(flags, start=1):
+        codes = 2 * codes + flag
+        if number % _CODE_BITS == 0:  # keep room in the code for the flags to come
+            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+    return group, flags[:, first]
+
+
+def _shortage(names: list[str], pattern: NDArray[np.bool_]) -> Shortage:
+    short = tuple(name for name, flag in zip(names, pattern[:-1], strict=True) if flag)
+    return Shortage(short, bool(pattern[-1]))

@@ -1,0 +1,229 @@
+"""Scores of nodes as kube-scheduler computes them: int64 with division that truncates, float64 only where it uses it.
+
+Functions over resources take int64 (resources, nodes), a resource of which a node has 0 allocatable being left out for
+that node. Sums wrap around as int64 does in Go.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_SCORE = 100
+MAX_UTILIZATION = 100
+SHAPE_SCALE = 10
+"""Scores of a shape are 0..10, those of nodes 0..100."""
+
+MIB = 1024 * 1024
+MIN_IMAGE_BYTES = 23 * MIB
+"""Images on a node count from this sum on."""
+MAX_IMAGE_BYTES = 1000 * MIB
+"""What counts at most, times the number of containers."""
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+def least_allocated(requested: Ints, allocatable: Ints, weights: Ints) -> Ints:
+    """
+    Score nodes higher the emptier they stay: weighted mean of the free percentages, truncated per resource and again
+    after dividing by the weights.
+
+    Args:
+        requested, allocatable: int64 (resources, nodes), the pod included; CPU in millicores, all others in units.
+        weights: int64 (resources,), each 1..100.
+    Returns:
+        int64 (nodes,), 0..100: 100 with nothing requested, 0 where every request is over capacity or no resource
+        counts.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/noderesources/least_allocated.go
+    """
+    counts, capacity = _capacities(allocatable)
+    free = _quotient((capacity - requested) * MAX_SCORE, capacity)
+    free[requested > capacity] = 0
+    return _weighted_mean(free, counts, weights)
+
+
+def most_allocated(requested: Ints, allocatable: Ints, weights: Ints) -> Ints:
+    """
+    Score nodes higher the fuller they get: weighted mean of the used percentages, truncated per resource and again
+    after dividing by the weights.
+
+    Args:
+        requested, allocatable: int64 (resources, nodes), the pod included; CPU in millicores, all others in units.
+        weights: int64 (resources,), each 1..100.
+    Returns:
+        int64 (nodes,), 0..100: 100 where every request reaches capacity, 0 where no resource counts.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/noderesources/most_allocated.go
+    """
+    counts, capacity = _capacities(allocatable)
+    used = _quotient(np.minimum(requested, capacity) * MAX_SCORE, capacity)
+    return _weighted_mean(used, counts, weights)
+
+
+def requested_to_capacity_ratio(requested: Ints, allocatable: Ints, weights: Ints, line: Ints) -> Ints:
+    """
+    Score nodes by a broken line over the used percentage: weighted mean over the resources whose score is above zero,
+    rounded half away from zero.
+
+    Args:
+        requested, allocatable: int64 (resources, nodes), the pod included; CPU in millicores, all others in units.
+        weights: int64 (resources,), each 1..100.
+        line: int64 (101,), score 0..100 by used percentage, from `broken_line`.
+    Returns:
+        int64 (nodes,), 0..100: 0 where no resource scores above zero; a resource over capacity counts as fully used.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go
+    """
+    counts, capacity = _capacities(allocatable)
+    used = _quotient(requested * MAX_UTILIZATION, capacity)
+    used[requested > capacity] = MAX_UTILIZATION
+    scores = line[np.clip(used, 0, MAX_UTILIZATION)]
+    total, weight_sum = _weighted_sums(scores, counts & (scores > 0), weights)
+    mean = total.astype(np.float64) / weight_sum.astype(np.float64)
+    whole = np.trunc(mean)
+    return (whole + (mean - whole >= 0.5)).astype(np.int64)
+
+
+def broken_line(shape: Sequence[tuple[int, int]]) -> Ints:
+    """
+    Draw the line through the points of a shape, flat before the first and after the last.
+
+    Args:
+        shape: (utilization 0..100, score 0..10) points, utilization strictly increasing, at least one.
+    Returns:
+        int64 (101,), 0..100: score by used percentage, each segment truncated toward zero from its left point.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/helper/shape_score.go ``BuildBrokenLinearFunction``
+    """
+    points = [(utilization, score * SHAPE_SCALE) for utilization, score in shape]
+    return np.array([_on_line(points, percent) for percent in range(MAX_UTILIZATION + 1)], dtype=np.int64)
+
+
+def balanced_allocation(requested: Ints, allocatable: Ints) -> Ints:
+    """
+    Score nodes higher the closer the used fractions of their resources are to each other: 100 times one less the
+    standard deviation of the fractions, truncated. In float64, in the source's order of operations.
+
+    Args:
+        requested, allocatable: int64 (resources, nodes), the pod included, in the order of the configuration; CPU in
+            millicores, all others in units.
+    Returns:
+        int64 (nodes,), 50..100: 100 with fewer than two resources; fractions above one count as one.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
+    """
+    counts, capacity = _capacities(allocatable)
+    fractions = np.minimum(requested.astype(np.float64) / capacity.astype(np.float64), 1.0)
+    number = counts.sum(axis=0)
+    deviation = np.where(number == 2, _half_distance(fractions, counts), 0.0)
+    if len(fractions) > 2:
+        deviation = np.where(number > 2, _standard_deviation(fractions, counts, number), deviation)
+    return ((1.0 - deviation) * MAX_SCORE).astype(np.int64)
+
+
+def spread_image_bytes(size: int, holders: int, nodes: int) -> int:
+    """
+    What an image on a node is worth: its size, scaled down the fewer nodes hold it.
+
+    Args:
+        size: bytes.
+        holders: nodes that hold the image.
+        nodes: all nodes, at least 1.
+    Returns:
+        bytes, 0..size.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/imagelocality/image_locality.go ``scaledImageScore``
+    """
+    return int(float(size) * (float(holders) / float(nodes)))
+
+
+def image_locality(image_bytes: Ints, containers: int) -> Ints:
+    """
+    Score nodes higher the more of the pod's images they hold already.
+
+    Args:
+        image_bytes: int64 (nodes,), sum of `spread_image_bytes` over the pod's images on the node.
+        containers: containers and init containers of the pod.
+    Returns:
+        int64 (nodes,), 0..100: 0 up to 23 MiB, 100 from 1000 MiB a container on.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/imagelocality/image_locality.go ``calculatePriority``
+    """
+    most = MAX_IMAGE_BYTES * containers
+    within = np.where(image_bytes < MIN_IMAGE_BYTES, MIN_IMAGE_BYTES, np.minimum(image_bytes, most))
+    return MAX_SCORE * (within - MIN_IMAGE_BYTES) // (most - MIN_IMAGE_BYTES)
+
+
+def normalized(scores: Ints, *, highest: int | None = None, reverse: bool = False) -> Ints:
+    """
+    Scale scores so that the highest becomes 100, truncating; reversed, the lowest raw score comes out highest.
+
+    Args:
+        scores: int64 (nodes,), not negative.
+        highest: the highest score of all feasible nodes, by default that of ``scores``.
+        reverse: take the result from 100.
+    Returns:
+        int64 (nodes,), 0..100; when the highest is 0, all 0, or reversed all 100.
+    Source: kubernetes v1.34 pkg/scheduler/framework/plugins/helper/normalize_score.go ``DefaultNormalizeScore``
+    """
+    if highest is None:
+        highest = int(scores.max(initial=0))
+    scaled = np.zeros_like(scores) if highest == 0 else MAX_SCORE * scores // highest
+    return MAX_SCORE - scaled if reverse else scaled
+
+
+def _capacities(allocatable: Ints) -> tuple[Flags, Ints]:
+    """Which resources count, and allocatable with 1 for those that do not, to divide by."""
+    counts = allocatable != 0
+    return counts, np.where(counts, allocatable, 1)
+
+
+def _quotient(numerator: Ints, denominator: Ints) -> Ints:
+    """Division that truncates toward zero, for denominators above zero."""
+    quotient = numerator // denominator
+    if (numerator < 0).any():
+        quotient += (numerator < 0) & (quotient * denominator != numerator)
+    return quotient
+
+
+def _weighted_sums(scores: Ints, counts: Flags, weights: Ints) -> tuple[Ints, Ints]:
+    """Sum of weighted scores, and of the weights that count, 1 where none does."""
+    column = np.where(counts, weights[:, np.newaxis], 0)
+    weight_sum = column.sum(axis=0)
+    return (scores * column).sum(axis=0), np.where(weight_sum == 0, 1, weight_sum)
+
+
+def _weighted_mean(scores: Ints, counts: Flags, weights: Ints) -> Ints:
+    return _quotient(*_weighted_sums(scores, counts, weights))
+
+
+def _on_line(points: Sequence[tuple[int, int]], percent: int) -> int:
+    right = next((place for place, (utilization, _) in enumerate(points) if percent <= utilization), None)
+    if right is None:
+        return points[-1][1]
+    if right == 0:
+        return points[0][1]
+    (start, low), (end, high) = points[right - 1], points[right]
+    rise = (high - low) * (percent - start)
+    slope = rise // (end - start) if rise >= 0 else -(-rise // (end - start))
+    return low + slope
+
+
+def _half_distance(fractions: Floats, counts: Flags) -> Floats:
+    """Half the distance between two fractions."""
+    if len(fractions) < 2:
+        return np.zeros(fractions.shape[1:], dtype=np.float64)
+    highest = fractions.max(axis=0, where=counts, initial=-np.inf)
+    lowest = fractions.min(axis=0, where=counts, initial=np.inf)
+    distance: Floats = np.abs((highest - lowest) / 2.0)
+    return distance
+
+
+def _standard_deviation(fractions: Floats, counts: Flags, number: Ints) -> Floats:
+    """Root of the mean squared distance from the mean, added up one resource after the other."""
+    divisor = np.maximum(number, 1).astype(np.float64)
+    total = np.zeros(fractions.shape[1:], dtype=np.float64)
+    for fraction, count in zip(fractions, counts, strict=True):
+        total += np.where(count, fraction, 0.0)
+    mean = total / divisor
+    squares = np.zeros_like(total)
+    for fraction, count in zip(fractions, counts, strict=True):
+        distance = fraction - mean
+        squares += np.where(count, distance * distance, 0.0)
+    return np.sqrt(squares / divisor)

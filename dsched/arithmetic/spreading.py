@@ -1,0 +1,135 @@
+"""Topology spread constraints: parsed, and what they make of counts of pods.
+
+Source: pkg/scheduler/framework/plugins/podtopologyspread/{common,filtering,scoring}.go.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import domains
+from dsched.arithmetic.domains import Ids, Sums
+from dsched.model import selectors
+from dsched.model.pod import TopologySpreadConstraint
+from dsched.model.selectors import Selector
+
+DO_NOT_SCHEDULE, SCHEDULE_ANYWAY = "DoNotSchedule", "ScheduleAnyway"
+HONOR = "Honor"
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+IGNORED = -1
+"""Raw score of a node that lacks a topology key."""
+
+_MAX_NODE_SCORE = 100
+_MAX_INT32 = 2**31 - 1
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A topology spread constraint with the source's defaults filled in.
+
+    Attributes:
+        honor_affinity, honor_taints: whether nodes that the pod does not select or tolerate are left out.
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+
+
+def parse(
+    records: Iterable[TopologySpreadConstraint], labels: Mapping[str, str], action: str
+) -> tuple[Constraint, ...]:
+    """Constraints with this ``whenUnsatisfiable``, of a pod with these labels; ``matchLabelKeys`` become part of the
+    selector (``filterTopologySpreadConstraints``).
+
+    Raises:
+        SelectorError: a selector is not legal.
+    """
+    return tuple(_constraint(record, labels) for record in records if record.when_unsatisfiable == action)
+
+
+def _constraint(record: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
+    selector = selectors.label_selector(record.label_selector)
+    own = {key: labels[key] for key in record.match_label_keys if key in labels}
+    if own and not selector.nothing:
+        selector = Selector(selectors.labels_equal(own).requirements + selector.requirements)
+    return Constraint(
+        record.max_skew,
+        record.topology_key,
+        selector,
+        1 if record.min_domains is None else record.min_domains,
+        (record.node_affinity_policy or HONOR) == HONOR,
+        record.node_taints_policy == HONOR,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How a constraint divides the nodes.
+
+    Attributes:
+        ids: the node's domain by row.
+        counted: by row, whether pods on the node count.
+        present: the domains that have such a node.
+    """
+
+    ids: Ids
+    counted: Flags
+    present: NDArray[np.intp]
+
+    @staticmethod
+    def of(ids: Ids, counted: Flags) -> "Division":
+        return Division(ids, counted, np.unique(ids[counted]).astype(np.intp))
+
+    def sums(self, pods: NDArray[np.int64], values: int) -> Sums:
+        """Pods by domain, from pods by row."""
+        rows = np.flatnonzero(pods)
+        rows = rows[self.counted[rows]]
+        return domains.sums(self.ids, rows, pods[rows], values)
+
+
+def fits(constraint: Constraint, pods: Sums, present: NDArray[np.intp], own: int) -> Flags:
+    """By domain, whether one more pod keeps the skew within bounds.
+
+    A domain's skew is its matching pods, the new one included if it matches (``own`` 1, else 0), less the fewest of any
+    present domain; the fewest is taken to be 0 where fewer domains than ``minDomains`` are present.
+    """
+    fewest = 0 if len(present) < constraint.min_domains else int(pods[present].min(initial=_MAX_INT32))
+    return np.asarray(pods + own - fewest <= constraint.max_skew)
+
+
+def weight(domain_count: int) -> float:
+    """What a matching pod weighs in the score, more the more domains there are (``topologyNormalizingWeight``)."""
+    return math.log(domain_count + 2)
+
+
+def penalty(constraint: Constraint, pods: NDArray[np.int64], per_pod: float) -> NDArray[np.float64]:
+    """What a constraint adds to the raw score of nodes with so many matching pods in their domains
+    (``scoreForCount``)."""
+    return pods.astype(np.float64) * per_pod + float(constraint.max_skew - 1)
+
+
+def rounded(penalties: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Numbers that are not negative, to the nearest integer; halves go up (Go's ``math.Round``)."""
+    whole = np.floor(penalties)
+    return (whole + (penalties - whole >= 0.5)).astype(np.int64)
+
+
+def normalized(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Raw scores brought to 0..100: 100 for the fewest pods, 0 for `IGNORED` nodes; all 100 where no other node has
+    any (``NormalizeScore``)."""
+    taken = scores != IGNORED
+    if not taken.any():
+        return np.zeros_like(scores)
+    highest, lowest = int(scores[taken].max()), int(scores[taken].min())
+    if highest == 0:
+        return np.where(taken, _MAX_NODE_SCORE, 0)
+    return np.where(taken, _MAX_NODE_SCORE * (highest + lowest - scores) // highest, 0)

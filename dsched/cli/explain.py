@@ -1,0 +1,92 @@
+"""``dsched explain``: why a pod would go where it would go, now."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+
+from dsched.cli import choosing, configuration, console, explain_report, options
+from dsched.clock import SystemClock
+from dsched.cluster.standalone import Standalone
+from dsched.config import SchedulerConfiguration
+from dsched.errors import NotFound
+from dsched.manifests import kinds
+from dsched.model.meta import NodeName, PodKey
+from dsched.plugins import registry
+from dsched.simulation import living
+from dsched.simulation.explanation import Explanation, explain
+from dsched.state import client, workers
+from dsched.state.client import Store
+
+
+class Output(StrEnum):
+    """How the explanation is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+group = typer.Typer(no_args_is_help=True, help="Why a pod would go where it would go, now.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.add_typer(group, name="explain")
+
+
+@group.command("pod", epilog="Example: dsched explain pod shop/web-1 --nodes n1,n2")
+def pod(
+    wanted: Annotated[str, typer.Argument(metavar="[NS/]NAME", show_default=False)],
+    namespace: choosing.Namespace = None,
+    nodes: Annotated[
+        str | None, typer.Option("--nodes", help="Only these nodes of the answer: n1,n2.", show_default=False)
+    ] = None,
+    config_file: configuration.ConfigFile = None,
+    seed: Annotated[int, typer.Option("--seed", help="The leader's, of the choice among equally good nodes.")] = 0,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Evaluate a pod on every node as the leader would now: who rejects it, how it scores, which node it would get.
+
+    A pod that has a node is evaluated as if it had none. Nothing is changed.
+    """
+    plugins = registry.load()
+    configured = configuration.read(config_file, plugins)
+    store = options.open_store(redis_url, data_dir, name)
+    (key,) = choosing.keys(kinds.POD, [wanted], namespace)
+    schedulers = [profile.scheduler_name for profile in configured.profiles]
+    standing = living.read(store, Standalone(store), PodKey(key), schedulers)
+    _warn_of_others(store, configured)
+    explained = explain(configured, plugins, standing, seed)
+    asked = _asked(explained, nodes)
+    if output is Output.JSON:
+        console.write(msgspec.json.format(explain_report.encoded(explained, standing, asked)).decode())
+    else:
+        console.write("\n".join(explain_report.lines(explained, standing, asked)))
+
+
+def _asked(explained: Explanation, nodes: str | None) -> Sequence[NodeName] | None:
+    """The nodes asked for, None for all."""
+    if nodes is None:
+        return None
+    asked = [NodeName(name) for name in nodes.split(",") if name]
+    known = {node.name for node in explained.nodes}
+    missing = [name for name in asked if name not in known]
+    if missing:
+        raise NotFound(f"there is no node {', '.join(missing)}")
+    return asked
+
+
+def _warn_of_others(store: Store, configured: SchedulerConfiguration) -> None:
+    """The system's own configuration is not in Redis; its workers tell which one they have."""
+    with client.reachable(store):
+        known = workers.read(store)
+    now_ms = SystemClock().now_ms()
+    if any(not worker.silent(now_ms) and worker.config != configured.hash for worker in known):
+        console.err.print(
+            "note: the system's workers have another configuration; --config names its file", markup=False
+        )

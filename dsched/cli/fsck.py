@@ -1,0 +1,177 @@
+"""``dsched fsck``: whether what is in Redis keeps the invariants."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from dsched import config as configuration
+from dsched.cli import console, options
+from dsched.clock import SystemClock
+from dsched.fsck import inspection, profiles
+from dsched.fsck.findings import Finding
+from dsched.fsck.inspection import Report
+from dsched.fsck.profiles import Profiles
+from dsched.plugins import registry
+
+NOTES_SHOWN = 20
+"""So many notes are printed; of more, only how many. JSON has all of them."""
+
+
+class Output(StrEnum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A finding.
+
+    Attributes:
+        invariant: ``I1`` to ``I6``.
+        kind: what the subject is: pod, node, uid (of a reservation) or system.
+    """
+
+    invariant: str
+    kind: str
+    subject: str
+    message: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What is printed as JSON.
+
+    Attributes:
+        clean: there is no breach.
+        notes: what the scheduler is not to blame for.
+        open: suspicions that the leader need not have settled yet.
+        intake, version: how far the leader has taken the cluster in, and the cluster's version.
+        at_rest: the leader has taken everything in and there is nothing to be decided.
+    """
+
+    clean: bool
+    breaches: list[Told]
+    notes: list[Told]
+    open: list[Told]
+    nodes: int
+    pods: int
+    bound: int
+    finished: int
+    pending: int
+    reservations: int
+    leader: str | None
+    epoch: int
+    intake: int
+    version: int
+    at_rest: bool
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command(epilog="Example: dsched fsck --config scheduler.yaml")(fsck)
+
+
+def fsck(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="DSCHED_CONFIG",
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="The system's KubeSchedulerConfiguration file: whose pods are its own, and what its filters look at.",
+        ),
+    ] = None,
+    pause: Annotated[
+        float, typer.Option(min=0, help="Seconds until what is suspected is read again.")
+    ] = inspection.PAUSE_S,
+    oldest_reservation: Annotated[
+        float, typer.Option(min=0, help="Seconds that a reservation may stand while there is nothing to decide.")
+    ] = inspection.OLDEST_RESERVATION_S,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Check the scheduling state in Redis; exit code 1 when an invariant is broken, with a line for each breach.
+
+    I1 every pending pod stands in one place. I2 bound pods are bound once. I3 no node is overfull by the scheduler's
+    doing, and its usage is counted right. I4 attempts are kept, and nothing is left in flight. I5 no epoch is ahead of
+    the present one. I6 every reservation has its pod, node and record, and ends.
+
+    Nothing is written. A running system can be checked: what looks wrong is looked at twice.
+    """
+    known = _profiles(config)
+    store = options.open_store(redis_url, data_dir, name)
+    report = inspection.inspect(store, SystemClock(), known, pause, oldest_reservation)
+    if output is Output.JSON:
+        console.write(msgspec.json.format(msgspec.json.encode(answer(report))).decode())
+    else:
+        _print(report)
+    if report.breaches:
+        raise typer.Exit(1)
+
+
+def answer(report: Report) -> Answer:
+    """A report as it is printed as JSON."""
+    view = report.view
+    bound = sum(1 for pod in view.pods.values() if pod.node and not pod.finished)
+    finished = sum(1 for pod in view.pods.values() if pod.finished)
+    return Answer(
+        clean=not report.breaches,
+        breaches=[_told(finding) for finding in report.breaches],
+        notes=[_told(finding) for finding in report.notes],
+        open=[_told(finding) for finding in report.open],
+        nodes=len(view.nodes),
+        pods=len(view.pods),
+        bound=bound,
+        finished=finished,
+        pending=len(view.pods) - bound - finished,
+        reservations=len(view.reservations) + len(view.unreadable),
+        leader=view.moment.leader or None,
+        epoch=view.epoch,
+        intake=view.moment.intake,
+        version=view.version,
+        at_rest=view.leads and view.at_rest,
+    )
+
+
+def summary(found: Answer) -> str:
+    """What was looked at, in words."""
+    state = "at rest" if found.at_rest else "at work" if found.leader else "nobody leads"
+    return (
+        f"{found.nodes} nodes, {found.pods} pods ({found.bound} bound, {found.pending} pending, "
+        f"{found.finished} finished), {found.reservations} reservations, epoch {found.epoch}, {state}"
+    )
+
+
+def _print(report: Report) -> None:
+    found = answer(report)
+    for finding in report.breaches:
+        console.out.out(str(finding))
+    for finding in report.notes[:NOTES_SHOWN]:
+        console.err.print(f"note: {finding}", markup=False)
+    if len(report.notes) > NOTES_SHOWN:
+        console.err.print(f"note: and {len(report.notes) - NOTES_SHOWN} more; -o json has all of them", markup=False)
+    if not found.version:
+        console.err.print("note: this Redis keeps no cluster; only what needs no objects was checked", markup=False)
+    if report.open:
+        why = f"the leader has taken in version {found.intake} of {found.version}" if found.leader else "nobody leads"
+        console.err.print(f"note: suspicions left open: {len(report.open)}; {why}", markup=False)
+    if report.breaches:
+        console.err.print(f"breaches: {len(report.breaches)}; {summary(found)}", style="red", markup=False)
+    else:
+        console.out.out(f"clean: {summary(found)}")
+
+
+def _told(finding: Finding) -> Told:
+    return Told(finding.invariant.value, finding.kind.value, finding.subject, finding.message)
+
+
+def _profiles(config: Path | None) -> Profiles | None:
+    if config is None:
+        return None
+    return profiles.of(configuration.load(config.read_text(), str(config), plugins=registry.served(registry.load())))

@@ -1,0 +1,65 @@
+"""``dsched leader``: one leader process."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dsched import log
+from dsched.cli.options import DataDir, Name, RedisUrl
+from dsched.cluster.standalone import Standalone
+from dsched.leader.fanout import Mode
+from dsched.leader.main import Leader
+from dsched.leader.settings import Settings, default_identity
+from dsched.plugins import profiles, registry
+from dsched.state import address
+from dsched.state.client import connect
+
+
+def leader(
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
+    name: Name = None,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            envvar="DSCHED_CONFIG",
+            help="KubeSchedulerConfiguration file; the default configuration without it.",
+            show_default=False,
+        ),
+    ] = None,
+    identity: Annotated[
+        str | None, typer.Option("--identity", help="Shown as the leader, with the process id.", show_default=False)
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option("--mode", help="Where pods are evaluated: here, by evaluators, or whichever is faster.")
+    ] = Mode.AUTO,
+    lease_s: Annotated[
+        float, typer.Option("--lease", min=0.5, help="Seconds the lease lasts; a standby takes over within it.")
+    ] = 3.0,
+    seed: Annotated[int, typer.Option("--seed", help="Of the choice among equally good nodes.")] = 0,
+    decisions: Annotated[
+        Path | None,
+        typer.Option("--decisions", help="Append one JSON line a decision to this file.", show_default=False),
+    ] = None,
+    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+) -> None:
+    """Run a leader; run two or more and one leads while the others stand by.
+
+    Example: dsched leader --redis-url redis://127.0.0.1:6379/0 --config scheduler.yaml
+    """
+    log.configure(log_level)
+    found = address.find(redis_url, data_dir, name)
+    store = connect(found.redis_url, found.name)
+    plugins = registry.load()
+    loaded = profiles.configuration(config_file if config_file and config_file.name else None, plugins)
+    settings = Settings(identity=default_identity(identity), lease_s=lease_s, mode=mode, seed=seed, decisions=decisions)
+    process = Leader(settings, store, Standalone(store), loaded, plugins)
+    process.stop_on_signals()
+    process.run()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("leader")(leader)

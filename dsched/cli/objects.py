@@ -1,0 +1,161 @@
+"""``dsched apply``, ``delete`` and ``get``: the objects of a standalone cluster."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.progress import Progress
+
+from dsched.cli import choosing, console, getting, options
+from dsched.cluster.applying import Applied, Applier
+from dsched.cluster.objects import Objects
+from dsched.errors import NotFound
+from dsched.manifests import kinds, selector
+from dsched.manifests.defaulting import DEFAULT_NAMESPACE
+from dsched.manifests.load import load, load_names
+from dsched.state.client import Store
+
+LISTED = 20
+"""So many objects are named one by one; of more, only how many."""
+PROGRESS_FROM = 1000
+
+
+class ApplyOutput(StrEnum):
+    """How the outcome is printed."""
+
+    JSON = "json"
+    NAME = "name"
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command(epilog="Example: dsched apply -f nodes.yaml -f pods/")(apply)
+    app.command(epilog="Example: dsched delete pods -l app=web")(delete)
+    app.command(epilog="Example: dsched get pods -A -o wide")(getting.get)
+
+
+def apply(
+    files: choosing.Files = None,
+    namespace: choosing.Namespace = None,
+    output: Annotated[
+        ApplyOutput | None, typer.Option("--output", "-o", help="Name every object.", show_default=False)
+    ] = None,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Create the objects of manifests, or change them to what these say; on bad input nothing of a call is applied.
+
+    Takes YAML of many documents, JSON, Lists, and what kubectl get -o yaml prints. Problems are told by file, document
+    and field; documents are counted from 0, so web.yaml[2] is the third one of web.yaml.
+    """
+    if not files:
+        raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
+    manifests = load(files, namespace)
+    store = options.open_store(redis_url, data_dir, name)
+    with _progress("applying", len(manifests)) as advance:
+        applied = Applier(store).apply(manifests, advance)
+    _print(applied, output)
+
+
+def delete(
+    words: Annotated[list[str] | None, typer.Argument(metavar="KIND [NAME]", show_default=False)] = None,
+    files: choosing.Files = None,
+    namespace: choosing.Namespace = None,
+    labels: choosing.Labels = "",
+    everything: Annotated[bool, typer.Option("--all", help="All objects of the kind in the namespace.")] = False,
+    ignore_not_found: Annotated[
+        bool, typer.Option("--ignore-not-found", help="What is not there is no error.")
+    ] = False,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Delete objects, at once: those that manifests name, or those of a kind by name, by labels, or all."""
+    if bool(files) == bool(words):
+        raise typer.BadParameter("name either files (-f) or a kind")
+    store = options.open_store(redis_url, data_dir, name)
+    if files:
+        wanted = [(each.kind, each.key) for each in load_names(files, namespace)]
+    else:
+        wanted = _wanted(store, words or [], namespace, labels, everything)
+    _delete(store, wanted, ignore_not_found)
+
+
+def _wanted(
+    store: Store, words: Sequence[str], namespace: str | None, labels: str, everything: bool
+) -> list[tuple[kinds.Kind, str]]:
+    chosen, names = choosing.kind_and_names(words)
+    if sum((bool(names), bool(labels), everything)) != 1:
+        raise typer.BadParameter("say which: names, -l SELECTOR, or --all")
+    if names:
+        return [(chosen[0], key) for key in choosing.keys(chosen[0], names, namespace)]
+    matching = selector.parse(labels)
+    found = []
+    for kind in chosen:
+        for value in Objects(store).all_of(kind, namespace or DEFAULT_NAMESPACE):
+            metadata = value["metadata"]
+            if matching.matches(metadata.get("labels", {})):
+                found.append((kind, kind.key(metadata.get("namespace", ""), metadata["name"])))
+    return found
+
+
+def _delete(store: Store, wanted: Sequence[tuple[kinds.Kind, str]], ignore_not_found: bool) -> None:
+    applier = Applier(store)
+    gone: list[tuple[kinds.Kind, str]] = []
+    missing: list[str] = []
+    for kind in reversed(kinds.ALL):
+        of_kind = [key for each, key in wanted if each is kind]
+        for key, was_there in zip(of_kind, applier.delete(kind, of_kind), strict=True):
+            if was_there:
+                gone.append((kind, key))
+            else:
+                missing.append(f"{kind.singular} {key}")
+    _print_lines([(kind, key, "deleted") for kind, key in gone])
+    if missing and not ignore_not_found:
+        shown = missing[:LISTED] + ([f"and {len(missing) - LISTED} more"] if len(missing) > LISTED else [])
+        raise NotFound(f"not there: {', '.join(shown)}")
+
+
+def _print(applied: Sequence[Applied], output: ApplyOutput | None) -> None:
+    if output is ApplyOutput.JSON:
+        answer = [{"kind": each.kind.name, "key": each.key, "outcome": each.outcome} for each in applied]
+        console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
+    elif output is ApplyOutput.NAME:
+        for each in applied:
+            console.out.out(_named(each.kind, each.key))
+    else:
+        _print_lines([(each.kind, each.key, each.outcome.value) for each in applied])
+
+
+def _print_lines(done: Sequence[tuple[kinds.Kind, str, str]]) -> None:
+    """What became of each object, or of how many when they are many."""
+    if len(done) <= LISTED:
+        for kind, key, outcome in done:
+            console.out.out(f"{_named(kind, key)} {outcome}")
+        return
+    counts = Counter((kind, outcome) for kind, _, outcome in done)
+    for kind in kinds.ALL:
+        told = [f"{count} {outcome}" for (of, outcome), count in counts.items() if of is kind]
+        if told:
+            console.out.out(f"{kind.plural}: {', '.join(told)}")
+
+
+def _named(kind: kinds.Kind, key: str) -> str:
+    """As kubectl names it, ``pod/web-1``; the namespace shows unless it is the default one."""
+    namespace, _, name = key.rpartition("/")
+    return f"{kind.singular}/{name if namespace in ('', DEFAULT_NAMESPACE) else key}"
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    if total <= PROGRESS_FROM or not console.err.is_terminal:
+        yield lambda count: None
+        return
+    with Progress(console=console.err, transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda count: progress.advance(task, count)

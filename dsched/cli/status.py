@@ -1,0 +1,223 @@
+"""``dsched status``: what runs, who leads, how full the queues are."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from dsched.cli import console, options
+from dsched.clock import SystemClock
+from dsched.errors import RedisUnavailable
+from dsched.state import address, client, keys, workers
+from dsched.supervisor import lock, record
+
+ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
+HASHES = (keys.INFLIGHT.name, keys.RESERVATIONS.name, "cluster:nodes", "cluster:pods")
+
+
+class Output(StrEnum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ChildStatus(msgspec.Struct, frozen=True):
+    """A child of the supervisor; ``uptime_s`` None while it does not run."""
+
+    name: str
+    state: str
+    pid: int
+    uptime_s: float | None
+    restarts: int
+
+
+class WorkerStatus(msgspec.Struct, frozen=True):
+    """A worker that has written to Redis; ``seen_ms`` when it last ran a task, in ms since the epoch."""
+
+    name: str
+    kind: str
+    seen_ms: int
+
+
+class State(msgspec.Struct, frozen=True):
+    """What Redis says.
+
+    Attributes:
+        leader: identity of the leader, None where nobody leads.
+        epoch: of the newest leader there ever was, 0 before the first.
+        queues: pods in each queue, ``inflight`` among them.
+        reservations: pods that have a node and are not yet bound.
+        nodes, pods: objects in the cluster, where it is kept in Redis.
+        workers: every worker that has written to Redis, also those that are gone.
+    """
+
+    version: str
+    leader: str | None
+    epoch: int
+    queues: dict[str, int]
+    reservations: int
+    nodes: int
+    pods: int
+    workers: list[WorkerStatus]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A whole system.
+
+    Attributes:
+        redis: the URL with its password hidden.
+        supervisor_pid: None where no supervisor runs.
+        state: None where Redis does not answer.
+    """
+
+    name: str
+    redis: str
+    reachable: bool
+    supervisor_pid: int | None
+    children: list[ChildStatus]
+    state: State | None
+
+    @property
+    def well(self) -> bool:
+        """Whether it can schedule: Redis answers and a leader leads."""
+        return self.state is not None and self.state.leader is not None
+
+
+def status(
+    data_dir: options.DataDir = None,
+    redis_url: options.RedisUrl = None,
+    name: options.Name = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+) -> None:
+    """Tell what runs, who leads and how full the queues are; exit code 1 when it does not run or nobody leads."""
+    folder = (data_dir or address.default_data_dir()).absolute()
+    found = address.find(redis_url, folder, name)
+    local = address.read(folder)
+    is_local = local is not None and local.redis_url == found.redis_url
+    holder = lock.holder(folder) if is_local else None
+    answer = Status(
+        name=found.name,
+        redis=client.shown(found.redis_url),
+        reachable=(state := _ask(found)) is not None,
+        supervisor_pid=holder.pid if holder is not None and holder.alive else None,
+        children=_children(record.read(folder)) if is_local else [],
+        state=state,
+    )
+    if output is Output.JSON:
+        console.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+    else:
+        _print(answer)
+    if not answer.well:
+        raise typer.Exit(1)
+
+
+def read(store: client.Store) -> State:
+    """Ask Redis.
+
+    Raises:
+        RedisUnavailable: it does not answer.
+    """
+    with client.reachable(store):
+        pipe: Any = store.redis.pipeline(transaction=False)
+        pipe.info("server")
+        pipe.get(store.key(keys.LEADER.name))
+        pipe.get(store.key(keys.EPOCH.name))
+        for queue in ZSETS:
+            pipe.zcard(store.key(queue.name))
+        for name in HASHES:
+            pipe.hlen(store.key(name))
+        info, leader, epoch, *counts = pipe.execute()
+        seen = workers.read(store)
+    *queues, inflight, reservations, nodes, pods = counts
+    names = [queue.name.removeprefix("queue:") for queue in ZSETS]
+    return State(
+        version=str(info["redis_version"]),
+        leader=leader.decode().rpartition(" ")[0] if leader else None,
+        epoch=int(epoch or 0),
+        queues={**dict(zip(names, queues, strict=True)), "inflight": inflight},
+        reservations=reservations,
+        nodes=nodes,
+        pods=pods,
+        workers=[WorkerStatus(worker.name, worker.kind, worker.last_seen_ms) for worker in seen],
+    )
+
+
+def _ask(found: address.Address) -> State | None:
+    store = client.connect(found.redis_url, found.name)
+    try:
+        return read(store)
+    except RedisUnavailable:
+        return None
+    finally:
+        store.close()
+
+
+def _children(records: list[record.ChildRecord]) -> list[ChildStatus]:
+    now_ms = SystemClock().now_ms()
+    return [
+        ChildStatus(
+            child.name,
+            child.state,
+            child.pid,
+            (now_ms - child.started_at) / 1000 if child.pid else None,
+            child.restarts,
+        )
+        for child in records
+    ]
+
+
+def _print(answer: Status) -> None:
+    for line in aligned(_facts(answer)):
+        console.out.print(line, markup=False)
+    if answer.children:
+        console.out.print()
+        for line in aligned([("CHILD", "STATE", "PID", "UPTIME", "RESTARTS"), *map(_row, answer.children)]):
+            console.out.print(line, markup=False)
+
+
+def _row(child: ChildStatus) -> tuple[str, ...]:
+    uptime = "-" if child.uptime_s is None else duration(child.uptime_s)
+    return child.name, child.state, str(child.pid or "-"), uptime, str(child.restarts)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of equally many cells as lines with columns one below the other; nothing is cut."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _facts(answer: Status) -> list[tuple[str, str]]:
+    supervisor = "none" if answer.supervisor_pid is None else f"pid {answer.supervisor_pid}"
+    state = answer.state
+    if state is None:
+        redis = f"{answer.redis}, does not answer"
+        return [("system", answer.name), ("redis", redis), ("supervisor", supervisor)]
+    return [
+        ("system", answer.name),
+        ("redis", f"{answer.redis}, version {state.version}"),
+        ("supervisor", supervisor),
+        ("leader", f"{state.leader or 'nobody leads'}, epoch {state.epoch}"),
+        ("queues", ", ".join(f"{queue} {count}" for queue, count in state.queues.items())),
+        ("reservations", str(state.reservations)),
+        ("cluster", f"{state.nodes} nodes, {state.pods} pods"),
+        ("workers", _seen(state.workers)),
+    ]
+
+
+def _seen(seen: list[WorkerStatus]) -> str:
+    now_ms = SystemClock().now_ms()
+    lately = [worker for worker in seen if now_ms - worker.seen_ms <= workers.FORGOTTEN_AFTER_MS]
+    return ", ".join(f"{worker.name} {duration((now_ms - worker.seen_ms) / 1000)} ago" for worker in lately) or "none"
+
+
+def duration(seconds: float) -> str:
+    """A time span as kubectl shows it: ``5s``, ``3m12s``, ``2h5m``, ``3d4h``."""
+    whole = max(0, int(seconds))
+    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size}{unit}" + (f"{rest}{smaller_unit}" if rest else "")
+    return f"{whole}s"

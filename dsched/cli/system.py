@@ -1,0 +1,100 @@
+"""``dsched up``, ``down`` and ``status``: a whole system on this machine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dsched.cli import configuration, console, options, status
+from dsched.clock import SystemClock
+from dsched.errors import ConfigError
+from dsched.leader.fanout import Mode
+from dsched.plugins import registry
+from dsched.state import address, client
+from dsched.supervisor import background, commands, supervise
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command()(up)
+    app.command()(down)
+    app.command("status")(status.status)
+
+
+def up(
+    data_dir: options.DataDir = None,
+    redis_url: options.RedisUrl = None,
+    name: options.Name = None,
+    leaders: Annotated[int, typer.Option(min=1, help="Leaders: one leads, the rest stand by.")] = 1,
+    evaluators: Annotated[int, typer.Option(min=0, help="Evaluator workers.")] = 2,
+    binders: Annotated[int, typer.Option(min=0, help="Binder workers.")] = 2,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="DSCHED_CONFIG",
+            exists=True,
+            dir_okay=False,
+            resolve_path=True,
+            show_default=False,
+            help="A KubeSchedulerConfiguration file.",
+        ),
+    ] = None,
+    mode: Annotated[Mode, typer.Option(help="How leaders evaluate.")] = Mode.AUTO,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            writable=True,
+            resolve_path=True,
+            show_default=False,
+            help="File to which leaders append each decision.",
+        ),
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Return when the system is ready; it runs on.")
+    ] = False,
+) -> None:
+    """Run a system on this machine: Redis (unless --redis-url names one), leaders, evaluators and binders."""
+    if config is not None and (wrong := list(configuration.problems(config, registry.load()))):
+        raise ConfigError("\n".join(f"{config}: {problem}" for problem in wrong))
+    system = commands.System(
+        data_dir=(data_dir or address.default_data_dir()).absolute(),
+        redis_url=redis_url or None,
+        name=name or "default",
+        leaders=leaders,
+        evaluators=evaluators,
+        binders=binders,
+        config=config,
+        mode=mode.value,
+        decisions=decisions,
+    )
+    if detach:
+        _start_in_background(system, data_dir)
+    else:
+        supervise.run(system, commands.specs(system), lambda line: console.out.print(line, markup=False))
+
+
+def down(
+    data_dir: options.DataDir = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to stop.")] = 60.0,
+) -> None:
+    """Stop the system that 'dsched up' runs with the data folder. Its data stays."""
+    folder = (data_dir or address.default_data_dir()).absolute()
+    stopped = background.stop(folder, timeout, SystemClock())
+    if stopped is None:
+        console.out.print(f"nothing runs with the data folder {folder}", markup=False)
+    else:
+        console.out.print(f"stopped: {', '.join(stopped) or 'a system that had started nothing yet'}", markup=False)
+
+
+def _start_in_background(system: commands.System, data_dir: Path | None) -> None:
+    found = background.start(system, SystemClock())
+    chosen = f" --data-dir {system.data_dir}" if data_dir is not None else ""
+    console.out.print(
+        f"system {found.name!r} runs (supervisor pid {found.supervisor_pid}, Redis {client.shown(found.redis_url)})\n"
+        f"logs:  {system.data_dir / 'logs'}\n"
+        f"next:  dsched apply -f FILE{chosen}\n"
+        f"look:  dsched status{chosen}\n"
+        f"stop:  dsched down{chosen}",
+        markup=False,
+    )

@@ -1,0 +1,193 @@
+"""Applying and deleting: the whole call is checked against what is stored, then written a batch a script call.
+
+A script refuses a batch of which an object has changed since it was looked at; that object is looked at again.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dsched.clock import Clock, SystemClock
+from dsched.cluster import keys, planning, stored
+from dsched.cluster.objects import Objects
+from dsched.cluster.planning import Outcome, Plan, Stored
+from dsched.cluster.standalone import DELETE_KEYS, LOG_LENGTH
+from dsched.errors import Conflict, ManifestError
+from dsched.manifests import admission, kinds
+from dsched.manifests.load import Manifest
+from dsched.manifests.problems import Problems
+from dsched.state import client
+from dsched.state import keys as state_keys
+from dsched.state.client import Store
+from dsched.state.scripts import Script
+
+ATTEMPTS = 20
+"""How often a batch whose objects keep changing is looked at anew."""
+
+_PUT_PODS_KEYS = state_keys.names(
+    keys.ID, keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.EVENTS
+)
+_CHANGES = {Outcome.CREATED: "ADDED", Outcome.CONFIGURED: "MODIFIED", Outcome.REPLACED: "REPLACED"}
+
+Written = tuple[Plan, bytes]
+"""A plan and the JSON to be stored, after its resourceVersion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one manifest."""
+
+    kind: kinds.Kind
+    key: str
+    outcome: Outcome
+
+
+class Applier:
+    """Writes objects to the standalone cluster in Redis. Every method raises RedisUnavailable while it does not answer.
+
+    Args:
+        log_length: about how many changes a watcher may be behind.
+    """
+
+    def __init__(self, store: Store, clock: Clock | None = None, log_length: int = LOG_LENGTH) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._log_length = log_length
+        self._objects = Objects(store)
+        self._put_pods = Script(store, "pods_put", stored.SCRIPTS)
+        self._put_objects = Script(store, "objects_put", stored.SCRIPTS)
+        self._delete_pods = Script(store, "pods_delete", stored.SCRIPTS)
+        self._delete_objects = Script(store, "objects_delete", stored.SCRIPTS)
+
+    def apply(
+        self, manifests: Sequence[Manifest], advance: Callable[[int], None] = lambda count: None
+    ) -> list[Applied]:
+        """Create what is not there, change what differs; one `Applied` a manifest, in order.
+
+        Args:
+            advance: is told how many more manifests are done.
+
+        Raises:
+            ManifestError: something cannot be applied; nothing was.
+            Conflict: objects were changed by others faster than they could be looked at; names what was not applied.
+        """
+        classes = self._classes(manifests)
+        problems = Problems()
+        plans: list[Plan] = []
+        for kind, batch in _by_kind(manifests):
+            plans += self._plan(kind, batch, classes, problems)
+        problems.raise_any()
+        outcomes = {_identity(each.manifest): each.outcome for each in plans}
+        for kind in kinds.ALL:
+            of_kind = [each for each in plans if each.manifest.kind is kind]
+            for late in self._write(kind, of_kind, classes, advance):
+                outcomes[_identity(late.manifest)] = late.outcome
+        return [Applied(each.kind, each.key, outcomes[_identity(each)]) for each in manifests]
+
+    def delete(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[bool]:
+        """Delete objects, at once; says which were there."""
+        deleted: list[bool] = []
+        for batch in stored.batches(wanted):
+            with client.reachable(self._store):
+                if kind is kinds.POD:
+                    packed = stored.packed([[key, ""] for key in batch])
+                    replies = self._delete_pods(DELETE_KEYS, [self._log_length, "", packed])
+                else:
+                    names = state_keys.names(keys.VERSION, keys.LOG, keys.objects(kind))
+                    replies = self._delete_objects(names, [self._log_length, kind.name, stored.packed(list(batch))])
+            deleted += [bool(reply) for reply in replies]
+        return deleted
+
+    def _classes(self, manifests: Sequence[Manifest]) -> admission.Classes:
+        """Priority and storage classes as they will be after the call."""
+        after: dict[kinds.Kind, dict[str, stored.Object]] = {}
+        for kind in (kinds.PRIORITY_CLASS, kinds.STORAGE_CLASS):
+            after[kind] = {item["metadata"]["name"]: item for item in self._objects.all_of(kind)}
+            after[kind] |= {each.key: each.value for each in manifests if each.kind is kind}
+        return admission.classes(after[kinds.PRIORITY_CLASS].values(), after[kinds.STORAGE_CLASS].values())
+
+    def _plan(
+        self, kind: kinds.Kind, manifests: Sequence[Manifest], classes: admission.Classes, problems: Problems
+    ) -> list[Plan]:
+        found = self._stored(kind, [each.key for each in manifests])
+        now_ms = self._clock.now_ms()
+        plans = (planning.plan(each, found.get(each.key), classes, now_ms, problems) for each in manifests)
+        return [each for each in plans if each is not None]
+
+    def _stored(self, kind: kinds.Kind, wanted: Sequence[str]) -> Mapping[str, Stored]:
+        if kind is kinds.POD:
+            pods = zip(wanted, self._objects.get_pods(wanted), strict=True)
+            return {key: planning.look_at(raw[0], raw[1]) for key, raw in pods if raw is not None}
+        found: dict[str, Stored] = {}
+        for batch in stored.batches(wanted):
+            for key, raw in zip(batch, self._objects.get_json(kind, batch), strict=True):
+                if raw is not None:
+                    found[key] = planning.look_at(raw)
+        return found
+
+    def _write(
+        self, kind: kinds.Kind, plans: Sequence[Plan], classes: admission.Classes, advance: Callable[[int], None]
+    ) -> list[Plan]:
+        """Write what differs; returns the plans that had to be made anew meanwhile."""
+        changes = [(each, stored.tail(each.value)) for each in plans if each.outcome is not Outcome.UNCHANGED]
+        advance(len(plans) - len(changes))
+        anew: list[Plan] = []
+        for batch in stored.batches(changes, lambda change: len(change[1])):
+            anew += self._write_batch(kind, batch, classes)
+            advance(len(batch))
+        return anew
+
+    def _write_batch(self, kind: kinds.Kind, batch: Sequence[Written], classes: admission.Classes) -> list[Plan]:
+        anew: list[Plan] = []
+        for _ in range(ATTEMPTS):
+            changed = self._put(kind, batch) if batch else set()
+            if not changed:
+                return anew
+            plans = self._looked_at_again(
+                kind, [each.manifest for each, _ in batch if each.manifest.key in changed], classes
+            )
+            kept = [each for each in batch if each[0].manifest.key not in changed]
+            batch = kept + [(each, stored.tail(each.value)) for each in plans if each.outcome is not Outcome.UNCHANGED]
+            anew += plans
+        raise Conflict(f"{kind.singular} {', '.join(sorted(changed))} changed all the time; apply again")
+
+    def _looked_at_again(
+        self, kind: kinds.Kind, manifests: Sequence[Manifest], classes: admission.Classes
+    ) -> list[Plan]:
+        problems = Problems()
+        plans = self._plan(kind, manifests, classes, problems)
+        try:
+            problems.raise_any()
+        except ManifestError as error:
+            raise Conflict(f"{error}\nit was changed by others meanwhile; apply again to see what is left") from error
+        return plans
+
+    def _put(self, kind: kinds.Kind, batch: Sequence[Written]) -> set[str]:
+        """Write a batch, or learn which of its objects have changed."""
+        fresh = str(uuid.uuid4())
+        with client.reachable(self._store):
+            if kind is kinds.POD:
+                packed = stored.packed([_packed_pod(each, tail) for each, tail in batch])
+                changed = self._put_pods(_PUT_PODS_KEYS, [fresh, self._log_length, stored.head(kind), packed])
+            else:
+                names = state_keys.names(keys.ID, keys.VERSION, keys.LOG, keys.objects(kind))
+                packed = stored.packed([_packed(each, tail) for each, tail in batch])
+                changed = self._put_objects(names, [fresh, self._log_length, kind.name, stored.head(kind), packed])
+        return {key.decode() for key in changed}
+
+
+def _by_kind(manifests: Sequence[Manifest]) -> list[tuple[kinds.Kind, list[Manifest]]]:
+    return [(kind, batch) for kind in kinds.ALL if (batch := [each for each in manifests if each.kind is kind])]
+
+
+def _identity(manifest: Manifest) -> tuple[str, str]:
+    return manifest.kind.name, manifest.key
+
+
+def _packed(plan: Plan, tail: bytes) -> list[object]:
+    return [plan.manifest.key, plan.expected, plan.value["metadata"]["uid"], tail]
+
+
+def _packed_pod(plan: Plan, tail: bytes) -> list[object]:
+    uid = plan.value["metadata"]["uid"]
+    return [plan.manifest.key, plan.expected, _CHANGES[plan.outcome], uid, plan.node, plan.state, tail]

@@ -1,0 +1,184 @@
+"""What a cluster must do for the scheduler, whatever keeps its objects.
+
+Every call takes and gives whole batches. A cluster's objects carry a version that only grows; a listing says up to
+which version it is complete, and a watch goes on from there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.model.volumes import ClaimBinding, NodeSelection
+
+Object = Pod | Node | Mapping[str, Any]
+"""Pods and nodes come as records; objects of other kinds as the plain JSON objects they are."""
+
+
+class Change(Enum):
+    """What happened to an object."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOUND = "BOUND"
+    """A pod got its node and nothing else changed; `Event.object` is not sent."""
+    STATUS = "STATUS"
+    """Only the status that the scheduler itself writes (conditions, nominated node) changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the watch.
+
+    Attributes:
+        kind: ``Pod``, ``Node``, ``Namespace`` …
+        key: ``namespace/name``, or ``name`` for objects without a namespace.
+        version: the object's version after the change.
+        uid: of the object; of the dead one for DELETED.
+        object: the object after the change; None for DELETED, BOUND and STATUS.
+        node: the node, for BOUND.
+    """
+
+    change: Change
+    kind: str
+    key: str
+    version: int
+    uid: str
+    object: Object | None = None
+    node: NodeName = NO_NODE
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything there is, complete up to ``version``; later changes may already show, so a watch from ``version``
+    may repeat what is listed."""
+
+    version: int
+    pods: Sequence[Pod] = ()
+    nodes: Sequence[Node] = ()
+    others: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A request to bind a pod to a node, valid only while the pod has this UID and, where the cluster can see
+    reservations, while the reservation of this epoch stands."""
+
+    key: PodKey
+    uid: PodUid
+    node: NodeName
+    epoch: int
+
+
+class BindVerdict(Enum):
+    """How a bind ended."""
+
+    BOUND = "bound"
+    """The pod is bound to the node asked for, by this call or an earlier one."""
+    CONFLICT = "conflict"
+    """The pod is bound to another node."""
+    GONE = "gone"
+    """There is no such pod, it has another UID, or it is being deleted."""
+    REFUSED = "refused"
+    """The cluster refused for a reason that trying again at once will not change (gated, no such node …)."""
+    RESERVATION_LOST = "reservation-lost"
+    """The reservation the bind relied on no longer stands; nothing was bound."""
+    UNKNOWN = "unknown"
+    """The request may or may not have been carried out; read the pod before deciding."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindOutcome:
+    """The outcome of one `Binding`; ``node`` is where the pod is bound now, if it is, ``message`` is for people."""
+
+    key: PodKey
+    uid: PodUid
+    verdict: BindVerdict
+    node: NodeName = NO_NODE
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingStatus:
+    """What the scheduler writes onto a pending pod: condition PodScheduled=False, and the nominated node.
+
+    ``nominated`` None leaves the nominated node as it is, ``""`` clears it; an empty ``reason`` leaves the condition.
+    """
+
+    key: PodKey
+    uid: PodUid
+    reason: str
+    message: str
+    nominated: NodeName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PodEvent:
+    """An event about a pod, as ``kubectl describe`` shows it. Repeats of the newest one are counted, not stored."""
+
+    key: PodKey
+    uid: PodUid
+    type: str
+    reason: str
+    message: str
+
+
+class Cluster(Protocol):
+    """The source of truth."""
+
+    def list(self) -> Listing:
+        """Everything there is."""
+        ...
+
+    def watch(self, version: int, timeout_s: float) -> tuple[Sequence[Event], int]:
+        """Changes after ``version`` in order and the version to go on from; waits up to ``timeout_s`` for the first.
+
+        Raises:
+            WatchExpired: the log no longer reaches back that far; list again.
+        """
+        ...
+
+    def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
+        """The pods as they are now, bound or not; None for one that is not there."""
+        ...
+
+    def get_objects(self, kind: str, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
+        """Objects of a kind as they are now, as plain JSON objects; None for one that is not there."""
+        ...
+
+    def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
+        """Bind pods, each on its own: a compare-and-set that records the event ``Scheduled`` exactly once.
+
+        One outcome a binding, in order. Binding again is a no-op that reads the outcome.
+        """
+        ...
+
+    def bind_volumes(self, bindings: Sequence[ClaimBinding]) -> Sequence[str]:
+        """Write onto each volume the claim it is for, a compare-and-set; whoever binds claims in this cluster goes on
+        from there.
+
+        One answer a binding, in order: why not, ``""`` for what is written, by this call or an earlier one.
+        """
+        ...
+
+    def select_nodes(self, selections: Sequence[NodeSelection]) -> Sequence[str]:
+        """Write onto each claim the node for which a volume has to be made, a compare-and-set; whoever makes volumes in
+        this cluster goes on from there. Answers as `bind_volumes`.
+        """
+        ...
+
+    def report(self, statuses: Sequence[SchedulingStatus]) -> None:
+        """Write conditions and nominated nodes; pods that are gone, bound or have another UID are passed over."""
+        ...
+
+    def record(self, events: Sequence[PodEvent]) -> None:
+        """Record events; those about pods that are gone are passed over."""
+        ...
+
+    def delete_pods(self, pods: Sequence[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
+        """Delete pods that still have the UID, marking why (condition DisruptionTarget)."""
+        ...

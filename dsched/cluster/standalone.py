@@ -1,0 +1,238 @@
+"""The standalone cluster: nodes, pods and the rest in Redis, with the watch log and the compare-and-set bind of an API
+server. Keys are listed in `dsched.cluster.keys`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsched.clock import Clock, SystemClock
+from dsched.cluster import keys, stored
+from dsched.cluster.interface import (
+    Binding,
+    BindOutcome,
+    BindVerdict,
+    Change,
+    Cluster,
+    Event,
+    Listing,
+    Object,
+    PodEvent,
+    SchedulingStatus,
+)
+from dsched.cluster.objects import Objects
+from dsched.cluster.volumes import VolumeWriter
+from dsched.cluster.watch_log import Entry, WatchLog
+from dsched.errors import ClusterError, RedisUnavailable
+from dsched.manifests import kinds
+from dsched.model.meta import NodeName, PodKey, PodUid, from_json
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.model.volumes import ClaimBinding, NodeSelection
+from dsched.state import client
+from dsched.state import keys as state_keys
+from dsched.state.client import Store
+from dsched.state.scripts import Script
+
+LOG_LENGTH = 200_000
+"""Entries that the watch log keeps by default."""
+
+_BIND_KEYS = state_keys.names(
+    keys.VERSION,
+    keys.LOG,
+    keys.STATE,
+    keys.STATUS,
+    keys.objects(kinds.NODE),
+    state_keys.RESERVATIONS,
+    keys.EVENTS,
+)
+_REPORT_KEYS = state_keys.names(keys.VERSION, keys.LOG, keys.STATE, keys.STATUS)
+_RECORD_KEYS = state_keys.names(keys.STATE, keys.EVENTS)
+DELETE_KEYS = state_keys.names(keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.EVENTS)
+
+_VERDICTS = {
+    b"bound": BindVerdict.BOUND,
+    b"conflict": BindVerdict.CONFLICT,
+    b"gone": BindVerdict.GONE,
+    b"lost": BindVerdict.RESERVATION_LOST,
+    b"refused": BindVerdict.REFUSED,
+}
+
+
+class Standalone:
+    """A `Cluster` whose objects are kept in Redis.
+
+    Every method but `bind` raises RedisUnavailable while Redis does not answer.
+
+    Args:
+        log_length: about how many changes a watcher may be behind.
+    """
+
+    def __init__(self, store: Store, clock: Clock | None = None, log_length: int = LOG_LENGTH) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._log_length = log_length
+        self._log = WatchLog(store)
+        self._objects = Objects(store)
+        self._bind = Script(store, "pods_bind", stored.SCRIPTS)
+        self._report = Script(store, "pods_report", stored.SCRIPTS)
+        self._record = Script(store, "events_record", stored.SCRIPTS)
+        self._delete = Script(store, "pods_delete", stored.SCRIPTS)
+        self._volumes = VolumeWriter(store, log_length)
+
+    def list(self) -> Listing:
+        """Everything there is, least recently changed first; ``others`` by kind.
+
+        It is read in pieces: changes made meanwhile may show or not, the watch repeats them.
+        """
+        version = self._log.now()
+        pods = {key: stored.pod(*raw) for key, raw in self._objects.scan_pods()}
+        nodes = {key: from_json(json, Node) for key, json in self._objects.scan(kinds.NODE)}
+        others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
+        return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
+
+    def newest_version(self) -> int:
+        """The version of the newest change, to watch from without listing; 0 before the first."""
+        return self._log.now()
+
+    def watch(self, version: int, timeout_s: float) -> tuple[Sequence[Event], int]:
+        """Changes after ``version``, at most 2,000 a call.
+
+        Raises:
+            WatchExpired: the log has been trimmed beyond ``version``, or was lost and begins anew.
+        """
+        entries = self._log.read(version, timeout_s)
+        return [_event(entry) for entry in entries], entries[-1][0] if entries else version
+
+    def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
+        """The pods as they are now."""
+        return [stored.pod(*raw) if raw else None for raw in self._objects.get_pods(keys)]
+
+    def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
+        """Bind pods, each with its event ``Scheduled``, one script call a batch.
+
+        Asked in this order: is the pod there (GONE), is it bound (BOUND, CONFLICT), does the reservation stand
+        (RESERVATION_LOST), does the cluster take it (REFUSED). UNKNOWN when Redis did not answer.
+        """
+        outcomes: list[BindOutcome] = []
+        for batch in stored.batches(bindings):
+            packed = stored.packed([[each.key, each.uid, each.node, str(each.epoch)] for each in batch])
+            try:
+                with client.reachable(self._store):
+                    replies = self._bind(_BIND_KEYS, [self._clock.now_ms(), self._log_length, packed])
+            except RedisUnavailable as error:
+                rest = bindings[len(outcomes) :]
+                return outcomes + [_outcome(each, BindVerdict.UNKNOWN, str(error)) for each in rest]
+            outcomes += [_replied(each, reply) for each, reply in zip(batch, replies, strict=True)]
+        return outcomes
+
+    def get_objects(self, kind: str, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
+        """Objects as they are now.
+
+        A kind that standalone mode does not keep has none.
+        """
+        known = kinds.BY_NAME.get(kind)
+        return [None] * len(keys) if known is None else self._objects.get(known, keys)
+
+    def bind_volumes(self, bindings: Sequence[ClaimBinding]) -> Sequence[str]:
+        """Bind volumes and claims to each other: there is no controller that would see to the claim's side."""
+        return [self._volumes.bind(each) for each in bindings]
+
+    def select_nodes(self, selections: Sequence[NodeSelection]) -> Sequence[str]:
+        """Write the nodes. Nobody makes volumes here: see `dsched.cluster.volumes`."""
+        return [self._volumes.select(each) for each in selections]
+
+    def report(self, statuses: Sequence[SchedulingStatus]) -> None:
+        """Write conditions and nominated nodes where they differ from what is written."""
+        now = stored.rfc3339(self._clock.now_ms())
+        for batch in stored.batches(statuses):
+            packed = stored.packed([_reported(each) for each in batch])
+            with client.reachable(self._store):
+                self._report(_REPORT_KEYS, [now, self._log_length, packed])
+
+    def record(self, events: Sequence[PodEvent]) -> None:
+        """Record events; the newest 20 of a pod are kept, for an hour after the last one.
+
+        Raises:
+            ClusterError: a type or reason is not one word.
+        """
+        for event in events:
+            if len(event.type.split()) != 1 or len(event.reason.split()) != 1:
+                raise ClusterError(
+                    f"event of pod {event.key}: type {event.type!r}, reason {event.reason!r}: one word each"
+                )
+        for batch in stored.batches(events):
+            packed = stored.packed([[each.key, each.uid, each.type, each.reason, each.message] for each in batch])
+            with client.reachable(self._store):
+                self._record(_RECORD_KEYS, [self._clock.now_ms(), packed])
+
+    def delete_pods(self, pods: Sequence[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
+        """Delete pods that still have the UID, at once: nothing runs here that would have to be stopped first.
+
+        With the pod its conditions and events go; ``reason`` stays in the watch log, for people.
+        """
+        for batch in stored.batches(pods):
+            with client.reachable(self._store):
+                self._delete(DELETE_KEYS, [self._log_length, reason, stored.packed(list(batch))])
+
+    def _others(self, kind: kinds.Kind) -> Sequence[Mapping[str, object]]:
+        found = {key: msgspec.json.decode(json) for key, json in self._objects.scan(kind)}
+        return sorted(found.values(), key=lambda value: int(value["metadata"]["resourceVersion"]))
+
+
+def _version(found: Pod | Node) -> int:
+    return int(found.metadata.resource_version)
+
+
+def _outcome(binding: Binding, verdict: BindVerdict, message: str = "", node: str = "") -> BindOutcome:
+    return BindOutcome(binding.key, binding.uid, verdict, NodeName(node), message)
+
+
+def _replied(binding: Binding, reply: bytes) -> BindOutcome:
+    word, _, rest = reply.partition(b" ")
+    verdict, text = _VERDICTS[word], rest.decode()
+    if verdict is BindVerdict.BOUND:
+        return _outcome(binding, verdict, node=binding.node)
+    if verdict is BindVerdict.CONFLICT:
+        return _outcome(binding, verdict, f"the pod is bound to {text}", node=text)
+    return _outcome(binding, verdict, text)
+
+
+def _reported(status: SchedulingStatus) -> tuple[str, str, str, bytes]:
+    nominated = "" if status.nominated is None else f"={status.nominated}"
+    fields = msgspec.json.encode({"reason": status.reason, "message": status.message})
+    return status.key, status.uid, nominated, fields[1:-1] if status.reason else b""
+
+
+def _event(entry: Entry) -> Event:
+    version, fields = entry
+    kind, raw = fields[b"kind"].decode(), fields.get(b"object")
+    found: Object | None = None
+    if raw is not None:
+        found = _pod(raw, fields) if kind == kinds.POD.name else _object(kind, raw)
+    return Event(
+        change=Change(fields[b"change"].decode()),
+        kind=kind,
+        key=fields[b"key"].decode(),
+        version=version,
+        uid=fields[b"uid"].decode(),
+        object=found,
+        node=NodeName(fields.get(b"node", b"").decode()),
+    )
+
+
+def _pod(raw: bytes, fields: Mapping[bytes, bytes]) -> Pod:
+    found = from_json(raw, Pod)
+    node = fields.get(b"node")
+    return stored.on_node(found, node.decode()) if node else stored.with_status(found, fields.get(b"status"))
+
+
+def _object(kind: str, raw: bytes) -> Object:
+    if kind == kinds.NODE.name:
+        return from_json(raw, Node)
+    found: Mapping[str, object] = msgspec.json.decode(raw)
+    return found
+
+
+_role: type[Cluster] = Standalone

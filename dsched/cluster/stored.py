@@ -1,0 +1,165 @@
+"""How objects stand in Redis, and how what is kept apart from a pod's manifest is merged into it when it is read.
+
+A stored object begins ``{"apiVersion":…,"kind":…,"metadata":{"resourceVersion":"N","uid":"…"``, so that scripts find
+its version without decoding it. What changes often about a pod (node, phase) stands in its state line; what the
+scheduler wrote about a pending pod, in its status.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgpack
+import msgspec
+
+from dsched.manifests import kinds
+from dsched.model.meta import ApiRecord, PodUid, from_json
+from dsched.model.pod import Pod, PodCondition
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+POD_SCHEDULED = "PodScheduled"
+PENDING = "Pending"
+_NOTHING = "-"
+_BATCH = 500
+_BATCH_BYTES = 4_000_000
+
+Object = dict[str, Any]
+Item = TypeVar("Item")
+
+
+class PodState(NamedTuple):
+    """A pod's state line: short, so that scripts and people read it at a glance."""
+
+    uid: PodUid
+    node: str
+    bound_ms: str
+    gated: str
+    deleting: str
+    phase: str
+    version: str
+
+    @property
+    def bound_to(self) -> str:
+        """The node; ``""`` while the pod is not bound."""
+        return "" if self.node == _NOTHING else self.node
+
+
+class WrittenStatus(ApiRecord, frozen=True):
+    """What the scheduler wrote onto a pending pod; a nominated node of None leaves the manifest's."""
+
+    nominated_node_name: str | None = None
+    conditions: list[PodCondition] = []
+
+
+def pod_state(line: bytes) -> PodState:
+    """A state line as it stands in Redis."""
+    return PodState(*line.decode().split(" "))  # type: ignore[arg-type]
+
+
+def state_line(value: Object, node: str, bound_ms: int | str) -> str:
+    """The state line of a pod as applied, without the version that the script adds."""
+    gated = "gated" if value["spec"].get("schedulingGates") else _NOTHING
+    deleting = "deleting" if value["metadata"].get("deletionTimestamp") else _NOTHING
+    phase = value.get("status", {}).get("phase") or PENDING
+    return f"{value['metadata']['uid']} {node or _NOTHING} {bound_ms} {gated} {deleting} {phase}"
+
+
+def head(kind: kinds.Kind) -> str:
+    """The JSON of an object up to its resourceVersion."""
+    return f'{{"apiVersion":"{kind.api_version}","kind":"{kind.name}","metadata":{{"resourceVersion":"'
+
+
+def tail(value: Object) -> bytes:
+    """The JSON of an object after its resourceVersion; its uid comes first."""
+    given = value["metadata"]
+    metadata = {"uid": given["uid"], **{name: item for name, item in given.items() if name != "resourceVersion"}}
+    rest = {name: item for name, item in value.items() if name not in ("apiVersion", "kind", "metadata")}
+    encoded = msgspec.json.encode(rest)
+    return b'",' + msgspec.json.encode(metadata)[1:] + (b"," + encoded[1:] if rest else b"}")
+
+
+def pod(raw: bytes, line: bytes, status: bytes | None) -> Pod:
+    """A pod as it is now. A bound pod's condition PodScheduled=True is left to `shown`: scheduling does not read it."""
+    found = from_json(raw, Pod)
+    state = pod_state(line)
+    if found.metadata.uid != state.uid:
+        return found
+    if found.metadata.resource_version != state.version:
+        metadata = msgspec.structs.replace(found.metadata, resource_version=state.version)
+        found = msgspec.structs.replace(found, metadata=metadata)
+    return on_node(found, state.bound_to) if state.bound_to else with_status(found, status)
+
+
+def on_node(found: Pod, node: str) -> Pod:
+    """The pod, bound."""
+    if found.spec.node_name == node:
+        return found
+    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, node_name=node))
+
+
+def with_status(found: Pod, status: bytes | None) -> Pod:
+    """The pod with what the scheduler wrote about it."""
+    if not status:
+        return found
+    written = msgspec.json.decode(status, type=WrittenStatus)
+    nominated = written.nominated_node_name
+    conditions = [each for each in found.status.conditions if each.type != POD_SCHEDULED] + written.conditions
+    merged = msgspec.structs.replace(
+        found.status,
+        conditions=conditions,
+        nominated_node_name=found.status.nominated_node_name if nominated is None else nominated,
+    )
+    return msgspec.structs.replace(found, status=merged)
+
+
+def shown(raw: bytes, line: bytes, status: bytes | None) -> Object:
+    """A pod as the plain object that people see, its conditions complete."""
+    value: Object = msgspec.json.decode(raw)
+    state = pod_state(line)
+    if value["metadata"]["uid"] != state.uid:
+        return value
+    value["metadata"]["resourceVersion"] = state.version
+    given = value.setdefault("status", {})
+    if state.bound_to:
+        value["spec"]["nodeName"] = state.bound_to
+        given.pop("nominatedNodeName", None)
+        own: list[Object] = [
+            {"type": POD_SCHEDULED, "status": "True", "lastTransitionTime": rfc3339(int(state.bound_ms))}
+        ]
+    else:
+        written: Object = msgspec.json.decode(status) if status else {}
+        own = written.get("conditions", [])
+        if "nominatedNodeName" in written:
+            given["nominatedNodeName"] = written["nominatedNodeName"]
+    if own:
+        given["conditions"] = [each for each in given.get("conditions", []) if each.get("type") != POD_SCHEDULED] + own
+    return value
+
+
+def packed(value: object) -> bytes:
+    """msgpack as the scripts read it: the Lua library in Redis knows no binary type, texts and bytes are one there."""
+    encoded: bytes = msgpack.packb(value, use_bin_type=False)
+    return encoded
+
+
+def rfc3339(ms: int) -> str:
+    """A time in ms since the epoch as the API writes it, in whole seconds."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def batches(items: Sequence[Item], size: Callable[[Item], int] = lambda item: 0) -> Iterator[Sequence[Item]]:
+    """Cut into batches for one script call each: few enough items, and few enough bytes, not to hold Redis up.
+
+    Args:
+        size: bytes of an item.
+    """
+    start, held = 0, 0
+    for index, item in enumerate(items):
+        held += size(item)
+        if index > start and (index - start == _BATCH or held > _BATCH_BYTES):
+            yield items[start:index]
+            start, held = index, size(item)
+    if start < len(items):
+        yield items[start:]

@@ -1,0 +1,88 @@
+"""Reading the watch log: entries are numbered without gaps, so a gap tells that entries have been trimmed or lost."""
+
+from collections.abc import Mapping
+
+from dsched.cluster import keys
+from dsched.errors import WatchExpired
+from dsched.state import client
+from dsched.state.client import Store
+
+AT_ONCE = 2000
+_SLICE_S = 4.0
+"""Longest single wait: well below the connection's own timeout."""
+
+Entry = tuple[int, Mapping[bytes, bytes]]
+"""The version after a change, and its fields."""
+
+
+class WatchLog:
+    """The watch log of one cluster.
+
+    It remembers which history it reads: after a flush, numbers begin anew and mean something else.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._history: bytes | None = None
+        self._known = False
+
+    def now(self) -> int:
+        """The newest version; watching goes on in the history that it belongs to.
+
+        Raises:
+            RedisUnavailable: Redis does not answer.
+        """
+        with client.reachable(self._store):
+            self._history, version = self._newest()
+        self._known = True
+        return version
+
+    def read(self, version: int, timeout_s: float) -> list[Entry]:
+        """Entries after ``version``, at most `AT_ONCE`; waits up to ``timeout_s`` for the first, else [].
+
+        Raises:
+            WatchExpired: entries after ``version`` are missing, or the history is another one.
+            RedisUnavailable: Redis does not answer.
+        """
+        with client.reachable(self._store):
+            while True:
+                wait_s = min(timeout_s, _SLICE_S)
+                entries = self._after(version, wait_s) or self._missed(version)
+                self._check_history(version)
+                if entries:
+                    return entries
+                timeout_s -= wait_s
+                if timeout_s <= 0:
+                    return []
+
+    def _after(self, version: int, wait_s: float) -> list[Entry]:
+        block_ms = round(wait_s * 1000) if wait_s > 0 else None
+        name = self._store.key(keys.LOG.name)
+        found = self._store.redis.xread({name: f"{version}-0"}, count=AT_ONCE, block=block_ms)
+        entries = [(int(number.partition(b"-")[0]), fields) for number, fields in found[0][1]] if found else []
+        if entries and entries[0][0] != version + 1:
+            raise WatchExpired(f"the watch log begins at {entries[0][0]}, after {version + 1}; list again")
+        return entries
+
+    def _missed(self, version: int) -> list[Entry]:
+        """What came right after waiting ended; none although there were changes means that the log is gone."""
+        _, newest = self._newest()
+        if newest == version:
+            return []
+        entries = self._after(version, 0.0) if newest > version else []
+        if not entries:
+            raise WatchExpired(
+                f"the cluster is at version {newest} and the log has nothing after {version}; list again"
+            )
+        return entries
+
+    def _check_history(self, version: int) -> None:
+        history, _ = self._newest()
+        if not self._known or (self._history is None and version == 0):
+            self._history, self._known = history, True
+        if history != self._history:
+            raise WatchExpired("the cluster's objects were lost and begin anew; list again")
+
+    def _newest(self) -> tuple[bytes | None, int]:
+        history, version = self._store.redis.mget(self._store.key(keys.ID.name), self._store.key(keys.VERSION.name))
+        return history, int(version or 0)

@@ -1,0 +1,62 @@
+"""Reads ``kubescheduler.config.k8s.io/v1`` KubeSchedulerConfiguration exactly as kube-scheduler v1.34 does.
+
+A text goes through `text` (JSON or YAML), `decode` (strict, by the tables of `schema`), `defaults` (with `plugins`, the
+default plugins), `validation` and `profiles` (which plugins run where), and comes out as the records of `types`.
+
+No I/O: the caller reads the file. Imports nothing of dsched but ``dsched.errors``.
+"""
+
+from dsched.config.load import completed, completed_document, default, load
+from dsched.config.plugins import INTREE_PLUGINS
+from dsched.config.schema import EXTENSION_POINTS
+from dsched.config.types import (
+    ClientConnection,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    Extender,
+    ExtenderTls,
+    InterPodAffinityArgs,
+    LeaderElection,
+    ManagedResource,
+    NodeAffinityArgs,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PluginRef,
+    PodTopologySpreadArgs,
+    Profile,
+    ResourceSpec,
+    SchedulerConfiguration,
+    ScoringStrategy,
+    ShapePoint,
+    VolumeBindingArgs,
+)
+
+__all__ = [
+    "EXTENSION_POINTS",
+    "INTREE_PLUGINS",
+    "ClientConnection",
+    "DefaultPreemptionArgs",
+    "DynamicResourcesArgs",
+    "Extender",
+    "ExtenderTls",
+    "InterPodAffinityArgs",
+    "LeaderElection",
+    "ManagedResource",
+    "NodeAffinityArgs",
+    "NodeResourcesBalancedAllocationArgs",
+    "NodeResourcesFitArgs",
+    "PluginArgs",
+    "PluginRef",
+    "PodTopologySpreadArgs",
+    "Profile",
+    "ResourceSpec",
+    "SchedulerConfiguration",
+    "ScoringStrategy",
+    "ShapePoint",
+    "VolumeBindingArgs",
+    "completed",
+    "completed_document",
+    "default",
+    "load",
+]

@@ -1,0 +1,111 @@
+"""The in-tree plugins, the default set of them, and how a profile's own plugins are merged into that set.
+
+Source: kubernetes v1.34 pkg/scheduler/framework/plugins/registry.go, pkg/scheduler/apis/config/v1/default_plugins.go.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from dsched.config.decode import Wire
+from dsched.config.schema import EXTENSION_POINTS, MULTI_POINT
+
+ALL = "*"
+DYNAMIC_RESOURCES = "DynamicResources"
+DEFAULT_PREEMPTION = "DefaultPreemption"
+
+_FILTER = ("preFilter", "filter")
+_SCORE = ("preScore", "score")
+
+INTREE_PLUGINS: Mapping[str, frozenset[str]] = {
+    "DefaultBinder": frozenset({"bind"}),
+    "DefaultPreemption": frozenset({"preEnqueue", "postFilter"}),
+    "DynamicResources": frozenset({"preEnqueue", *_FILTER, "postFilter", "reserve", "preBind"}),
+    "ImageLocality": frozenset({"score"}),
+    "InterPodAffinity": frozenset({*_FILTER, *_SCORE}),
+    "NodeAffinity": frozenset({*_FILTER, *_SCORE}),
+    "NodeName": frozenset({"filter"}),
+    "NodePorts": frozenset(_FILTER),
+    "NodeResourcesBalancedAllocation": frozenset(_SCORE),
+    "NodeResourcesFit": frozenset({*_FILTER, *_SCORE}),
+    "NodeUnschedulable": frozenset({"filter"}),
+    "NodeVolumeLimits": frozenset(_FILTER),
+    "PodTopologySpread": frozenset({*_FILTER, *_SCORE}),
+    "PrioritySort": frozenset({"queueSort"}),
+    "SchedulingGates": frozenset({"preEnqueue"}),
+    "TaintToleration": frozenset({"filter", *_SCORE}),
+    "VolumeBinding": frozenset({*_FILTER, *_SCORE, "reserve", "preBind"}),
+    "VolumeRestrictions": frozenset(_FILTER),
+    "VolumeZone": frozenset(_FILTER),
+}
+"""Name of each in-tree plugin to the extension points it serves."""
+
+_DEFAULT: tuple[tuple[str, int | None], ...] = (
+    ("SchedulingGates", None),
+    ("PrioritySort", None),
+    ("NodeUnschedulable", None),
+    ("NodeName", None),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", None),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", None),
+    ("NodeVolumeLimits", None),
+    ("VolumeBinding", None),
+    ("VolumeZone", None),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    (DYNAMIC_RESOURCES, None),
+    (DEFAULT_PREEMPTION, None),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+    ("DefaultBinder", None),
+)
+
+
+def merged(custom: Wire | None) -> Wire:
+    """The plugin sets of a profile: the default ones at ``multiPoint``, with the profile's own merged in.
+
+    DynamicResources is no default plugin of dsched, which does not evaluate resource claims. A profile that names it at
+    ``multiPoint`` gets it at the place where kube-scheduler has it.
+
+    Source: default_plugins.go ``getDefaultPlugins``, ``applyFeatureGates``, ``mergePlugins``.
+    """
+    own = custom or {point: {"enabled": None, "disabled": None} for point in (*EXTENSION_POINTS, MULTI_POINT)}
+    named = {plugin["name"] for plugin in own[MULTI_POINT]["enabled"] or ()}
+    default = [
+        {"name": name, "weight": weight} for name, weight in _DEFAULT if name != DYNAMIC_RESOURCES or name in named
+    ]
+    sets = {point: _merged_set((), own[point]) for point in EXTENSION_POINTS}
+    return sets | {MULTI_POINT: _merged_set(default, own[MULTI_POINT])}
+
+
+def _merged_set(default: Iterable[Wire], custom: Wire) -> Wire:
+    """Merge one plugin set.
+
+    A default plugin that is enabled anew keeps its place and takes the new weight (of several, the last); the other
+    enabled ones follow in their order. Disabling applies to the defaults only.
+
+    Source: default_plugins.go ``mergePluginSet``.
+    """
+    disabled = [plugin["name"] for plugin in custom["disabled"] or ()]
+    own = list(custom["enabled"] or ())
+    last = {plugin["name"]: position for position, plugin in enumerate(own)}
+    enabled: list[Wire] = []
+    replaced = set()
+    for plugin in default if ALL not in disabled else ():
+        if plugin["name"] in disabled:
+            continue
+        position = last.get(plugin["name"])
+        if position is not None:
+            replaced.add(position)
+            plugin = own[position]
+        enabled.append(plugin)
+    enabled += [plugin for position, plugin in enumerate(own) if position not in replaced]
+    return {
+        "enabled": [{"name": plugin["name"], "weight": plugin["weight"] or 0} for plugin in enabled] or None,
+        "disabled": [{"name": name, "weight": 0} for name in disabled] or None,
+    }
+
+
+def enabled_names(sets: Wire) -> set[str]:
+    """Names of all plugins that are enabled anywhere in the sets."""
+    return {plugin["name"] for plugin_set in sets.values() for plugin in plugin_set["enabled"] or ()}

@@ -1,0 +1,199 @@
+"""What has to hold of the completed arguments of the in-tree plugins.
+
+Each check takes the path of the arguments and the arguments, and returns error lines, ``FIELD.PATH: what``.
+
+Source: kubernetes v1.34 pkg/scheduler/apis/config/validation/validation_pluginargs.go.
+"""
+
+from collections.abc import Callable, Mapping
+
+from dsched.config import durations, names, validation_affinity
+from dsched.config.decode import Wire
+from dsched.config.fields import child, duplicate, forbidden, index, invalid, required, unsupported
+
+Check = Callable[[str, Wire], list[str]]
+
+SCORING_STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+_WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
+_MAX_UTILIZATION = 100
+_MAX_SHAPE_SCORE = 10
+_MAX_WEIGHT = 100
+
+
+def default_preemption(path: str, args: Wire) -> list[str]:
+    """Source: ``ValidateDefaultPreemptionArgs``."""
+    percentage, absolute = args["minCandidateNodesPercentage"], args["minCandidateNodesAbsolute"]
+    percentage_path = child(path, "minCandidateNodesPercentage")
+    absolute_path = child(path, "minCandidateNodesAbsolute")
+    found = []
+    if not 0 <= percentage <= 100:
+        found.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
+    if absolute < 0:
+        found.append(invalid(absolute_path, absolute, "not in valid range [0, inf)"))
+    if percentage == 0 and absolute == 0:
+        what = "cannot be zero at the same time as"
+        found.append(invalid(percentage_path, percentage, f"{what} minCandidateNodesAbsolute"))
+        found.append(invalid(absolute_path, absolute, f"{what} minCandidateNodesPercentage"))
+    return found
+
+
+def inter_pod_affinity(path: str, args: Wire) -> list[str]:
+    """Source: ``ValidateInterPodAffinityArgs``."""
+    weight = args["hardPodAffinityWeight"]
+    if 0 <= weight <= _MAX_WEIGHT:
+        return []
+    return [invalid(child(path, "hardPodAffinityWeight"), weight, "not in valid range [0, 100]")]
+
+
+def balanced_allocation(path: str, args: Wire) -> list[str]:
+    """Source: ``ValidateNodeResourcesBalancedAllocationArgs``."""
+    found = []
+    seen: set[str] = set()
+    for position, resource in enumerate(args["resources"]):
+        place = index(child(path, "resources"), position)
+        if resource["name"] in seen:
+            found.append(duplicate(f"{place}.name", resource["name"]))
+        seen.add(resource["name"])
+        if resource["weight"] != 1:
+            found.append(invalid(f"{place}.weight", resource["weight"], "must be 1"))
+    return found
+
+
+def pod_topology_spread(path: str, args: Wire) -> list[str]:
+    """Source: ``ValidatePodTopologySpreadArgs``."""
+    constraints = args["defaultConstraints"] or []
+    found = _defaulting_type(child(path, "defaultingType"), args["defaultingType"], bool(constraints))
+    seen: set[tuple[str, str]] = set()
+    for position, constraint in enumerate(constraints):
+        place = index(child(path, "defaultConstraints"), position)
+        found += _constraint(place, constraint)
+        identity = constraint["topologyKey"], constraint["whenUnsatisfiable"]
+        if identity in seen:
+            found.append(duplicate(place, f"{{{identity[0]}, {identity[1]}}}"))
+        seen.add(identity)
+    return found
+
+
+def _defaulting_type(path: str, kind: str, has_constraints: bool) -> list[str]:
+    """Source: ``validateDefaultingType``."""
+    if kind not in ("System", "List"):
+        return [unsupported(path, kind, ("System", "List"))]
+    if kind == "System" and has_constraints:
+        return [invalid(path, kind, "when .defaultConstraints are not empty")]
+    return []
+
+
+def _constraint(path: str, constraint: Wire) -> list[str]:
+    """Source: ``ValidatePodTopologySpreadArgs``, ``validateTopologyKey``, ``validateWhenUnsatisfiable``."""
+    found = []
+    if constraint["maxSkew"] <= 0:
+        found.append(invalid(f"{path}.maxSkew", constraint["maxSkew"], "not in valid range (0, inf)"))
+    if not constraint["topologyKey"]:
+        found.append(required(f"{path}.topologyKey", "can not be empty"))
+    else:
+        found += _label_name(f"{path}.topologyKey", constraint["topologyKey"])
+    action = constraint["whenUnsatisfiable"]
+    if not action:
+        found.append(required(f"{path}.whenUnsatisfiable", "can not be empty"))
+    elif action not in _WHEN_UNSATISFIABLE:
+        found.append(unsupported(f"{path}.whenUnsatisfiable", action, _WHEN_UNSATISFIABLE))
+    if constraint["labelSelector"] is not None:
+        what = "constraint must not define a selector, as they deduced for each pod"
+        found.append(forbidden(f"{path}.labelSelector", what))
+    return found
+
+
+def _label_name(path: str, name: str) -> list[str]:
+    return [invalid(path, name, what) for what in names.qualified_name_problems(name)]
+
+
+def volume_binding(path: str, args: Wire) -> list[str]:
+    """Any shape is refused, even an empty one: the feature StorageCapacityScoring is off.
+
+    Source: ``ValidateVolumeBindingArgsWithOptions``.
+    """
+    found = []
+    if args["bindTimeoutSeconds"] < 0:
+        what = "invalid BindTimeoutSeconds, should not be a negative value"
+        found.append(invalid(child(path, "bindTimeoutSeconds"), args["bindTimeoutSeconds"], what))
+    if args["shape"] is not None:
+        what = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        found.append(invalid(child(path, "shape"), args["shape"], what))
+    return found
+
+
+def dynamic_resources(path: str, args: Wire) -> list[str]:
+    """Source: ``ValidateDynamicResourcesArgs``, feature DRASchedulerFilterTimeout on."""
+    if args["filterTimeout"] >= 0:
+        return []
+    return [invalid(child(path, "filterTimeout"), durations.show(args["filterTimeout"]), "must be zero or positive")]
+
+
+def node_resources_fit(path: str, args: Wire) -> list[str]:
+    """Source: ``ValidateNodeResourcesFitArgs``; plugins/noderesources/fit.go ``NewFit``, which calls it."""
+    found = []
+    for position, name in enumerate(args["ignoredResources"] or ()):
+        found += _label_name(index(child(path, "ignoredResources"), position), name)
+    for position, group in enumerate(args["ignoredResourceGroups"] or ()):
+        place = index(child(path, "ignoredResourceGroups"), position)
+        if "/" in group:
+            found.append(invalid(place, group, "resource group name can't contain '/'"))
+        found += _label_name(place, group)
+    return found + _scoring_strategy(child(path, "scoringStrategy"), args["scoringStrategy"])
+
+
+def _scoring_strategy(path: str, strategy: Wire) -> list[str]:
+    """The shape is checked whatever the type is; a ratio without one cannot be built.
+
+    Source: ``ValidateNodeResourcesFitArgs``, ``validateResources``, ``validateFunctionShape``; fit.go
+    ``nodeResourceStrategyTypeMap``, which reads the shape of a RequestedToCapacityRatio without asking.
+    """
+    found = []
+    if strategy["type"] not in SCORING_STRATEGIES:
+        found.append(unsupported(f"{path}.type", strategy["type"], SCORING_STRATEGIES))
+    for position, resource in enumerate(strategy["resources"]):
+        if not 0 < resource["weight"] <= _MAX_WEIGHT:
+            what = f"resource weight of {resource['name']} not in valid range (0, 100]"
+            found.append(invalid(f"{index(f'{path}.resources', position)}.weight", resource["weight"], what))
+    if strategy["requestedToCapacityRatio"] is not None:
+        return found + _shape(f"{path}.shape", strategy["requestedToCapacityRatio"]["shape"] or [])
+    if strategy["type"] == "RequestedToCapacityRatio":
+        found.append(required(f"{path}.requestedToCapacityRatio", f"type {strategy['type']} needs a shape"))
+    return found
+
+
+def _shape(path: str, shape: list[Wire]) -> list[str]:
+    """Source: ``validateFunctionShape``; the first point out of order is reported, no further ones."""
+    if not shape:
+        return [required(path, "at least one point must be specified")]
+    found = []
+    for position in range(1, len(shape)):
+        if shape[position - 1]["utilization"] >= shape[position]["utilization"]:
+            what = "values must be sorted in increasing order"
+            found.append(invalid(f"{index(path, position)}.utilization", shape[position]["utilization"], what))
+            break
+    for position, point in enumerate(shape):
+        for key, most in (("utilization", _MAX_UTILIZATION), ("score", _MAX_SHAPE_SCORE)):
+            if not 0 <= point[key] <= most:
+                what = f"not in valid range [0, {most}]"
+                found.append(invalid(f"{index(path, position)}.{key}", point[key], what))
+    return found
+
+
+CHECKED_WITH_CONFIGURATION: Mapping[str, Check] = {
+    "DefaultPreemption": default_preemption,
+    "DynamicResources": dynamic_resources,
+    "InterPodAffinity": inter_pod_affinity,
+    "NodeAffinity": validation_affinity.node_affinity,
+    "NodeResourcesBalancedAllocation": balanced_allocation,
+    "PodTopologySpread": pod_topology_spread,
+    "VolumeBinding": volume_binding,
+}
+"""Plugins whose arguments are checked whether or not a profile runs the plugin.
+
+NodeResourcesFit is not among them: upstream files its check under the name "NodeResourcesFitArgs", which no plugin has,
+so that it is left to the plugin's constructor.
+"""
+
+CHECKED_WHEN_BUILT: Mapping[str, Check] = {"NodeResourcesFit": node_resources_fit}
+"""Plugins whose arguments are checked when a profile that runs the plugin is built."""

@@ -1,0 +1,178 @@
+"""Vectors of decisions: builds the cluster of a case, decides on its pod, compares.
+
+What is decided is what the leader decides with: the same configuration, framework, table and evaluation.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched import config
+from dsched.config import Profile
+from dsched.conformance import comparing
+from dsched.framework.attempt import FailedAttempt
+from dsched.framework.diagnosis import diagnose
+from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.framework.interface import PostFilterResult, Registry, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
+from dsched.model import meta
+from dsched.model.meta import NodeName
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.plugins import profiles, registry
+
+Case = Mapping[str, Any]
+
+OTHER_KINDS = {
+    "namespaces": "Namespace",
+    "services": "Service",
+    "replicaSets": "ReplicaSet",
+    "persistentVolumes": "PersistentVolume",
+    "persistentVolumeClaims": "PersistentVolumeClaim",
+    "storageClasses": "StorageClass",
+    "csiNodes": "CSINode",
+    "csiDrivers": "CSIDriver",
+    "podDisruptionBudgets": "PodDisruptionBudget",
+}
+_NAMESPACED = frozenset({"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget"})
+
+
+class _Handle:
+    """What plugins reach beside their arguments."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+
+def check(case: Case, expect: Mapping[str, Any], plugins: Registry | None = None) -> list[str]:
+    """Run one vector.
+
+    Args:
+        case, expect: as recorded.
+        plugins: the plugins there are, by default those in tree.
+    Returns:
+        the differences, one line each; empty when there is none.
+    Raises:
+        ConfigError: the case's configuration was refused.
+        PluginError: a plugin of the profile cannot be built.
+        msgspec.ValidationError: an object of the case is none.
+    """
+    known = registry.intree() if plugins is None else plugins
+    profile = _profile(case)
+    found = decide(case, profile, known)
+    lines = [*found.get("failures", ()), *comparing.differences(found, expect)]
+    absent = missing(profile, known)
+    if lines and absent:
+        lines.append(f"the profile was built without plugins that dsched does not have: {', '.join(absent)}")
+    return lines
+
+
+def decide(case: Case, profile: Profile, plugins: Registry) -> dict[str, Any]:
+    """What is decided for the pod of a case, in the form of ``expect``, with ``failures`` of plugins besides."""
+    snapshot = cluster(case)
+    framework = profiles.framework(profile, plugins, _Handle(snapshot))
+    pod = meta.from_builtins(case["pod"], Pod)
+    gated = framework.run_pre_enqueue(pod)
+    if gated is not None:
+        return {"preEnqueue": _status(gated)}
+    evaluation = evaluate(framework, PodInfo(pod), snapshot)
+    if evaluation.failure is not None:
+        return {"failures": [f"{evaluation.failure.plugin} failed: {evaluation.failure.message}"]}
+    found = _decision(evaluation, snapshot.table)
+    if case.get("preempt") and not found["feasible"]:
+        diagnosis = diagnose(evaluation, len(snapshot.table))
+        info = evaluation.pod
+        attempt = FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnosis)
+        found["preemption"] = _preemption(framework.run_post_filter(attempt))
+    return found
+
+
+def _preemption(result: PostFilterResult | None) -> dict[str, Any]:
+    """The nominated node with the pods to delete, and what was said."""
+    if result is None:
+        return {}
+    found: dict[str, Any] = {"nominated": {result.nominated or "": sorted(victim.key for victim in result.victims)}}
+    if result.status.message:
+        found["message"] = result.status.message
+    return found
+
+
+def cluster(case: Case) -> Snapshot:
+    """The snapshot of a case's cluster: nodes and pods in their order, the other objects by kind."""
+    snapshot = Snapshot()
+    for node in case.get("nodes") or ():
+        snapshot.table.set_node(meta.from_builtins(node, Node))
+    for record in case.get("pods") or ():
+        pod = PodInfo(meta.from_builtins(record, Pod))
+        snapshot.table.add_pod(pod, pod.node_name)
+    for record in case.get("nominated") or ():
+        waiting = PodInfo(meta.from_builtins(record, Pod))
+        snapshot.nominations.set(waiting, NodeName(waiting.pod.status.nominated_node_name))
+    for field, kind in OTHER_KINDS.items():
+        for value in case.get(field) or ():
+            snapshot.put(kind, _key(kind, value["metadata"]), value)
+    return snapshot
+
+
+def missing(profile: Profile, plugins: Registry) -> list[str]:
+    """Plugins of a profile that are not in the registry, in the order of the profile."""
+    names = dict.fromkeys(ref.name for refs in profile.plugins.values() for ref in refs)
+    return [name for name in names if name not in plugins]
+
+
+def _profile(case: Case) -> Profile:
+    given = case.get("config")
+    if given is None:
+        return _default_profile()
+    return config.load(json.dumps(given), str(case["name"])).profiles[0]
+
+
+@lru_cache(maxsize=1)
+def _default_profile() -> Profile:
+    return config.default().profiles[0]
+
+
+def _key(kind: str, metadata: Mapping[str, Any]) -> str:
+    name = str(metadata["name"])
+    return f"{metadata.get('namespace') or 'default'}/{name}" if kind in _NAMESPACED else name
+
+
+def _decision(evaluation: Evaluation, table: NodeTable) -> dict[str, Any]:
+    found: dict[str, Any] = {"feasible": []}
+    if evaluation.narrowed is not None:
+        found["preFilterNodes"] = sorted(evaluation.narrowed)
+    if evaluation.rejection is not None:
+        found["preFilter"] = _status(evaluation.rejection)
+    else:
+        statuses = {name: evaluation.status_of(row) for row, name in enumerate(table.names)}
+        found["filtered"] = {name: _status(status) for name, status in statuses.items() if status is not None}
+        found["feasible"] = [table.names[row] for row in np.flatnonzero(evaluation.feasible)]
+    return found | (_scores(evaluation, table) if found["feasible"] else _fit_error(evaluation, table))
+
+
+def _scores(evaluation: Evaluation, table: NodeTable) -> dict[str, Any]:
+    rows = np.flatnonzero(evaluation.feasible)
+
+    def by_name(column: NDArray[np.int64]) -> dict[str, int]:
+        return {table.names[row]: int(column[row]) for row in rows}
+
+    return {
+        "scores": {plugin: by_name(column) for plugin, column in evaluation.score_columns().items()},
+        "totals": by_name(evaluation.totals),
+        "best": [table.names[row] for row in evaluation.best_rows()],
+    }
+
+
+def _fit_error(evaluation: Evaluation, table: NodeTable) -> dict[str, Any]:
+    diagnosis = diagnose(evaluation, len(table))
+    return {"fitError": diagnosis.message, "unschedulablePlugins": sorted(diagnosis.unschedulable_plugins)}
+
+
+def _status(status: Status) -> dict[str, Any]:
+    return {"code": str(status.code), "plugin": status.plugin, "reasons": list(status.reasons)}

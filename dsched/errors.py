@@ -1,0 +1,129 @@
+"""Every error that dsched raises on purpose.
+
+::
+
+    DschedError
+    ├── ConfigError            a configuration file that cannot be taken
+    ├── ManifestError          a manifest that cannot be taken: file, document and field
+    ├── QuantityError          text that is no Kubernetes quantity
+    ├── SelectorError          text that is no label selector
+    ├── PluginError            a plugin that cannot be found or built, or that broke its contract
+    ├── StateError             state in Redis
+    │   ├── StaleEpoch         a script refused the caller's epoch: another leader has taken over
+    │   ├── ScriptError        a script that is missing, malformed or was called wrongly
+    │   ├── RedisUnavailable   Redis does not answer
+    │   └── UnfitRedis         a Redis that must not be used (too old, evicts keys)
+    ├── ClusterError           the source of truth refused
+    │   ├── Conflict           the object is not what the caller thinks it is
+    │   ├── NotFound           there is no such object
+    │   └── WatchExpired       the watch's starting point is gone: list again
+    ├── EvaluationError        evaluators did not answer, or answered for another table or configuration
+    └── SystemNotFound         no running system at the given address
+"""
+
+from collections.abc import Sequence
+
+
+class DschedError(Exception):
+    """Root of the tree. The command line prints it without a traceback and exits 1."""
+
+
+class ConfigError(DschedError):
+    """A configuration file was refused.
+
+    Attributes:
+        stage: ``decode``, ``validation`` or ``profile``.
+        errors: one ``FIELD.PATH: what`` each.
+        profile, plugin: the profile and plugin at fault, stage ``profile`` only.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        stage: str = "decode",
+        errors: Sequence[str] = (),
+        profile: str | None = None,
+        plugin: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.errors = tuple(errors)
+        self.profile = profile
+        self.plugin = plugin
+
+
+class ManifestError(DschedError):
+    """One or more manifests were refused; nothing of the call was applied.
+
+    Attributes:
+        problems: one ``FILE[DOCUMENT]: FIELD: what`` each.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class QuantityError(DschedError, ValueError):
+    """Text is not a Kubernetes quantity."""
+
+    def __init__(self, text: object) -> None:
+        super().__init__(f'"{text}" is not a quantity')
+        self.text = text
+
+
+class SelectorError(DschedError, ValueError):
+    """Text is not a label selector, or a requirement of one is not legal."""
+
+
+class PluginError(DschedError):
+    """A plugin cannot be found or built, or broke its contract."""
+
+
+class StateError(DschedError):
+    """Something is wrong with the state in Redis."""
+
+
+class StaleEpoch(StateError):
+    """The caller's epoch is older than the present one; a leader that sees this must stop leading."""
+
+    def __init__(self, offered: int, script: str) -> None:
+        super().__init__(f"{script} refused: epoch {offered} is not the present one; another leader has taken over")
+        self.offered = offered
+
+
+class ScriptError(StateError):
+    """A Lua script is missing, has a malformed header, or was called with the wrong keys."""
+
+
+class RedisUnavailable(StateError):
+    """Redis does not answer."""
+
+
+class UnfitRedis(StateError):
+    """The Redis server must not be used: too old, or it evicts keys."""
+
+
+class ClusterError(DschedError):
+    """The source of truth refused a request."""
+
+
+class Conflict(ClusterError):
+    """The object is not what the caller thinks it is (another UID, already bound, changed meanwhile)."""
+
+
+class NotFound(ClusterError):
+    """There is no such object."""
+
+
+class WatchExpired(ClusterError):
+    """The log no longer reaches back to the watch's starting point; list again and watch from there."""
+
+
+class EvaluationError(DschedError):
+    """Evaluators did not answer in time, or answered for another table version or configuration."""
+
+
+class SystemNotFound(DschedError):
+    """No running system at the given address."""

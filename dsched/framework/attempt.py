@@ -1,0 +1,43 @@
+"""A scheduling attempt that found no node, as PostFilter plugins get it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.diagnosis import Diagnosis
+from dsched.framework.evaluate import Evaluation
+from dsched.framework.interface import Code
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """What was tried, and why it failed; `try_on` asks what would be if other pods were gone."""
+
+    framework: Framework
+    state: CycleState
+    pod: PodInfo
+    snapshot: Snapshot
+    evaluation: Evaluation
+    diagnosis: Diagnosis
+
+    def try_on(self, row: int) -> Trial:
+        """A trial of the pod on a node."""
+        return Trial(self.framework, self.state, self.pod, self.snapshot, row)
+
+    def rejected_with(self, code: Code) -> NDArray[np.intp]:
+        """Table rows of the nodes that were rejected with this code; a rejection by PreFilter counts for every node,
+        and nodes that PreFilter left out are unresolvable.
+
+        Source: pkg/scheduler/framework/types.go ``NodesForStatusCode``.
+        """
+        table = self.snapshot.table
+        if self.evaluation.rejection is not None:
+            everywhere = self.evaluation.rejection.code is code
+            return np.arange(len(table) if everywhere else 0, dtype=np.intp)
+        return self.evaluation.rows_with(code)

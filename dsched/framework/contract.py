@@ -1,0 +1,86 @@
+"""What a plugin may answer. It may raise anything and answer anything; here, at the edge, whatever breaks its contract
+becomes a status Error that names the plugin, so that one pod fails and nothing else does.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.framework.interface import Code, Status, Verdict
+
+Result = TypeVar("Result")
+
+
+class PluginFailure(Exception):
+    """A plugin raised, or answered out of contract; carries the status Error that the attempt ends with."""
+
+    def __init__(self, plugin: str, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.status = Status(Code.ERROR, (f'running plugin "{plugin}": {cause}',), plugin)
+
+
+def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
+    """Call a plugin.
+
+    Raises:
+        PluginFailure: it raised.
+    """
+    try:
+        return call(*args)
+    except Exception as error:
+        raise PluginFailure(plugin, f"{type(error).__name__}: {error}") from error
+
+
+def answered(plugin: str, kinds: tuple[type[Any], ...], call: Callable[..., Result], *args: Any) -> Result:
+    """Call a plugin whose answer has to be of one of these types.
+
+    Raises:
+        PluginFailure: it raised, or answered with something else.
+    """
+    answer = guarded(plugin, call, *args)
+    if not isinstance(answer, kinds):
+        expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise PluginFailure(plugin, f"{_called(call)} answered with {type(answer).__name__}, expected {expected}")
+    return answer
+
+
+def whole_numbers(plugin: str, what: str, answer: object, length: int) -> NDArray[np.int64]:
+    """A plugin's scores as int64, one a row, in an array of their own.
+
+    Raises:
+        PluginFailure: they are not that many, or no whole numbers.
+    """
+    scores: NDArray[Any] = guarded(plugin, np.array, answer)
+    if scores.shape != (length,):
+        raise PluginFailure(plugin, f"{what} scored {scores.shape} rows of ({length},)")
+    if length and scores.dtype.kind not in "biu":
+        raise PluginFailure(plugin, f"{what} answered with {scores.dtype}, expected int64")
+    exact: NDArray[np.int64] = scores.astype(np.int64, copy=False)
+    return exact
+
+
+def sound(plugin: str, verdict: Verdict, open_: NDArray[np.bool_]) -> Verdict:
+    """A whole-table filter's verdict, checked; statuses other than rejections may be there but no open row's.
+
+    Raises:
+        PluginFailure: it has the wrong shape, names statuses that are not there, or says Error.
+    """
+    index, statuses = verdict.index, verdict.statuses
+    if index.shape != open_.shape:
+        raise PluginFailure(plugin, f"filter_table judged {index.shape} rows of {open_.shape}")
+    if index.dtype.kind not in "iu":
+        raise PluginFailure(plugin, f"filter_table answered with {index.dtype}, expected int32")
+    if len(index) and (index.max() > len(statuses) or index.min() < 0):
+        wrong = index.max() if index.max() > len(statuses) else index.min()
+        raise PluginFailure(plugin, f"filter_table names status {wrong} of {len(statuses)}")
+    for number, status in enumerate(statuses, start=1):
+        if not status.rejected and bool((index[open_] == number).any()):
+            raise PluginFailure(plugin, f"{status.code}: {status.message}")
+    return verdict
+
+
+def _called(call: Callable[..., Any]) -> str:
+    return str(getattr(call, "__name__", "the call"))

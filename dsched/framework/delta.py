@@ -1,0 +1,99 @@
+"""Changes of a snapshot as records: what the leader does to its own, and what the evaluators' replicas repeat.
+
+Applying the same changes in the same order gives equal snapshots, rows in equal order included.
+"""
+
+from typing import Any
+
+import msgspec
+
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.model.meta import NodeName, PodUid
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+
+
+class NodeSet(msgspec.Struct, frozen=True, array_like=True, tag="node"):
+    """A node is new or has changed."""
+
+    node: Node
+
+
+class NodeGone(msgspec.Struct, frozen=True, array_like=True, tag="node-gone"):
+    """A node is no more."""
+
+    name: NodeName
+
+
+class PodOn(msgspec.Struct, frozen=True, array_like=True, tag="pod"):
+    """A pod, bound or assumed, is on a node."""
+
+    node: NodeName
+    pod: Pod
+
+
+class PodOff(msgspec.Struct, frozen=True, array_like=True, tag="pod-off"):
+    """A pod has left its node."""
+
+    uid: PodUid
+
+
+class ObjectSet(msgspec.Struct, frozen=True, array_like=True, tag="object"):
+    """An object of another kind is new or has changed."""
+
+    kind: str
+    key: str
+    object: dict[str, Any]
+
+
+class ObjectGone(msgspec.Struct, frozen=True, array_like=True, tag="object-gone"):
+    """An object of another kind is no more."""
+
+    kind: str
+    key: str
+
+
+Delta = NodeSet | NodeGone | PodOn | PodOff | ObjectSet | ObjectGone
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Delta])
+
+
+def encode(deltas: list[Delta]) -> bytes:
+    """As msgpack."""
+    return _encoder.encode(deltas)
+
+
+def decode(raw: bytes) -> list[Delta]:
+    """
+    Raises:
+        msgspec.DecodeError: not a list of changes.
+    """
+    return _decoder.decode(raw)
+
+
+def apply(snapshot: Snapshot, delta: Delta) -> None:
+    """Make the change."""
+    match delta:
+        case NodeSet(node=node):
+            snapshot.table.set_node(node)
+        case NodeGone(name=name):
+            snapshot.table.remove_node(name)
+        case PodOn(node=name, pod=pod):
+            snapshot.table.add_pod(PodInfo(pod), name)
+        case PodOff(uid=uid):
+            snapshot.table.remove_pod(uid)
+        case ObjectSet(kind=kind, key=key, object=value):
+            snapshot.put(kind, key, value)
+        case ObjectGone(kind=kind, key=key):
+            snapshot.drop(kind, key)
+
+
+def whole(snapshot: Snapshot) -> list[Delta]:
+    """Changes that make an empty snapshot equal to this one, rows in the same order."""
+    table = snapshot.table
+    deltas: list[Delta] = [NodeSet(node) for node in table.nodes]
+    deltas += [PodOn(node, info.pod) for node, info in table.placed()]
+    deltas += [ObjectSet(kind, key, dict(value)) for kind, key, value in snapshot.every_other()]
+    return deltas

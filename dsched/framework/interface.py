@@ -1,0 +1,369 @@
+"""Extension points, as Protocols, and the words they speak: `Code`, `Status`, `Verdict`.
+
+A plugin is a class with a ``name`` that is built with ``(args, handle)`` and has the methods of the extension points it
+serves; the names of the methods are the names of the points. Filter and Score come in two forms each: over the whole
+node table at once (``filter_table``, ``score_table``), or for one node (``filter``, ``score``), called in a loop.
+
+Source: staging/src/k8s.io/kube-scheduler/framework/interface.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from dsched.framework.attempt import FailedAttempt
+    from dsched.framework.cycle_state import CycleState
+    from dsched.framework.pod_info import PodInfo
+    from dsched.framework.snapshot import Snapshot
+    from dsched.framework.table import NodeInfo, NodeTable
+    from dsched.model.meta import NodeName
+    from dsched.model.pod import Pod
+
+MAX_NODE_SCORE = 100
+
+Rows = slice | NDArray[np.intp]
+"""Rows of a node table that a plugin is asked about; index a column with it."""
+
+
+class Code(IntEnum):
+    """How a plugin's call ended."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    def __str__(self) -> str:
+        return _CODE_TEXT[self]
+
+
+_CODE_TEXT = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A plugin's answer; where a method may return None, that means success."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+    @property
+    def rejected(self) -> bool:
+        """The pod cannot go on for a reason that lies in the cluster, not in a failure."""
+        return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+    def by(self, plugin: str) -> Status:
+        """The same status under a plugin's name."""
+        return Status(self.code, self.reasons, plugin)
+
+
+SKIP = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a filter says of rows of the table: per row 0 for success, or k for ``statuses[k - 1]``."""
+
+    index: NDArray[np.int32]
+    statuses: tuple[Status, ...]
+
+    @staticmethod
+    def where(bad: NDArray[np.bool_], status: Status) -> Verdict:
+        """``status`` for the rows where ``bad`` holds."""
+        return Verdict(bad.astype(np.int32), (status,))
+
+
+class Scope(Enum):
+    """What a plugin's answer about one node may depend on, beside the pod; says when a cached answer is stale."""
+
+    NODE = 0
+    """The node object alone."""
+    USAGE = 1
+    """The node object and the pods on that node."""
+    NODES = 2
+    """Any node object."""
+    CLUSTER = 3
+    """Anything in the snapshot."""
+    ANYTHING = 4
+    """Things outside the snapshot as well, or this very pod: nothing is cached. The default for plugins that say
+    nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """Nodes that PreFilter narrows the search to; None is all of them."""
+
+    nodes: frozenset[NodeName] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """What PostFilter makes possible.
+
+    Attributes:
+        nominated: node to promise to the pod; ``""`` ends an earlier promise, None leaves it as it is.
+        victims: pods to delete so that there is room; the leader does it.
+    """
+
+    nominated: NodeName | None
+    status: Status
+    victims: tuple[PodInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PermitResult:
+    """Allow (``status`` None), reject, or Wait for at most ``timeout_s``."""
+
+    status: Status | None = None
+    timeout_s: float = 0.0
+
+
+class Hint(Enum):
+    """A queueing hint: whether an event may make a pod schedulable."""
+
+    SKIP = 0
+    QUEUE = 1
+
+
+class Action(Enum):
+    """What happened to a resource, as queueing hints see it."""
+
+    ADD = "Add"
+    DELETE = "Delete"
+    UPDATE = "Update"
+
+
+class Resource(Enum):
+    """Resources that events are about."""
+
+    POD = "Pod"
+    """An unscheduled pod (its own update)."""
+    PENDING_POD = "PendingPod"
+    """Any unscheduled pod, when it comes (Add) or its labels or spec change (Update): for plugins to which pods matter
+    that have no node yet."""
+    ASSIGNED_POD = "AssignedPod"
+    NODE = "Node"
+    NAMESPACE = "Namespace"
+    SERVICE = "Service"
+    PV = "PersistentVolume"
+    PVC = "PersistentVolumeClaim"
+    STORAGE_CLASS = "StorageClass"
+    CSI_NODE = "CSINode"
+    CSI_DRIVER = "CSIDriver"
+    CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
+    PDB = "PodDisruptionBudget"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something that happened in the cluster; ``old`` and ``new`` are records (`Pod`, `Node`) or plain objects."""
+
+    resource: Resource
+    action: Action
+    old: Any = None
+    new: Any = None
+
+    @property
+    def label(self) -> str:
+        """The event's name in metrics and logs, e.g. ``AssignedPodDelete``."""
+        return f"{self.resource.value}{self.action.value}"
+
+
+HintFn = Callable[["Pod", ClusterEvent], Hint]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """Events that may help a pod the plugin rejected; without a hint function every such event queues it."""
+
+    resource: Resource
+    actions: frozenset[Action]
+    hint: HintFn | None = None
+
+
+class Handle(Protocol):
+    """What plugins may reach beside their arguments."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The present snapshot (leader and evaluators)."""
+        ...
+
+
+class Plugin(Protocol):
+    """What every plugin has."""
+
+    name: str
+
+
+class PreEnqueuePlugin(Plugin, Protocol):
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Whether the pod may enter the active queue; a rejected pod is gated."""
+        ...
+
+
+class QueueSortPlugin(Plugin, Protocol):
+    def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
+        """The pod's place in the active queue, lower first: by the number (within ±2^53), then by the text (no spaces,
+        compared byte by byte). ``queued_us`` is when the pod was put into the queue, in microseconds; no two are equal.
+        """
+        ...
+
+
+class PreFilterPlugin(Plugin, Protocol):
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
+        """Look at the pod once; may reject it, narrow the search, or say Skip."""
+        ...
+
+
+class PreFilterExtensions(Protocol):
+    """Kept up to date while other pods are added or removed for the sake of argument (nominated pods, preemption)."""
+
+    def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None: ...
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None: ...
+
+
+class TableFilterPlugin(Plugin, Protocol):
+    filter_scope: Scope
+
+    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        """Judge ``rows`` of the table; one entry a row."""
+        ...
+
+
+class FilterPlugin(Plugin, Protocol):
+    def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
+        """Judge one node."""
+        ...
+
+
+class PostFilterPlugin(Plugin, Protocol):
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        """Make the pod schedulable, if that can be done: name a node, and pods whose deletion makes room there."""
+        ...
+
+
+class PreScorePlugin(Plugin, Protocol):
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Status | None:
+        """Look at the feasible nodes (by table row) once. All of them only where the plugin's ``score_scope`` is
+        CLUSTER; an evaluator gives the others its shard's."""
+        ...
+
+
+class SkipVersion(Protocol):
+    """For plugins of wide scope whose PreFilter and PreScore skip most pods: spares these pods an evaluation anew
+    whenever anything changes in the cluster."""
+
+    def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again; a constant for
+        pods that always are. It has to be cheap."""
+        ...
+
+
+class Normalization(Enum):
+    """How a plugin's scores become 0..100 over the feasible nodes."""
+
+    NONE = 0
+    """They already are."""
+    MAX = 1
+    """score × 100 / highest, truncated; all zero stays all zero."""
+    MAX_REVERSED = 2
+    """100 minus that; all zero becomes all 100."""
+    CUSTOM = 3
+    """By the plugin's ``normalize``."""
+
+
+class TableScorePlugin(Plugin, Protocol):
+    score_scope: Scope
+    normalization: Normalization
+
+    def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        """Scores of ``rows``, one entry a row; what it says of infeasible rows is not used."""
+        ...
+
+
+class ScorePlugin(Plugin, Protocol):
+    def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
+
+
+class Normalizer(Protocol):
+    def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Scores of the feasible nodes in, the same brought to 0..100 out."""
+        ...
+
+
+class ReservePlugin(Plugin, Protocol):
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None: ...
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None: ...
+
+
+class PermitPlugin(Plugin, Protocol):
+    def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult: ...
+
+
+class PreBindPlugin(Plugin, Protocol):
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Runs in a binder; may run twice for one attempt, so it has to be repeatable."""
+        ...
+
+
+class BindPlugin(Plugin, Protocol):
+    def bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Bind the pod, or say Skip to leave it to the next bind plugin. Runs in a binder, perhaps twice."""
+        ...
+
+
+class PostBindPlugin(Plugin, Protocol):
+    def post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None: ...
+
+
+class EnqueueExtensions(Protocol):
+    def events_to_register(self) -> Sequence[Registration]:
+        """Events that may make a pod schedulable which this plugin rejected. A plugin without this method is taken to
+        care about every event."""
+        ...
+
+
+class PluginFactory(Protocol):
+    """Builds a plugin: the class itself, or a function with the same parameters."""
+
+    def __call__(self, args: Any, handle: Handle) -> Any: ...
+
+
+Registry = Mapping[str, PluginFactory]
+"""Plugins by name."""

@@ -1,0 +1,34 @@
+"""What is derived from a pod, kept for the pods of its class."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from dsched.framework.pod_info import PodInfo
+
+Derived = TypeVar("Derived")
+
+
+class PerClass(Generic[Derived]):
+    """Derives once per class; the classes that were asked for last are kept."""
+
+    def __init__(self, derive: Callable[[PodInfo], Derived], most: int = 4096) -> None:
+        """
+        Args:
+            most: how many classes are kept.
+        """
+        self._derive = derive
+        self._most = most
+        self._kept: OrderedDict[bytes, Derived] = OrderedDict()
+
+    def __call__(self, pod: PodInfo) -> Derived:
+        """What is derived from this pod, or was from another of its class."""
+        key = pod.class_key
+        known = self._kept.get(key)
+        if known is not None:
+            self._kept.move_to_end(key)
+            return known
+        derived = self._kept[key] = self._derive(pod)
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return derived

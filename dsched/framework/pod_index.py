@@ -1,0 +1,233 @@
+"""Who is where: counts of running pods by row of the node table, for affinity and spreading.
+
+Two questions are answered without going over the pods: how many pods on each node match a `PodQuery`, and which
+(anti-)affinity terms do the pods on each node have. The table tells of every pod that comes or goes. Counts for a
+query are made when it is asked for the first time and follow the changes from then on; until any query is asked,
+nothing is noted but pods that have terms.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import affinity_terms
+from dsched.arithmetic.affinity_terms import NO_TERMS, PodTerms
+from dsched.arithmetic.pod_query import PodQuery
+from dsched.framework.per_class import PerClass
+from dsched.framework.pod_info import PodInfo
+from dsched.model.meta import PodUid
+
+MOST_QUERIES = 1024
+"""Queries for which counts are kept; the one that was asked longest ago goes first."""
+_MOST_CHANGES = 8192
+"""Changes that are remembered; a query that was not asked for longer is counted anew."""
+_FEW_ROWS = 256
+"""Counts of so few rows are kept in a dict, of more in an array."""
+
+_terms_of_class = PerClass(lambda pod: affinity_terms.pod_terms(pod.pod), most=16384)
+
+
+def terms_of(pod: PodInfo) -> PodTerms:
+    """A pod's (anti-)affinity terms, parsed once per class."""
+    return NO_TERMS if pod.pod.spec.affinity is None else _terms_of_class(pod)
+
+
+class RowCounts:
+    """A count for each row, most of them zero.
+
+    Attributes:
+        total: the sum.
+    """
+
+    __slots__ = ("_few", "_many", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._few: dict[int, int] = {}
+        self._many: NDArray[np.int64] | None = None
+
+    def add(self, row: int, amount: int) -> None:
+        """Add to a row's count, which may not become negative."""
+        self.total += amount
+        if self._many is not None:
+            self._many = _long_enough(self._many, row + 1)
+            self._many[row] += amount
+            return
+        count = self._few.get(row, 0) + amount
+        if count:
+            self._few[row] = count
+        else:
+            del self._few[row]
+        if len(self._few) > _FEW_ROWS:
+            rows, counts = self.nonzero()
+            self._many = np.zeros(int(rows.max()) + 1, dtype=np.int64)
+            self._many[rows] = counts
+            self._few = {}
+
+    def nonzero(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Rows whose count is not zero, and their counts."""
+        if self._many is not None:
+            rows = np.flatnonzero(self._many)
+            return rows, self._many[rows]
+        length = len(self._few)
+        return np.fromiter(self._few, np.intp, length), np.fromiter(self._few.values(), np.int64, length)
+
+
+@dataclass(slots=True)
+class TermGroup:
+    """The pods that have these very terms.
+
+    Attributes:
+        number: no other group has had it.
+        version: grows whenever one of the pods comes or goes.
+        pods: how many there are by row.
+    """
+
+    number: int
+    terms: PodTerms
+    version: int = 0
+    pods: RowCounts = field(default_factory=RowCounts)
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Pods that no query can tell apart."""
+
+    namespace: str
+    labels: Mapping[str, str]
+    deleting: bool
+    pods: RowCounts = field(default_factory=RowCounts)
+
+
+@dataclass(slots=True)
+class _Column:
+    """Counts for a query that hold as of a position in the list of changes."""
+
+    counts: NDArray[np.int64]
+    position: int
+
+
+_KindKey = tuple[str, frozenset[tuple[str, str]], bool]
+
+
+class PodIndex:
+    """Pods of a table, from when it is made until rows move.
+
+    Attributes:
+        groups_version: grows whenever a group appears or vanishes.
+    """
+
+    def __init__(self, pods: Sequence[Mapping[PodUid, PodInfo]]) -> None:
+        """
+        Args:
+            pods: the table's list of the pods on each row; whoever changes it calls `count`.
+        """
+        self.groups_version = 0
+        self._pods = pods
+        self._groups: dict[PodTerms, TermGroup] = {}
+        self._kinds: dict[_KindKey, _Kind] | None = None
+        self._columns: OrderedDict[PodQuery, _Column] = OrderedDict()
+        self._changes: list[tuple[_Kind, int, int]] = []
+        self._changes_start = 0
+        for row, on_node in enumerate(pods):
+            for pod in on_node.values():
+                self._count_terms(row, pod, 1)
+
+    def count(self, row: int, pod: PodInfo, sign: int) -> None:
+        """Take in that a pod came to a row (``sign`` 1) or left it (-1)."""
+        if pod.pod.spec.affinity is not None:
+            self._count_terms(row, pod, sign)
+        if self._kinds is not None:
+            kind = self._count_kind(self._kinds, row, pod, sign)
+            self._changes.append((kind, row, sign))
+            if len(self._changes) > 2 * _MOST_CHANGES:
+                del self._changes[:_MOST_CHANGES]
+                self._changes_start += _MOST_CHANGES
+
+    @property
+    def groups(self) -> Collection[TermGroup]:
+        """The distinct terms that pods have, with the pods that have them."""
+        return self._groups.values()
+
+    def matching(self, query: PodQuery) -> NDArray[np.int64]:
+        """How many pods on each row match. It is a view that changes with the table: read it at once, do not write."""
+        column = self._columns.get(query)
+        if column is None:
+            column = self._columns[query] = self._counted(query)
+            if len(self._columns) > MOST_QUERIES:
+                self._columns.popitem(last=False)
+        else:
+            self._columns.move_to_end(query)
+            self._follow(query, column)
+        column.counts = _long_enough(column.counts, len(self._pods))
+        return column.counts[: len(self._pods)]
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _count_terms(self, row: int, pod: PodInfo, sign: int) -> None:
+        terms = terms_of(pod)
+        if terms.empty:
+            return
+        group = self._groups.get(terms)
+        if group is None:
+            self.groups_version += 1
+            group = self._groups[terms] = TermGroup(self.groups_version, terms)
+        group.version += 1
+        group.pods.add(row, sign)
+        if group.pods.total == 0:
+            self.groups_version += 1
+            del self._groups[terms]
+
+    def _count_kind(self, kinds: dict[_KindKey, _Kind], row: int, pod: PodInfo, sign: int) -> _Kind:
+        meta, deleting = pod.pod.metadata, pod.pod.deleting
+        key = (meta.namespace, frozenset(meta.labels.items()), deleting)
+        kind = kinds.get(key)
+        if kind is None:
+            kind = kinds[key] = _Kind(meta.namespace, meta.labels, deleting)
+        kind.pods.add(row, sign)
+        if kind.pods.total == 0:
+            del kinds[key]
+        return kind
+
+    def _all_kinds(self) -> dict[_KindKey, _Kind]:
+        if self._kinds is None:
+            self._kinds = {}
+            for row, on_node in enumerate(self._pods):
+                for pod in on_node.values():
+                    self._count_kind(self._kinds, row, pod, 1)
+        return self._kinds
+
+    def _counted(self, query: PodQuery) -> _Column:
+        """The query's counts from all pods, one question a kind."""
+        kinds = self._all_kinds()
+        counts = np.zeros(len(self._pods), dtype=np.int64)
+        for kind in kinds.values():
+            if query.admits(kind.namespace, kind.labels, kind.deleting):
+                rows, numbers = kind.pods.nonzero()
+                counts[rows] += numbers
+        return _Column(counts, self._changes_start + len(self._changes))
+
+    def _follow(self, query: PodQuery, column: _Column) -> None:
+        """Take in what has changed since the query was asked last."""
+        end = self._changes_start + len(self._changes)
+        behind = end - column.position
+        if column.position < self._changes_start or behind > len(self._all_kinds()) + _FEW_ROWS:
+            column.counts = self._counted(query).counts
+        elif behind:
+            for kind, row, sign in self._changes[-behind:]:
+                if query.admits(kind.namespace, kind.labels, kind.deleting):
+                    column.counts = _long_enough(column.counts, row + 1)
+                    column.counts[row] += sign
+        column.position = end
+
+
+def _long_enough(counts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """The same counts with room for so many rows."""
+    if len(counts) >= length:
+        return counts
+    longer = np.zeros(length + length // 2, dtype=np.int64)
+    longer[: len(counts)] = counts
+    return longer

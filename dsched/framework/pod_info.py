@@ -1,0 +1,116 @@
+"""A pod with what scheduling derives from it, computed once per class of pods with equal scheduling-relevant fields."""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import msgspec
+
+from dsched.arithmetic import requests
+from dsched.model.meta import NodeName, OwnerReference, PodKey, PodUid
+from dsched.model.pod import Pod, PodSpec
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node that a pod takes; ip ``0.0.0.0`` stands for every address."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a pod takes up on its node.
+
+    Attributes:
+        requests: resource to amount, CPU in milli-units, all others in units; zero requests are left out.
+        nonzero_cpu, nonzero_memory: requests with 100m and 200Mi for each container that names none; used by scores.
+        ports: host ports.
+    """
+
+    requests: dict[str, int]
+    nonzero_cpu: int
+    nonzero_memory: int
+    ports: tuple[HostPort, ...]
+
+
+class PodInfo:
+    """A pod and what scheduling derives from it. Treat as immutable."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.key: PodKey = pod.key
+        self.uid: PodUid = pod.uid
+
+    @property
+    def priority(self) -> int:
+        return self.pod.spec.priority
+
+    @property
+    def node_name(self) -> NodeName:
+        return self.pod.node_name
+
+    @cached_property
+    def class_key(self) -> bytes:
+        """Equal for pods between which no plugin can tell the difference: everything but name, UID, times, status.
+        An ephemeral volume's claim is named after its pod, so such a pod is a class of its own."""
+        meta, spec = self.pod.metadata, self.pod.spec
+        if spec.node_name:
+            spec = msgspec.structs.replace(spec, node_name="")
+        alone = (meta.name, meta.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None
+        return _encoder.encode((meta.namespace, meta.labels, _controller(meta.owner_references), spec, alone))
+
+    @cached_property
+    def demand(self) -> Demand:
+        """What the pod takes up on its node, in-place resizes included."""
+        pod = self.pod
+        if pod.status.container_statuses or pod.status.init_container_statuses or pod.status.resources:
+            return _demand(pod)
+        return _demand_of_spec(_SpecKey(self.class_key, pod))
+
+
+def _controller(owners: list[OwnerReference]) -> tuple[str, str, str] | None:
+    return next(((owner.api_version, owner.kind, owner.name) for owner in owners if owner.controller), None)
+
+
+class _SpecKey:
+    """Hashes by class, so that the demand of a class is computed once."""
+
+    __slots__ = ("key", "pod")
+
+    def __init__(self, key: bytes, pod: Pod) -> None:
+        self.key = key
+        self.pod = pod
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SpecKey) and self.key == other.key
+
+
+@lru_cache(maxsize=16384)
+def _demand_of_spec(spec: _SpecKey) -> Demand:
+    return _demand(spec.pod)
+
+
+def _demand(pod: Pod) -> Demand:
+    nonzero_cpu, nonzero_memory = requests.nonzero_usage(pod)
+    return Demand(requests.usage(pod), nonzero_cpu, nonzero_memory, host_ports(pod.spec))
+
+
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Host ports of a pod's containers and sidecars, defaults (any address, TCP) filled in.
+
+    Source: pkg/scheduler/util/utils.go ``GetHostPorts``.
+    """
+    sidecars = [container for container in spec.init_containers if container.restart_policy == "Always"]
+    return tuple(
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in [*sidecars, *spec.containers]
+        for port in container.ports
+        if port.host_port > 0
+    )

@@ -1,0 +1,477 @@
+"""A framework: the plugins of one profile, built once and called point by point in the profile's order.
+
+Whatever a plugin raises or answers out of contract becomes a status Error that names it (`dsched.framework.contract`).
+
+Source: pkg/scheduler/framework/runtime/framework.go.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic.scores import normalized
+from dsched.config import Profile
+from dsched.errors import PluginError
+from dsched.framework import interface
+from dsched.framework.contract import PluginFailure, answered, guarded, sound, whole_numbers
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import (
+    Code,
+    Normalization,
+    PermitResult,
+    PostFilterResult,
+    PreFilterResult,
+    Registry,
+    Rows,
+    Scope,
+    Status,
+    Verdict,
+)
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeInfo, NodeTable
+from dsched.log import logger
+from dsched.model.meta import NodeName
+from dsched.model.pod import Pod
+
+MAX_PERMIT_WAIT_S = 15 * 60.0
+"""A plugin cannot make a pod wait longer. Source: runtime/framework.go ``maxTimeout``."""
+
+STATUS = (Status, type(None))
+"""What most methods answer; None is success."""
+
+_log = logger(__name__)
+
+if TYPE_CHECKING:
+    from dsched.framework.attempt import FailedAttempt
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRunner:
+    """One Filter plugin behind the whole-table form."""
+
+    name: str
+    scope: Scope
+    table_form: Callable[..., Verdict] | None
+    node_form: Callable[..., Status | None] | None
+
+    def run(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]) -> Verdict:
+        """Judge ``rows``; the per-node form is called only where ``open_`` (no earlier filter rejected).
+
+        Raises:
+            PluginFailure: the plugin raised, answered with the wrong shape, or said Error.
+        """
+        if self.table_form is not None:
+            verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
+            return sound(self.name, verdict, open_)
+        return self._node_by_node(state, pod, table, rows, open_)
+
+    def _node_by_node(
+        self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]
+    ) -> Verdict:
+        if self.node_form is None:
+            raise PluginFailure(self.name, "has neither filter_table nor filter")
+        index = np.zeros(len(open_), dtype=np.int32)
+        known: dict[Status, int] = {}
+        where = row_numbers(rows)
+        for position in np.flatnonzero(open_):
+            status = answered(self.name, STATUS, self.node_form, state, pod, table.info(int(where[position])))
+            if status is None or status.code is Code.SUCCESS:
+                continue
+            if not status.rejected:
+                raise PluginFailure(self.name, f"{status.code}: {status.message}")
+            index[position] = known.setdefault(status, len(known) + 1)
+        return Verdict(index, tuple(known))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRunner:
+    """One Score plugin behind the whole-table form."""
+
+    name: str
+    weight: int
+    scope: Scope
+    normalization: Normalization
+    table_form: Callable[..., NDArray[np.int64]] | None
+    node_form: Callable[..., int] | None
+    custom: Callable[..., NDArray[np.int64]] | None
+
+    def run(
+        self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, feasible: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Raw scores of ``rows``; the per-node form is called only where ``feasible``, other rows get 0.
+
+        Raises:
+            PluginFailure: the plugin raised or answered with the wrong shape.
+        """
+        if self.table_form is not None:
+            answer = guarded(self.name, self.table_form, state, pod, table, rows)
+            return whole_numbers(self.name, "score_table", answer, len(feasible))
+        if self.node_form is None:
+            raise PluginFailure(self.name, "has neither score_table nor score")
+        scores = np.zeros(len(feasible), dtype=np.int64)
+        where = row_numbers(rows)
+        for position in np.flatnonzero(feasible):
+            node = table.info(int(where[position]))
+            score = answered(self.name, (int, np.integer), self.node_form, state, pod, node)
+            scores[position] = guarded(self.name, np.int64, score)
+        return scores
+
+    def scaled(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64], highest: int) -> NDArray[np.int64]:
+        """Scores of feasible nodes brought to 0..100 and weighted; ``highest`` is the highest of all feasible nodes.
+
+        Raises:
+            PluginFailure: the plugin raised, or a score is out of range.
+        """
+        if self.normalization is Normalization.CUSTOM and self.custom is not None:
+            answer = guarded(self.name, self.custom, state, pod, scores)
+            scores = whole_numbers(self.name, "normalize", answer, len(scores))
+        elif self.normalization is not Normalization.NONE:
+            reverse = self.normalization is Normalization.MAX_REVERSED
+            scores = normalized(scores, highest=highest, reverse=reverse)
+        if len(scores) and (scores.min() < 0 or scores.max() > interface.MAX_NODE_SCORE):
+            raise PluginFailure(
+                self.name,
+                f"invalid score, should be in the range of [0, {interface.MAX_NODE_SCORE}] after normalizing: "
+                f"{scores.min()}..{scores.max()}",
+            )
+        return scores * self.weight
+
+
+def row_numbers(rows: Rows) -> NDArray[np.intp]:
+    """The rows as numbers."""
+    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+
+
+@dataclass(frozen=True, slots=True)
+class PermitDecision:
+    """What Permit came to: go on (``status`` None), rejected, or wait: plugin to seconds."""
+
+    status: Status | None
+    waits: dict[str, float]
+
+
+class Framework:
+    """One profile's plugins.
+
+    Attributes:
+        profile_name: the ``schedulerName`` it serves.
+        filters, scores: runners in order.
+        cacheable: no plugin of the cycle depends on anything but the pod's class and the snapshot.
+    """
+
+    def __init__(self, profile: Profile, registry: Registry, handle: Any) -> None:
+        """
+        Raises:
+            PluginError: a plugin is not in the registry or cannot be built.
+        """
+        self.profile = profile
+        self.profile_name = profile.scheduler_name
+        self._built: dict[str, Any] = {}
+        self._registry = registry
+        self._handle = handle
+        self.filters = tuple(self._filter(name) for name in self._named("filter"))
+        self.scores = tuple(self._score(ref.name, ref.weight) for ref in profile.plugins.get("score", ()))
+        self._points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
+        self._pre_filter_scopes = {plugin.name: _pre_filter_scope(plugin) for plugin in self.at("preFilter")}
+        self._skip_versioned = {
+            plugin.name: plugin
+            for plugin in (*self.at("preFilter"), *self.at("preScore"))
+            if hasattr(plugin, "skip_version")
+        }
+        self.cacheable = self.reach(CycleState()) is not Scope.ANYTHING
+
+    def at(self, point: str) -> tuple[Any, ...]:
+        """The plugins at an extension point (named as in the configuration), in running order."""
+        return self._points.get(point, ())
+
+    @property
+    def plugins(self) -> Iterable[Any]:
+        """Every plugin of the profile, once each."""
+        return self._built.values()
+
+    def plugin(self, name: str) -> Any | None:
+        """A plugin of the profile by name."""
+        return self._built.get(name)
+
+    def reach(self, state: CycleState, scored: bool = True) -> Scope:
+        """What the answers about a pod depend on at most, plugins that were skipped left out, and scores too unless
+        there are any.
+
+        Whether plugins are skipped again that have ``skip_version`` is left to `skips`.
+        """
+        scopes = [runner.scope for runner in self.filters if runner.name not in state.skip_filter]
+        if scored:
+            scopes += [runner.scope for runner in self.scores if runner.name not in state.skip_score]
+        scopes += [
+            scope
+            for name, scope in self._pre_filter_scopes.items()
+            if name not in state.skip_filter or name not in self._skip_versioned
+        ]
+        return max(scopes, key=_reach, default=Scope.NODE)
+
+    def skips(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> tuple[Hashable, ...]:
+        """Equal as long as the plugins that skipped the pod would skip it again.
+
+        Raises:
+            PluginFailure: a plugin raised.
+        """
+        return tuple(
+            guarded(name, plugin.skip_version, pod, snapshot)
+            for name, plugin in self._skip_versioned.items()
+            if name in state.skip_filter or name in state.skip_score
+        )
+
+    def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
+        """The pod's place in the active queue, as the profile's QueueSort plugin has it.
+
+        Raises:
+            PluginError: the profile has no QueueSort plugin.
+        """
+        for plugin in self.at("queueSort"):
+            order: tuple[int, str] = plugin.sort_key(pod, queued_us)
+            return order
+        raise PluginError(f"profile {self.profile_name}: no queue sort plugin is enabled")
+
+    def run_pre_enqueue(self, pod: Pod) -> Status | None:
+        """The status of the first plugin that keeps the pod out of the active queue, None when it may enter."""
+        for plugin in self.at("preEnqueue"):
+            status = _guarded_status(plugin.name, plugin.pre_enqueue, pod)
+            if status is not None:
+                return status
+        return None
+
+    def run_pre_filter(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+    ) -> tuple[Status | None, frozenset[NodeName] | None, list[str]]:
+        """Run PreFilter: to the first rejection that preemption cannot lift; after another the rest is still asked,
+        because preemption needs what they keep.
+
+        Source: runtime/framework.go ``RunPreFilterPlugins``.
+
+        Returns:
+            the rejection if there is one; the node names that the search is narrowed to, None for all; the plugins
+            that narrowed it.
+        """
+        rejection: Status | None = None
+        nodes: frozenset[NodeName] | None = None
+        narrowing: list[str] = []
+        for plugin in self.at("preFilter"):
+            result = answered(plugin.name, (PreFilterResult, *STATUS), plugin.pre_filter, state, pod, snapshot)
+            if isinstance(result, Status) and result.code is Code.SKIP:
+                state.skip_filter.add(plugin.name)
+            elif isinstance(result, Status) and result.code is not Code.SUCCESS:
+                if not result.rejected:
+                    raise PluginFailure(plugin.name, f"{result.code}: {result.message}")
+                rejection = result.by(plugin.name)
+                if result.code is not Code.UNSCHEDULABLE:
+                    return rejection, None, []
+            elif isinstance(result, PreFilterResult) and result.nodes is not None:
+                narrowing.append(plugin.name)
+                nodes = result.nodes if nodes is None else nodes & result.nodes
+                if not nodes:
+                    return _nothing_left(narrowing), None, narrowing
+        return rejection, None if rejection else nodes, narrowing
+
+    def run_add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """Tell the PreFilter plugins that a pod was put on a node for the sake of argument.
+
+        Raises:
+            PluginFailure: a plugin raised or did not succeed.
+        """
+        self._run_extension("add_pod", state, pod, other, node)
+
+    def run_remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
+        """Tell the PreFilter plugins that a pod was taken off a node for the sake of argument.
+
+        Raises:
+            PluginFailure: a plugin raised or did not succeed.
+        """
+        self._run_extension("remove_pod", state, pod, other, node)
+
+    def _run_extension(self, name: str, state: CycleState, *args: Any) -> None:
+        for plugin in self.at("preFilter"):
+            call = getattr(plugin, name, None)
+            if call is None or plugin.name in state.skip_filter:
+                continue
+            status = answered(plugin.name, STATUS, call, state, *args)
+            if status is not None and status.code is not Code.SUCCESS:
+                raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
+
+    def run_post_filter(self, attempt: "FailedAttempt") -> PostFilterResult | None:
+        """Run PostFilter until a plugin makes the pod schedulable or says that nothing can; None when there is none.
+
+        Source: runtime/framework.go ``RunPostFilterPlugins``.
+
+        Raises:
+            PluginFailure: a plugin raised or said Error.
+        """
+        rejected: list[Status] = []
+        nominated: NodeName | None = None
+        for plugin in self.at("postFilter"):
+            call: Callable[..., PostFilterResult] = plugin.post_filter
+            result = answered(plugin.name, (PostFilterResult,), call, attempt)
+            status = result.status.by(plugin.name)
+            if status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+                return PostFilterResult(result.nominated, status, result.victims)
+            if not status.rejected:
+                raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
+            nominated = result.nominated if result.nominated is not None else nominated
+            rejected.append(status)
+        if not rejected:
+            return None
+        reasons = tuple(reason for status in rejected for reason in status.reasons)
+        return PostFilterResult(nominated, Status(Code.UNSCHEDULABLE, reasons, rejected[0].plugin))
+
+    def run_pre_score(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        feasible: NDArray[np.bool_],
+        scopes: Collection[Scope] = frozenset(Scope),
+    ) -> None:
+        """Run PreScore of the plugins whose Score has one of these scopes; Skip is noted in the state.
+
+        Raises:
+            PluginFailure: a plugin raised or did not succeed.
+        """
+        for plugin in self.at("preScore"):
+            if getattr(plugin, "score_scope", Scope.ANYTHING) not in scopes:
+                continue
+            status = answered(plugin.name, STATUS, plugin.pre_score, state, pod, snapshot, feasible)
+            if status is None or status.code is Code.SUCCESS:
+                continue
+            if status.code is not Code.SKIP:
+                raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
+            state.skip_score.add(plugin.name)
+
+    def run_reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Run Reserve in order; when one fails, Unreserve runs for all in reverse order and its status is returned."""
+        for plugin in self.at("reserve"):
+            status = _guarded_status(plugin.name, plugin.reserve, state, pod, node)
+            if status is not None:
+                self.run_unreserve(state, pod, node)
+                return status
+        return None
+
+    def run_unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Run Unreserve of every Reserve plugin, in reverse order; it must be repeatable and may not fail: a failure is
+        only logged, for the reservation ends all the same."""
+        for plugin in reversed(self.at("reserve")):
+            try:
+                guarded(plugin.name, plugin.unreserve, state, pod, node)
+            except PluginFailure as failure:
+                _log.error(
+                    "Unreserve failed", extra={"action": "unreserve", "pod": pod.key, "error": failure.status.message}
+                )
+
+    def run_permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitDecision:
+        """Run Permit; the first rejection ends it, waits are gathered."""
+        waits: dict[str, float] = {}
+        for plugin in self.at("permit"):
+            try:
+                result: PermitResult = answered(plugin.name, (PermitResult,), plugin.permit, state, pod, node)
+            except PluginFailure as failure:
+                return PermitDecision(failure.status, {})
+            if result.status is None or result.status.code is Code.SUCCESS:
+                continue
+            if result.status.code is not Code.WAIT:
+                return PermitDecision(result.status.by(plugin.name), {})
+            waits[plugin.name] = min(result.timeout_s, MAX_PERMIT_WAIT_S)
+        return PermitDecision(None, waits)
+
+    def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Run PreBind in order; the status of the first that does not succeed."""
+        for plugin in self.at("preBind"):
+            status = _guarded_status(plugin.name, plugin.pre_bind, state, pod, node)
+            if status is not None:
+                return status
+        return None
+
+    def run_bind(self, name: str, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Run one Bind plugin; None when it has bound the pod, Skip when it leaves it to the next one."""
+        return _guarded_status(name, self._plugin(name).bind, state, pod, node)
+
+    def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Run PostBind; the pod is bound, so a failure is only logged."""
+        for plugin in self.at("postBind"):
+            try:
+                guarded(plugin.name, plugin.post_bind, state, pod, node)
+            except PluginFailure as failure:
+                _log.warning(
+                    "PostBind failed", extra={"action": "post_bind", "pod": pod.key, "error": failure.status.message}
+                )
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    def _named(self, point: str) -> Iterable[str]:
+        return (ref.name for ref in self.profile.plugins.get(point, ()))
+
+    def _plugin(self, name: str) -> Any:
+        plugin = self._built.get(name)
+        if plugin is None:
+            factory = self._registry.get(name)
+            if factory is None:
+                raise PluginError(f"profile {self.profile_name}: there is no plugin {name}")
+            try:
+                plugin = factory(self.profile.args.get(name), self._handle)
+            except Exception as error:
+                raise PluginError(f"profile {self.profile_name}: plugin {name} cannot be built: {error}") from error
+            self._built[name] = plugin
+        return plugin
+
+    def _filter(self, name: str) -> FilterRunner:
+        plugin = self._plugin(name)
+        return FilterRunner(
+            name,
+            getattr(plugin, "filter_scope", Scope.ANYTHING),
+            getattr(plugin, "filter_table", None),
+            getattr(plugin, "filter", None),
+        )
+
+    def _score(self, name: str, weight: int) -> ScoreRunner:
+        plugin = self._plugin(name)
+        custom = getattr(plugin, "normalize", None)
+        declared = Normalization.CUSTOM if custom is not None else Normalization.NONE
+        return ScoreRunner(
+            name,
+            weight,
+            getattr(plugin, "score_scope", Scope.ANYTHING),
+            getattr(plugin, "normalization", declared),
+            getattr(plugin, "score_table", None),
+            getattr(plugin, "score", None),
+            custom,
+        )
+
+
+def _reach(scope: Scope) -> int:
+    return int(scope.value)
+
+
+def _pre_filter_scope(plugin: Any) -> Scope:
+    """Where a plugin says nothing of its PreFilter, it depends on what its Filter depends on."""
+    said: Scope = getattr(plugin, "pre_filter_scope", getattr(plugin, "filter_scope", Scope.ANYTHING))
+    return said
+
+
+def _guarded_status(plugin: str, call: Callable[..., Status | None], *args: Any) -> Status | None:
+    """None for success, else the status under the plugin's name, a raised error included."""
+    try:
+        status = answered(plugin, STATUS, call, *args)
+    except PluginFailure as failure:
+        return failure.status
+    return None if status is None or status.code is Code.SUCCESS else status.by(plugin)
+
+
+def _nothing_left(narrowing: Sequence[str]) -> Status:
+    narrowing = sorted(narrowing)
+    reason = (
+        f"node(s) didn't satisfy plugin {narrowing[0]}"
+        if len(narrowing) == 1
+        else f"node(s) didn't satisfy plugin(s) [{' '.join(narrowing)}] simultaneously"
+    )
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))

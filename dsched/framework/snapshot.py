@@ -1,0 +1,61 @@
+"""The cluster as one scheduling attempt sees it: the node table and the objects beside it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dsched.framework.nominations import Nominations
+from dsched.framework.table import NodeTable
+
+
+class Snapshot:
+    """The node table and the other objects (by kind, then by key) that plugins look things up in.
+
+    There is one per process; it is brought up to date between attempts, never during one.
+    """
+
+    def __init__(self, table: NodeTable | None = None) -> None:
+        self.table = table or NodeTable()
+        self._others: dict[str, dict[str, Mapping[str, Any]]] = {}
+        self._others_version = 0
+        self._kind_versions: dict[str, int] = {}
+        self.nominations = Nominations()
+
+    def clear(self) -> None:
+        """Forget everything; references to this snapshot stay good."""
+        self.table = NodeTable()
+        for kind in self._others:
+            self._changed(kind)
+        self._others = {}
+
+    def others(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
+        """Objects of a kind other than Pod and Node, by ``namespace/name`` or ``name``."""
+        return self._others.get(kind, {})
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of anything in here."""
+        return self.table.version + self._others_version + self.nominations.version
+
+    def version_of(self, kind: str) -> int:
+        """Grows with every change of an object of this kind, which is neither Pod nor Node."""
+        return self._kind_versions.get(kind, 0)
+
+    def every_other(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Kind, key and object of all that are neither pods nor nodes."""
+        for kind, objects in self._others.items():
+            for key, value in objects.items():
+                yield kind, key, value
+
+    def put(self, kind: str, key: str, value: Mapping[str, Any]) -> None:
+        """Take in an object."""
+        self._others.setdefault(kind, {})[key] = value
+        self._changed(kind)
+
+    def drop(self, kind: str, key: str) -> None:
+        """Forget an object."""
+        self._others.get(kind, {}).pop(key, None)
+        self._changed(kind)
+
+    def _changed(self, kind: str) -> None:
+        self._others_version += 1
+        self._kind_versions[kind] = self._kind_versions.get(kind, 0) + 1

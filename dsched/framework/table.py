@@ -1,0 +1,482 @@
+"""The node table: what scheduling knows of the nodes, a column a fact and a row a node.
+
+Columns are NumPy arrays, so that a filter or a score is a handful of array operations over all nodes at once. Label
+values and taints are kept as small integers with a vocabulary beside them: a predicate is asked once per distinct value
+and spread over the nodes by indexing.
+
+Every change is noted in a journal of rows, from which whoever keeps results per row learns which are stale. Adding or
+removing a node moves rows and starts a new *layout*, after which nothing that was kept per row is valid.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.framework.interface import Rows
+from dsched.framework.pod_index import PodIndex
+from dsched.framework.pod_info import HostPort, PodInfo
+from dsched.model import quantity
+from dsched.model.meta import NodeName, PodUid
+from dsched.model.node import Node, Taint
+
+CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+
+_INT64_MAX = 2**63 - 1
+_JOURNAL_LENGTH = 65536
+_FIRST_CAPACITY = 64
+
+
+class LabelColumn:
+    """One label of every node: ``ids[row]`` indexes ``values``; id 0 stands for "no such label"."""
+
+    def __init__(self, ids: NDArray[np.int32]) -> None:
+        self.ids = ids
+        self.values: list[str | None] = [None]
+        self.id_of: dict[str | None, int] = {None: 0}
+
+    def intern(self, value: str | None) -> int:
+        """The id of a value, a new one if need be."""
+        known = self.id_of.get(value)
+        if known is None:
+            known = self.id_of[value] = len(self.values)
+            self.values.append(value)
+        return known
+
+    def is_in(self, values: Iterable[str], rows: Rows) -> NDArray[np.bool_]:
+        """Rows whose label has one of the values."""
+        truth = np.zeros(len(self.values), dtype=np.bool_)
+        for value in values:
+            known = self.id_of.get(value)
+            if known is not None:
+                truth[known] = True
+        return truth[self.ids[rows]]
+
+    def where(self, predicate: Callable[[str | None], bool], rows: Rows) -> NDArray[np.bool_]:
+        """Rows for whose label (None: absent) the predicate holds; it is asked once per distinct value."""
+        truth = np.fromiter((predicate(value) for value in self.values), dtype=np.bool_, count=len(self.values))
+        return truth[self.ids[rows]]
+
+
+@dataclass(slots=True)
+class ImageState:
+    """An image: the rows of the nodes that hold it, the first of them, and the size in bytes that this one reports.
+
+    Nodes may report different sizes; which one counts must not depend on who reported last, or a replica that starts
+    from the whole table would score differently.
+    """
+
+    size: int
+    first: int
+    rows: set[int]
+
+
+class NodeTable:
+    """Rows of nodes with the pods on them.
+
+    Attributes:
+        names: row to node name.
+        index: node name to row.
+        nodes: row to node object.
+        pods: row to the pods on that node, bound or assumed, in the order they joined it.
+        version: grows with every change.
+        objects_version: grows when a node object changes in a way that scheduling sees.
+        layout: grows when rows move; what was kept per row is then void.
+        taint_sets: distinct taint lists; ``taint_set[row]`` indexes it.
+        images: normalized image name to what is known of it.
+        ports: row to the host ports in use there, only for rows that have any.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[NodeName] = []
+        self.index: dict[NodeName, int] = {}
+        self.nodes: list[Node] = []
+        self.pods: list[dict[PodUid, PodInfo]] = []
+        self.version = 0
+        self.objects_version = 0
+        self.layout = 0
+        self.taint_sets: list[tuple[Taint, ...]] = [()]
+        self._taint_set_ids: dict[tuple[Taint, ...], int] = {(): 0}
+        self.images: dict[str, ImageState] = {}
+        self.ports: dict[int, dict[HostPort, int]] = {}
+        self._node_of: dict[PodUid, NodeName] = {}
+        self._homeless: dict[NodeName, dict[PodUid, PodInfo]] = {}
+        self._resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
+        self._labels: dict[str, LabelColumn] = {}
+        self._journal: list[int] = []
+        self._journal_start = 0
+        self._pod_index: PodIndex | None = None
+        self._allocate(_FIRST_CAPACITY)
+
+    # -- columns ---------------------------------------------------------------------------------------------------
+
+    def _allocate(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._allocatable = np.zeros((len(self._resources), capacity), dtype=np.int64)
+        self._requested = np.zeros((len(self._resources), capacity), dtype=np.int64)
+        self._nonzero = np.zeros((2, capacity), dtype=np.int64)
+        self._pod_count = np.zeros(capacity, dtype=np.int64)
+        self._allowed_pods = np.zeros(capacity, dtype=np.int64)
+        self._unschedulable = np.zeros(capacity, dtype=np.bool_)
+        self._taint_set = np.zeros(capacity, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def all_rows(self) -> slice:
+        """Every row."""
+        return slice(0, len(self))
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        """Resource name to its place in the resource columns."""
+        return self._resources
+
+    def allocatable(self, resource: str) -> NDArray[np.int64]:
+        """Allocatable amount of a resource by row, CPU in milli-units; zeros for one that no node has."""
+        column = self._resources.get(resource)
+        return np.zeros(len(self), dtype=np.int64) if column is None else self._allocatable[column, : len(self)]
+
+    def requested(self, resource: str) -> NDArray[np.int64]:
+        """Requested amount of a resource by row, over the pods on the node."""
+        column = self._resources.get(resource)
+        return np.zeros(len(self), dtype=np.int64) if column is None else self._requested[column, : len(self)]
+
+    def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
+        """Requested CPU or memory by row with the scoring defaults for containers that request none."""
+        return self._nonzero[0 if resource == CPU else 1, : len(self)]
+
+    @property
+    def pod_count(self) -> NDArray[np.int64]:
+        """Pods on the node, by row."""
+        return self._pod_count[: len(self)]
+
+    @property
+    def allowed_pods(self) -> NDArray[np.int64]:
+        """Pods the node takes at most, by row."""
+        return self._allowed_pods[: len(self)]
+
+    @property
+    def unschedulable(self) -> NDArray[np.bool_]:
+        """Whether the node is cordoned, by row."""
+        return self._unschedulable[: len(self)]
+
+    @property
+    def taint_set(self) -> NDArray[np.int32]:
+        """Index into ``taint_sets``, by row."""
+        return self._taint_set[: len(self)]
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label; made on first use and kept up to date from then on. It may be longer than the table:
+        ask it about rows."""
+        column = self._labels.get(key)
+        if column is None:
+            column = LabelColumn(np.zeros(self._capacity, dtype=np.int32))
+            for row, node in enumerate(self.nodes):
+                column.ids[row] = column.intern(node.metadata.labels.get(key))
+            self._labels[key] = column
+        return column
+
+    @property
+    def pod_index(self) -> PodIndex:
+        """Counts of pods by what they are and what they ask for; made on first use and kept up to date from then on, as
+        long as rows stay where they are."""
+        if self._pod_index is None:
+            self._pod_index = PodIndex(self.pods)
+        return self._pod_index
+
+    def info(self, row: int) -> "NodeInfo":
+        """One row as an object."""
+        return NodeInfo(self, row)
+
+    def infos(self, rows: Iterable[int]) -> Iterator["NodeInfo"]:
+        """Rows as objects."""
+        return (NodeInfo(self, row) for row in rows)
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def set_node(self, node: Node) -> bool:
+        """Add a node or take in its change; False when nothing that scheduling sees has changed."""
+        row = self.index.get(node.name)
+        if row is not None:
+            if _same(self.nodes[row], node):
+                self.nodes[row] = node
+                return False
+            self._forget_images(row)
+        else:
+            row = self._append(node)
+        self.nodes[row] = node
+        self._write_columns(row, node)
+        self.objects_version += 1
+        self._note(row)
+        return True
+
+    def remove_node(self, name: NodeName) -> None:
+        """Take a node out; its pods stay known and count again should it come back."""
+        row = self.index.get(name)
+        if row is None:
+            return
+        remaining = [node for node in self.nodes if node.name != name]
+        homes = dict(zip(self.names, self.pods, strict=True))
+        self._homeless.update({home: pods for home, pods in homes.items() if pods})
+        self._rebuild(remaining)
+
+    def add_pod(self, pod: PodInfo, node: NodeName) -> None:
+        """Put a pod (bound or assumed) on a node; a no-op when it is there, a move when it is elsewhere."""
+        home = self._node_of.get(pod.uid)
+        if home is not None:
+            if home == node and self._on(home, pod.uid) is pod:
+                return
+            self.remove_pod(pod.uid)
+        self._node_of[pod.uid] = node
+        row = self.index.get(node)
+        if row is None:
+            self._homeless.setdefault(node, {})[pod.uid] = pod
+            return
+        self.pods[row][pod.uid] = pod
+        self._count(row, pod, 1)
+        self._note(row)
+
+    def remove_pod(self, uid: PodUid) -> PodInfo | None:
+        """Take a pod off its node; None when it is on none."""
+        node = self._node_of.pop(uid, None)
+        if node is None:
+            return None
+        row = self.index.get(node)
+        if row is None:
+            pods = self._homeless[node]
+            pod = pods.pop(uid)
+            if not pods:
+                del self._homeless[node]
+            return pod
+        pod = self.pods[row].pop(uid)
+        self._count(row, pod, -1)
+        self._note(row)
+        return pod
+
+    def restore(self, row: int, pods: Sequence[PodInfo]) -> None:
+        """Put exactly these pods on a node again, in this order, after a trial."""
+        wanted = {pod.uid: pod for pod in pods}
+        for uid in [uid for uid in self.pods[row] if uid not in wanted]:
+            self.remove_pod(uid)
+        for pod in pods:
+            self.add_pod(pod, self.names[row])
+        self.pods[row] = wanted
+
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """The node a pod is on, None when it is on none."""
+        return self._node_of.get(uid)
+
+    def placed(self) -> Iterator[tuple[NodeName, PodInfo]]:
+        """Every pod that is on a node, nodes that are not there included."""
+        for name, pods in zip(self.names, self.pods, strict=True):
+            for pod in pods.values():
+                yield name, pod
+        for name, pods in self._homeless.items():
+            for pod in pods.values():
+                yield name, pod
+
+    def pod(self, uid: PodUid) -> PodInfo | None:
+        """A pod that is on a node."""
+        node = self._node_of.get(uid)
+        return None if node is None else self._on(node, uid)
+
+    # -- journal ---------------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """The present end of the journal."""
+        return self._journal_start + len(self._journal)
+
+    def changed_since(self, position: int) -> list[int] | None:
+        """Rows that changed since the journal ended at ``position``, each once; None when that is too long ago."""
+        offset = position - self._journal_start
+        if offset < 0:
+            return None
+        return list(dict.fromkeys(self._journal[offset:]))
+
+    def _note(self, row: int) -> None:
+        self.version += 1
+        self._journal.append(row)
+        if len(self._journal) > 2 * _JOURNAL_LENGTH:
+            del self._journal[:_JOURNAL_LENGTH]
+            self._journal_start += _JOURNAL_LENGTH
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _on(self, node: NodeName, uid: PodUid) -> PodInfo | None:
+        row = self.index.get(node)
+        return (self._homeless.get(node, {}) if row is None else self.pods[row]).get(uid)
+
+    def _append(self, node: Node) -> int:
+        row = len(self.names)
+        if row == self._capacity:
+            self._grow(2 * self._capacity)
+        self.names.append(node.name)
+        self.index[node.name] = row
+        self.nodes.append(node)
+        self.pods.append({})
+        self.layout += 1
+        for pod in self._homeless.pop(node.name, {}).values():
+            self.pods[row][pod.uid] = pod
+            self._count(row, pod, 1)
+        return row
+
+    def _rebuild(self, nodes: list[Node]) -> None:
+        self.names, self.index, self.nodes, self.pods = [], {}, [], []
+        self.images, self.ports, self._labels = {}, {}, {}
+        self._pod_index = None
+        self._allocate(max(_FIRST_CAPACITY, len(nodes)))
+        for node in nodes:
+            self._write_columns(self._append(node), node)
+        self.version += 1
+        self.layout += 1
+
+    def _grow(self, capacity: int) -> None:
+        def wider(array: NDArray[np.generic]) -> NDArray[np.generic]:
+            grown = np.zeros((*array.shape[:-1], capacity), dtype=array.dtype)
+            grown[..., : array.shape[-1]] = array
+            return grown
+
+        for name in (
+            "_allocatable",
+            "_requested",
+            "_nonzero",
+            "_pod_count",
+            "_allowed_pods",
+            "_unschedulable",
+            "_taint_set",
+        ):
+            setattr(self, name, wider(getattr(self, name)))
+        for column in self._labels.values():
+            column.ids = wider(column.ids).astype(np.int32, copy=False)
+        self._capacity = capacity
+
+    def _resource(self, name: str) -> int:
+        column = self._resources.get(name)
+        if column is None:
+            column = self._resources[name] = len(self._resources)
+            empty = np.zeros((1, self._capacity), dtype=np.int64)
+            self._allocatable = np.vstack([self._allocatable, empty])
+            self._requested = np.vstack([self._requested, empty])
+        return column
+
+    def _write_columns(self, row: int, node: Node) -> None:
+        self._allocatable[:, row] = 0
+        self._allowed_pods[row] = 0
+        for resource, text in node.status.allocatable.items():
+            amount = min(quantity.amount(resource, quantity.nano(text)), _INT64_MAX)
+            if resource == PODS:
+                self._allowed_pods[row] = amount
+            else:
+                column = self._resource(resource)
+                self._allocatable[column, row] = amount
+        self._unschedulable[row] = node.spec.unschedulable
+        self._taint_set[row] = self._intern_taints(tuple(node.spec.taints))
+        for key, labels in self._labels.items():
+            labels.ids[row] = labels.intern(node.metadata.labels.get(key))
+        for image in node.status.images:
+            for name in image.names:
+                known = self.images.get(name)
+                if known is None:
+                    self.images[name] = ImageState(image.size_bytes, row, {row})
+                    continue
+                known.rows.add(row)
+                if row < known.first:
+                    known.size, known.first = image.size_bytes, row
+
+    def _intern_taints(self, taints: tuple[Taint, ...]) -> int:
+        known = self._taint_set_ids.get(taints)
+        if known is None:
+            known = self._taint_set_ids[taints] = len(self.taint_sets)
+            self.taint_sets.append(taints)
+        return known
+
+    def _forget_images(self, row: int) -> None:
+        for image in self.nodes[row].status.images:
+            for name in image.names:
+                state = self.images.get(name)
+                if state is None:
+                    continue
+                state.rows.discard(row)
+                if not state.rows:
+                    del self.images[name]
+                elif row == state.first:
+                    state.first = min(state.rows)
+                    state.size = _image_size(self.nodes[state.first], name)
+
+    def _count(self, row: int, pod: PodInfo, sign: int) -> None:
+        demand = pod.demand
+        for resource, amount in demand.requests.items():
+            column = self._resource(resource)
+            self._requested[column, row] += sign * amount
+        self._nonzero[0, row] += sign * demand.nonzero_cpu
+        self._nonzero[1, row] += sign * demand.nonzero_memory
+        self._pod_count[row] += sign
+        if demand.ports:
+            self._count_ports(row, demand.ports, sign)
+        if self._pod_index is not None:
+            self._pod_index.count(row, pod, sign)
+
+    def _count_ports(self, row: int, ports: tuple[HostPort, ...], sign: int) -> None:
+        used = self.ports.setdefault(row, {})
+        for port in ports:
+            count = used.get(port, 0) + sign
+            if count:
+                used[port] = count
+            else:
+                del used[port]
+        if not used:
+            del self.ports[row]
+
+
+class NodeInfo:
+    """One node with its pods and sums: the view of a row that plugins get which work node by node."""
+
+    __slots__ = ("_row", "_table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self._table = table
+        self._row = row
+
+    @property
+    def name(self) -> NodeName:
+        return self._table.names[self._row]
+
+    @property
+    def node(self) -> Node:
+        return self._table.nodes[self._row]
+
+    @property
+    def pods(self) -> Iterable[PodInfo]:
+        """Pods on the node, bound or assumed."""
+        return self._table.pods[self._row].values()
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """Resource to allocatable amount, CPU in milli-units; ``pods`` included."""
+        amounts = {name: int(self._table.allocatable(name)[self._row]) for name in self._table.resources}
+        return {**amounts, PODS: int(self._table.allowed_pods[self._row])}
+
+    @property
+    def requested(self) -> dict[str, int]:
+        """Resource to the sum of its pods' requests; ``pods`` is their number."""
+        amounts = {name: int(self._table.requested(name)[self._row]) for name in self._table.resources}
+        return {**amounts, PODS: int(self._table.pod_count[self._row])}
+
+
+def _image_size(node: Node, name: str) -> int:
+    return next(image.size_bytes for image in node.status.images if name in image.names)
+
+
+def _same(old: Node, new: Node) -> bool:
+    """Whether two versions of a node are alike in all that scheduling sees."""
+    return (
+        old.status.allocatable == new.status.allocatable
+        and old.spec == new.spec
+        and old.metadata.labels == new.metadata.labels
+        and old.status.images == new.status.images
+        and old.metadata.uid == new.metadata.uid
+    )

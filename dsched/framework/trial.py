@@ -1,0 +1,107 @@
+"""What if pods were added to a node or taken off it? For nominated pods and for preemption.
+
+A trial changes the table and the plugins' state for the sake of argument and puts everything back when it ends, the
+order of the node's pods included.
+"""
+
+from types import TracebackType
+
+import numpy as np
+
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Status
+from dsched.framework.judge import Columns, first_rejection, run_filters
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeInfo
+
+
+class Trial:
+    """One pod on one node, while it is used as a context manager."""
+
+    def __init__(self, framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int) -> None:
+        self._framework = framework
+        self._state = state.fork()
+        self._pod = pod
+        self._snapshot = snapshot
+        self._table = snapshot.table
+        self._row = row
+        self._before = list(self._table.pods[row].values())
+
+    def __enter__(self) -> "Trial":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._table.restore(self._row, self._before)
+
+    @property
+    def node(self) -> NodeInfo:
+        """The node as the trial has it."""
+        return self._table.info(self._row)
+
+    def add(self, other: PodInfo) -> None:
+        """Put a pod on the node.
+
+        Raises:
+            PluginFailure: a plugin's AddPod failed.
+        """
+        self._table.add_pod(other, self.node.name)
+        self._framework.run_add_pod(self._state, self._pod, other, self.node)
+
+    def remove(self, other: PodInfo) -> None:
+        """Take a pod off the node.
+
+        Raises:
+            PluginFailure: a plugin's RemovePod failed.
+        """
+        self._table.remove_pod(other.uid)
+        self._framework.run_remove_pod(self._state, self._pod, other, self.node)
+
+    def filter(self) -> Columns:
+        """What the filters say of the node as it is in the trial.
+
+        Raises:
+            PluginFailure: a filter failed.
+        """
+        rows = np.array([self._row], dtype=np.intp)
+        return run_filters(self._framework, self._state, self._pod, self._table, rows)
+
+    def status(self) -> Status | None:
+        """Why the pod does not fit, None when it does; it has to fit with the pods that were promised the node, and
+        without them.
+
+        Source: runtime/framework.go ``RunFilterPluginsWithNominatedPods``.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        promised = self._snapshot.nominations.ahead_of(self._pod, self.node.name)
+        if promised:
+            with Trial(self._framework, self._state, self._pod, self._snapshot, self._row) as crowded:
+                for other in promised:
+                    crowded.add(other)
+                rejection = first_rejection(crowded.filter(), 0)
+            if rejection is not None:
+                return rejection
+        return first_rejection(self.filter(), 0)
+
+
+def filter_beside_nominated(
+    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+) -> Columns | None:
+    """What the filters say of a node when the pods that were promised it are there; None when there are none that
+    ``pod`` has to respect.
+
+    Raises:
+        PluginFailure: a plugin failed.
+    """
+    promised = snapshot.nominations.ahead_of(pod, snapshot.table.names[row])
+    if not promised:
+        return None
+    with Trial(framework, state, pod, snapshot, row) as crowded:
+        for other in promised:
+            crowded.add(other)
+        return crowded.filter()

@@ -1,0 +1,55 @@
+"""Columns on their way from an evaluator to the leader."""
+
+import numpy as np
+
+from dsched.framework.contract import PluginFailure
+from dsched.framework.interface import Code, Status, Verdict
+from dsched.framework.judge import Columns
+from dsched.model.messages import ClassResult, ScoreColumn, VerdictColumn
+
+
+def pack(columns: Columns) -> ClassResult:
+    """The columns as a message."""
+    verdicts = [
+        VerdictColumn(
+            name,
+            [(int(status.code), list(status.reasons)) for status in verdict.statuses],
+            verdict.index.astype("<i4").tobytes(),
+        )
+        for name, verdict in columns.verdicts.items()
+    ]
+    scores = [ScoreColumn(name, raw.astype("<i8").tobytes()) for name, raw in columns.raw_scores.items()]
+    return ClassResult(verdicts, scores)
+
+
+def pack_failure(failure: PluginFailure) -> ClassResult:
+    """A plugin's failure as a message."""
+    return ClassResult([], [], failure.status.plugin, failure.cause)
+
+
+def unpack(result: ClassResult, rows: int) -> Columns:
+    """Columns over ``rows`` rows.
+
+    Raises:
+        PluginFailure: the answer is that a plugin failed.
+        ValueError: the columns have another length.
+    """
+    if result.failure:
+        raise PluginFailure(result.failed_plugin, result.failure)
+    columns = Columns(np.ones(rows, dtype=np.bool_))
+    for verdict in result.verdicts:
+        index = np.frombuffer(verdict.index, dtype="<i4").astype(np.int32)
+        _check(verdict.plugin, len(index), rows)
+        statuses = tuple(Status(Code(code), tuple(reasons)) for code, reasons in verdict.statuses)
+        columns.verdicts[verdict.plugin] = Verdict(index, statuses)
+        columns.passed &= index == 0
+    for scores in result.scores:
+        raw = np.frombuffer(scores.scores, dtype="<i8").astype(np.int64)
+        _check(scores.plugin, len(raw), rows)
+        columns.raw_scores[scores.plugin] = raw
+    return columns
+
+
+def _check(plugin: str, length: int, rows: int) -> None:
+    if length != rows:
+        raise ValueError(f"plugin {plugin} answered about {length} rows of {rows}")

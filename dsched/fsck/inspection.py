@@ -1,0 +1,89 @@
+"""One inspection: look, suspect, look again, report. How it works is told in the package's docstring."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dsched.clock import Clock
+from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, reading, released, usage
+from dsched.fsck.findings import Finding
+from dsched.fsck.profiles import Profiles
+from dsched.fsck.reading import Reader
+from dsched.fsck.view import View
+from dsched.state.client import Store
+
+PAUSE_S = 0.5
+"""Between the two looks."""
+OLDEST_RESERVATION_S = 60.0
+"""How old a reservation may be while there is nothing to decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an inspection found.
+
+    Attributes:
+        breaches: of invariants, in their order.
+        notes: what the scheduler is not to blame for, but people should know.
+        open: suspicions that the leader, as far as it was, need not have settled yet.
+        view: what was seen at first sight.
+    """
+
+    breaches: Sequence[Finding]
+    notes: Sequence[Finding]
+    open: Sequence[Finding]
+    view: View
+
+
+def inspect(
+    store: Store,
+    clock: Clock,
+    profiles: Profiles | None = None,
+    pause_s: float = PAUSE_S,
+    oldest_reservation_s: float = OLDEST_RESERVATION_S,
+) -> Report:
+    """Inspect a system; nothing is written.
+
+    Args:
+        profiles: of its configuration, where that is known.
+
+    Raises:
+        RedisUnavailable: Redis does not answer.
+    """
+    known = profiles or Profiles()
+    reader = Reader(store, clock, known)
+    oldest_ms = round(oldest_reservation_s * 1000)
+    first = reader.everything()
+    suspected = list(check(first, known, oldest_ms))
+    if not suspected:
+        return Report((), (), (), first)
+    clock.sleep(pause_s)
+    second = reader.again(first, reading.suspects(first, suspected))
+    again = {finding.identity: finding for finding in check(second, known, oldest_ms)}
+    standing = [(then, again[then.identity]) for then in suspected if then.identity in again]
+    settled = [now for then, now in standing if then.heard <= second.moment.intake]
+    return Report(
+        breaches=_ordered(finding for finding in settled if finding.breach),
+        notes=_ordered(finding for finding in settled if not finding.breach),
+        open=_ordered(now for then, now in standing if then.heard > second.moment.intake),
+        view=first,
+    )
+
+
+def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
+    """All checks over what was read, without I/O.
+
+    Args:
+        oldest_ms: how old a reservation may be at rest.
+    """
+    yield from one_place.check(view)
+    if view.has_cluster:
+        yield from bound_once.check(view)
+        yield from capacity.check(view, profiles)
+        yield from usage.check(view)
+    yield from nothing_lost.check(view)
+    yield from fencing.check(view)
+    yield from released.check(view, oldest_ms)
+
+
+def _ordered(findings: Iterator[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.invariant, finding.subject, finding.message))

@@ -1,0 +1,161 @@
+"""What the checks look at: the objects, and what the scheduler keeps of them, as read. No I/O."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from dsched.framework.pod_info import Demand
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state.reservations import Reservation
+from dsched.state.standings import Moment, Standing
+
+PODS = "pods"
+
+Amounts = Mapping[str, int]
+"""Resource to amount, CPU in milli-units, all others in units; ``pods`` among them."""
+
+
+class SeenPod(NamedTuple):
+    """A pod of the cluster.
+
+    Attributes:
+        version: of its last change; applied: of the last time that a manifest changed it.
+        node: where it is bound, empty while it is not.
+        by_manifest: its manifest named the node; nobody scheduled it.
+        bound_ms: when it got its node, ms since the epoch; 0 while it has none.
+        finished: it has ended and takes up nothing.
+        demand: what it takes up.
+    """
+
+    key: PodKey
+    uid: PodUid
+    version: int
+    applied: int
+    node: NodeName
+    by_manifest: bool
+    bound_ms: int
+    finished: bool
+    deleting: bool
+    scheduler: str
+    demand: Demand
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether the scheduler bound it."""
+        return bool(self.node) and not self.by_manifest
+
+    @property
+    def changed_since_bound(self) -> bool:
+        """Whether a manifest changed it after it was bound: its resources may not be those it was placed with."""
+        return self.scheduled and self.version == self.applied
+
+
+class SeenNode(NamedTuple):
+    """A node of the cluster and the version of its last change."""
+
+    name: NodeName
+    version: int
+    allocatable: Amounts
+
+
+class Told(NamedTuple):
+    """The events kept of a pod: how many, and how many of them (repeats counted) say that it was scheduled."""
+
+    events: int
+    scheduled: int
+
+
+class Resident(NamedTuple):
+    """A pod that takes up room on a node: bound there, or reserved; since when, ms since the epoch."""
+
+    pod: SeenPod
+    since_ms: int
+    reserved: bool
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything, or everything about some suspects.
+
+    Attributes:
+        moment: who leads and how far the leader is.
+        epoch: the present one, as of when the places were read.
+        version: the cluster's, after the objects were read; 0 where this Redis keeps no cluster.
+        pods, nodes: the objects.
+        told: the events kept, of pods that the scheduler bound.
+        usage: fields of ``node:NAME``.
+        standings: the pods' places.
+        reservations: those that can be read; unreadable: the texts of those that cannot.
+        schedulers: the names of the schedulers whose pods are ours.
+        now_ms: when it was read, ms since the epoch.
+    """
+
+    moment: Moment
+    epoch: int
+    version: int
+    now_ms: int
+    schedulers: frozenset[str] = frozenset()
+    pods: Mapping[PodKey, SeenPod] = field(default_factory=dict)
+    nodes: Mapping[NodeName, SeenNode] = field(default_factory=dict)
+    told: Mapping[PodKey, Told] = field(default_factory=dict)
+    usage: Mapping[NodeName, Mapping[str, str]] = field(default_factory=dict)
+    standings: Mapping[PodKey, Standing] = field(default_factory=dict)
+    reservations: Mapping[PodUid, Reservation] = field(default_factory=dict)
+    unreadable: Mapping[PodUid, str] = field(default_factory=dict)
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether the objects are kept here at all."""
+        return self.version > 0
+
+    @property
+    def leads(self) -> bool:
+        """Whether somebody leads."""
+        return self.moment.leader != ""
+
+    @property
+    def at_rest(self) -> bool:
+        """Nothing to be decided, of all that there is."""
+        return self.moment.idle and self.moment.intake >= self.version
+
+    def ours(self, pod: SeenPod) -> bool:
+        """Whether a pod waits for one of our profiles."""
+        return not pod.node and not pod.finished and not pod.deleting and pod.scheduler in self.schedulers
+
+    def owner(self, uid: PodUid, key: PodKey) -> SeenPod | None:
+        """The pod of that name, if it has that uid."""
+        pod = self.pods.get(key)
+        return pod if pod is not None and pod.uid == uid else None
+
+    @cached_property
+    def residents(self) -> Mapping[NodeName, list[Resident]]:
+        """Node to the pods that take up room there, each once."""
+        found: dict[NodeName, list[Resident]] = {}
+        for pod in self.pods.values():
+            if pod.node and not pod.finished:
+                found.setdefault(pod.node, []).append(Resident(pod, pod.bound_ms, reserved=False))
+        for reservation in self.reservations.values():
+            owner = self.owner(reservation.uid, reservation.key)
+            if owner is not None and not owner.node and not owner.finished:
+                found.setdefault(reservation.node, []).append(Resident(owner, reservation.since_ms, reserved=True))
+        return found
+
+    @cached_property
+    def reserved_keys(self) -> Mapping[PodKey, list[Reservation]]:
+        """Pod to its reservations; more than one only when another pod of that name had one."""
+        found: dict[PodKey, list[Reservation]] = {}
+        for reservation in self.reservations.values():
+            found.setdefault(reservation.key, []).append(reservation)
+        return found
+
+
+def charged(pod: SeenPod) -> Iterator[tuple[str, int]]:
+    """Resource and amount that a pod charges its node with."""
+    yield from pod.demand.requests.items()
+    yield PODS, 1
+
+
+def shown(resource: str, amount: int) -> str:
+    """An amount for people: CPU in milli-units, the rest as the plain number it is."""
+    return f"{amount}m" if resource == "cpu" else str(amount)

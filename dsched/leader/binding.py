@@ -1,0 +1,234 @@
+"""Reserved pods on their way to being bound: handed to the binders, settled by what comes back.
+
+What is owed stands in Redis. A job that nobody answers is looked up in the cluster and handed out again under the same
+reservation: binding is a compare-and-set, so a second job can do no harm. A reservation is released only when a binder
+says that the bind failed, when its pod or node is gone, or when the cluster says that the pod is bound elsewhere.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dsched.clock import Clock
+from dsched.cluster.interface import BindVerdict, Cluster, SchedulingStatus
+from dsched.errors import RedisUnavailable, StateError
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.leader.dispatch import Dispatcher
+from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures
+from dsched.leader.pending import Pending
+from dsched.log import logger
+from dsched.metrics import BINDS, REBINDS, RESERVATIONS, SCHEDULE_ATTEMPTS, STALE_RESULTS
+from dsched.model.messages import BindItem, BindRequest
+from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.state.cache import Cache, amounts
+from dsched.state.queue import Move, Place
+from dsched.state.reservations import Reservations
+from dsched.state.results import Outcome, Result
+
+_log = logger(__name__)
+
+PODS_A_MESSAGE = 64
+OVERDUE_S = 5.0
+"""How long a bind may take before it is looked up."""
+REJECTED = "rejected"
+"""Verdict of a bind that a PreBind or Bind plugin failed."""
+FOR_GOOD = frozenset({REJECTED, BindVerdict.REFUSED.value})
+"""Verdicts after which the pod is queued again, unless it is bound after all."""
+
+
+@dataclass(slots=True)
+class Owed:
+    """A reserved pod that is not known to be bound."""
+
+    info: PodInfo
+    node: NodeName
+    framework: Framework
+    state: CycleState
+    attempt: int
+    handed_out_at: float = 0.0
+
+
+class Binding:
+    """The reserved pods of one epoch."""
+
+    def __init__(
+        self,
+        epoch: int,
+        config: str,
+        pending: Pending,
+        cache: Cache,
+        cluster: Cluster,
+        reservations: Reservations,
+        dispatcher: Dispatcher,
+        failures: Failures,
+        clock: Clock,
+        happened: Callable[[ClusterEvent], None],
+    ) -> None:
+        self._epoch = epoch
+        self._config = config
+        self._pending = pending
+        self._cache = cache
+        self._cluster = cluster
+        self._reservations = reservations
+        self._dispatcher = dispatcher
+        self._failures = failures
+        self._clock = clock
+        self._happened = happened
+        self._owed: dict[PodUid, Owed] = {}
+
+    def owed(self, uid: PodUid) -> Owed | None:
+        """A reserved pod, None when nothing is reserved for it."""
+        return self._owed.get(uid)
+
+    def __len__(self) -> int:
+        return len(self._owed)
+
+    def reserve(self, owed: Owed) -> None:
+        """A reservation stands; it is handed out by `hand_out`, at once or when Permit allows it."""
+        self._owed[owed.info.uid] = owed
+        RESERVATIONS.set(len(self._owed))
+
+    def hand_out(self, pods: Sequence[Owed]) -> None:
+        """Send reserved pods to the binders."""
+        by_profile: dict[str, list[Owed]] = {}
+        for owed in pods:
+            by_profile.setdefault(owed.framework.profile_name, []).append(owed)
+        for profile, group in by_profile.items():
+            for start in range(0, len(group), PODS_A_MESSAGE):
+                self._send(profile, group[start : start + PODS_A_MESSAGE])
+
+    def _send(self, profile: str, pods: Sequence[Owed]) -> None:
+        items = [BindItem(o.info.key, o.info.uid, o.node, o.attempt, o.state.shared) for o in pods]
+        for owed in pods:
+            owed.handed_out_at = self._clock.monotonic()
+        try:
+            self._dispatcher.bind(BindRequest(epoch=self._epoch, config=self._config, profile=profile, pods=items))
+        except RedisUnavailable as error:
+            _log.warning(
+                "bind job not sent, will be looked up",
+                extra={"action": "hand_out", "pods": len(pods), "error": str(error)},
+            )
+
+    # -- settling --------------------------------------------------------------------------------------------------
+
+    def settle(self, results: Sequence[Result]) -> None:
+        """Act on what binders say; every step may be repeated.
+
+        A job may have been done by two binders: that one of them failed does not mean that the pod is not bound, so
+        the cluster is asked before a reservation is released.
+
+        Raises:
+            StateError: Redis has lost a reservation; the leader has to start over from the cluster.
+        """
+        bound: dict[PodUid, Owed] = {}
+        unclear: dict[PodUid, Owed] = {}
+        failed: dict[PodUid, Outcome] = {}
+        for result in results:
+            for outcome in result.outcomes:
+                owed = self._owed.get(outcome.uid)
+                if owed is None:
+                    continue
+                BINDS.labels(outcome.verdict).inc()
+                if outcome.verdict == BindVerdict.BOUND.value and owed.node == outcome.node:
+                    bound[outcome.uid] = owed
+                elif result.epoch != self._epoch:
+                    STALE_RESULTS.inc()
+                    unclear[outcome.uid] = owed
+                elif outcome.attempt != owed.attempt:
+                    STALE_RESULTS.inc()
+                elif outcome.verdict == BindVerdict.RESERVATION_LOST.value:
+                    raise StateError(f"{owed.info.key}: its reservation is no longer in Redis")
+                else:
+                    unclear[outcome.uid] = owed
+                    if outcome.verdict in FOR_GOOD:
+                        failed[outcome.uid] = outcome
+                    _log.warning(
+                        "bind did not succeed, looking the pod up",
+                        extra={"action": "bind", "pod": owed.info.key, "node": owed.node, "verdict": outcome.verdict}
+                        | {"reason": outcome.message},
+                    )
+        self.bound(list(bound.values()))
+        self._look_up([owed for uid, owed in unclear.items() if uid not in bound], failed)
+
+    def bound(self, pods: Sequence[Owed]) -> None:
+        """These pods are bound where they were reserved."""
+        if not pods:
+            return
+        self._reservations.confirm([(owed.info.key, owed.info.uid) for owed in pods])
+        for owed in pods:
+            self._owed.pop(owed.info.uid, None)
+            self._cache.confirm(owed.info.uid)
+            pod = self._pending.get(owed.info.key)
+            if pod is not None and pod.uid == owed.info.uid:
+                self._pending.drop(owed.info.key)
+                if pod.info.demand != owed.info.demand:  # resized while it was reserved
+                    self._cache.add_pod(pod.info, owed.node)
+            SCHEDULE_ATTEMPTS.labels("scheduled", owed.framework.profile_name).inc()
+            self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=owed.info.pod.on(owed.node)))
+        RESERVATIONS.set(len(self._owed))
+
+    def on_node(self, node: NodeName) -> list[Owed]:
+        """Reserved pods on a node."""
+        return [owed for owed in self._owed.values() if owed.node == node]
+
+    def look_up_overdue(self) -> None:
+        """Look up binds without an outcome for too long."""
+        now = self._clock.monotonic()
+        late = [o for o in self._owed.values() if o.handed_out_at and now - o.handed_out_at > OVERDUE_S]
+        if late:
+            self._look_up(late, {})
+
+    def _look_up(self, pods: Sequence[Owed], failed: dict[PodUid, Outcome]) -> None:
+        """Read the pods and decide: bound here, gone, bound elsewhere, failed for good, or hand out again."""
+        if not pods:
+            return
+        found = self._cluster.get_pods([owed.info.key for owed in pods])
+        bound: list[Owed] = []
+        again: list[Owed] = []
+        for owed, pod in zip(pods, found, strict=True):
+            if pod is None or pod.uid != owed.info.uid or pod.deleting or pod.finished:
+                self.release(owed, Place.NOWHERE, "")
+            elif pod.node_name == owed.node:
+                bound.append(owed)
+            elif pod.node_name != NO_NODE:
+                self.release(owed, Place.NOWHERE, "")
+            elif owed.info.uid in failed:
+                self._fail(owed, failed[owed.info.uid])
+            else:
+                again.append(owed)
+        self.bound(bound)
+        if again:
+            REBINDS.inc(len(again))
+            self.hand_out(again)
+
+    def _fail(self, owed: Owed, outcome: Outcome) -> None:
+        message = f"binding rejected: {outcome.message}" if outcome.message else "binding rejected"
+        self.release(owed, Place.BACKOFF, message)
+
+    def release(self, owed: Owed, target: Place, message: str, plugins: frozenset[str] = frozenset()) -> None:
+        """End a reservation without a bind: Unreserve, forget, queue the pod again (NOWHERE: it is gone)."""
+        owed.framework.run_unreserve(owed.state, owed.info, owed.node)
+        pod = self._pending.get(owed.info.key)
+        if pod is not None and pod.uid == owed.info.uid and target is not Place.NOWHERE:
+            self._pending.requeued(pod, owed.framework, plugins)
+            move = self._pending.move(pod, target, message=message, error=int(not plugins))
+        else:
+            pod = None
+            move = Move(owed.info.key, owed.info.uid, Place.RESERVED, Place.NOWHERE, 0, "", 0)
+        stood = self._reservations.release([(move, owed.node, amounts(owed.info))])[0]
+        self._owed.pop(owed.info.uid, None)
+        self._cache.forget(owed.info.uid, released=stood)
+        RESERVATIONS.set(len(self._owed))
+        if pod is not None:
+            self._pending.placed(pod, target)
+            reason = UNSCHEDULABLE if plugins else SCHEDULER_ERROR
+            self._failures.tell([SchedulingStatus(pod.key, pod.uid, reason, message)])
+        elif (current := self._pending.get(owed.info.key)) is not None and current.uid == owed.info.uid:
+            self._pending.drop(owed.info.key)
+        _log.info(
+            "reservation released",
+            extra={"action": "release", "pod": owed.info.key, "node": owed.node, "to": target, "reason": message},
+        )
+        self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=owed.info.pod.on(owed.node)))

@@ -1,0 +1,176 @@
+"""From decisions to state: reserve what was placed, put back what was not, hand out what may be bound.
+
+A reservation that Redis refuses because the node changed underneath is an expected outcome: the pod is decided again
+at once. Killed before the reserve script: the batch is in flight and goes back to active. Killed after it: the
+reservations stand, and the next leader adopts them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dsched.clock import Clock
+from dsched.framework.diagnosis import Diagnosis
+from dsched.leader.binding import Binding, Owed
+from dsched.leader.cycle import Candidate, Cycle, Decision
+from dsched.leader.decisions import DecisionLog
+from dsched.leader.failure import Failures
+from dsched.leader.pending import Pending
+from dsched.leader.permit import WaitingPods
+from dsched.leader.preemption import Preemptions
+from dsched.metrics import RESERVATIONS_REFUSED
+from dsched.model.meta import NodeName
+from dsched.state import reservations
+from dsched.state.cache import Cache, amounts
+from dsched.state.queue import Place, Popped
+from dsched.state.reservations import Request, Reservations
+
+Placed = tuple[Decision, NodeName]
+"""A decision for a node, and the node."""
+
+ROUNDS = 5
+"""Times a pod is decided again at once; then it waits its turn in backoff."""
+NODE_KEPT_CHANGING = "the chosen node kept changing while the pod was being placed"
+
+
+class Commit:
+    """Decides and commits batches for one epoch."""
+
+    def __init__(
+        self,
+        cycle: Cycle,
+        pending: Pending,
+        cache: Cache,
+        held: Reservations,
+        binding: Binding,
+        waiting: WaitingPods,
+        failures: Failures,
+        preemptions: Preemptions,
+        log: DecisionLog,
+        clock: Clock,
+    ) -> None:
+        self._cycle = cycle
+        self._pending = pending
+        self._cache = cache
+        self._reservations = held
+        self._binding = binding
+        self._waiting = waiting
+        self._failures = failures
+        self._preemptions = preemptions
+        self._log = log
+        self._clock = clock
+
+    def batch(self, popped: Sequence[Popped]) -> None:
+        """Take a batch from in flight to reserved, or back into the queue."""
+        candidates = self._candidates(popped)
+        for round_ in range(ROUNDS):
+            if not candidates:
+                return
+            decisions = self._cycle.decide(candidates)
+            version = self._cache.snapshot.table.version
+            again = self._place([(decision, decision.node) for decision in decisions if decision.node is not None])
+            unplaced = [decision for decision in decisions if decision.node is None]
+            self._failures.requeue(unplaced)
+            self._preemptions.carry_out(unplaced)
+            refused = {id(decision) for decision in again}
+            self._log.write([decision for decision in decisions if id(decision) not in refused], version)
+            candidates = [decision.candidate for decision in again]
+            if round_ == ROUNDS - 1:
+                self._failures.give_up(again, NODE_KEPT_CHANGING)
+
+    def _candidates(self, popped: Sequence[Popped]) -> list[Candidate]:
+        found: list[Candidate] = []
+        for entry in popped:
+            pod = self._pending.get(entry.key)
+            if pod is not None and pod.uid == entry.uid:
+                self._pending.placed(pod, Place.INFLIGHT)
+                pod.attempts = entry.attempt
+                found.append(Candidate(pod.info, entry.attempt))
+        return found
+
+    def _place(self, placed: Sequence[Placed]) -> list[Decision]:
+        """Reserve, and hand out what may be bound; returns what has to be decided again."""
+        if not placed:
+            return []
+        verdicts = self._reservations.reserve(self._requests(placed), self._clock.now_ms())
+        again: list[Decision] = []
+        ready: list[Owed] = []
+        refused: set[NodeName] = set()
+        for (decision, node), verdict in zip(placed, verdicts, strict=True):
+            if verdict == reservations.OK:
+                owed = self._reserved(decision, node)
+                if decision.waiting is None:
+                    ready.append(owed)
+            else:
+                RESERVATIONS_REFUSED.labels(verdict).inc()
+                self._undo(decision, node)
+                refused.add(node)
+                if verdict == reservations.CHANGED:
+                    again.append(decision)
+        for node in refused:  # after the loop: what it has counted is in Redis already
+            self._cache.usage.look_again(node)
+        self._binding.hand_out(ready)
+        return again
+
+    def _requests(self, placed: Sequence[Placed]) -> list[Request]:
+        """The requests; each expects the node as its predecessors in the batch leave it."""
+        ahead: Counter[NodeName] = Counter()
+        requests: list[Request] = []
+        for decision, node in placed:
+            info, seen = decision.candidate.info, self._cache.usage.seen(node)
+            version = seen.version + ahead[node]
+            ahead[node] += 1
+            requests.append(
+                Request(
+                    info.key,
+                    info.uid,
+                    node,
+                    version,
+                    seen.object_version,
+                    amounts(info),
+                    has_ports=bool(info.demand.ports),
+                    deadline_ms=(decision.waiting.deadline_ms or self._clock.now_ms()) if decision.waiting else 0,
+                )
+            )
+        return requests
+
+    def _reserved(self, decision: Decision, node: NodeName) -> Owed:
+        info = decision.candidate.info
+        self._cache.reserved(node)
+        owed = Owed(info, node, decision.framework, decision.state, decision.candidate.attempt)
+        self._binding.reserve(owed)
+        pod = self._pending.get(info.key)
+        if pod is not None:
+            self._pending.placed(pod, Place.RESERVED if decision.waiting is None else Place.WAITING)
+        return owed
+
+    def _undo(self, decision: Decision, node: NodeName) -> None:
+        info = decision.candidate.info
+        decision.framework.run_unreserve(decision.state, info, node)
+        self._cache.forget(info.uid, released=False)
+        if decision.promised is not None:
+            self._cache.snapshot.nominations.set(info, decision.promised)
+        self._waiting.drop(info.uid)
+
+    def settle_waiting(self) -> None:
+        """Hand out waiting pods that nobody holds back any more; put rejected ones back into the queue."""
+        for waiting in self._waiting:
+            if self._binding.owed(waiting.pod.uid) is None:
+                self._waiting.drop(waiting.pod.uid)
+        self._waiting.expire(self._clock.now_ms())
+        allowed, rejected = self._waiting.settled()
+        ready: list[Owed] = []
+        self._reservations.allow([(waiting.pod.key, waiting.pod.uid) for waiting in allowed])
+        for waiting in allowed:
+            self._waiting.drop(waiting.pod.uid)
+            owed, pod = self._binding.owed(waiting.pod.uid), self._pending.get(waiting.pod.key)
+            if owed is not None:
+                ready.append(owed)
+            if pod is not None:
+                self._pending.placed(pod, Place.RESERVED)
+        for waiting in rejected:
+            self._waiting.drop(waiting.pod.uid)
+            owed, status = self._binding.owed(waiting.pod.uid), waiting.rejection
+            if owed is not None and status is not None:
+                message = Diagnosis.of_node(status).message
+                self._binding.release(owed, Place.UNSCHEDULABLE, message, frozenset({status.plugin}))
+        self._binding.hand_out(ready)

@@ -1,0 +1,43 @@
+"""What evaluating costs, measured as it happens, and whether asking evaluators would pay."""
+
+from dataclasses import dataclass, field
+
+_NEWEST = 0.2
+"""Weight of the newest measurement in the running averages."""
+_WORTH_IT = 0.8
+"""Fanning out has to be expected to take less than this share of the local time."""
+
+
+@dataclass(slots=True)
+class Costs:
+    """Running averages.
+
+    Attributes:
+        per_row_s: one class judged on one row, by profile.
+        round_trip_s: what a request to evaluators takes beside the judging itself: publishing, messages, gathering.
+    """
+
+    per_row_s: dict[str, float] = field(default_factory=dict)
+    round_trip_s: float = 0.005
+
+    def judged(self, profile: str, rows: int, seconds: float) -> None:
+        """So many rows of one profile took so long."""
+        if rows:
+            self.per_row_s[profile] = _mix(self.per_row_s.get(profile), seconds / rows)
+
+    def travelled(self, seconds: float) -> None:
+        """A request took so much longer than its slowest shard."""
+        self.round_trip_s = _mix(self.round_trip_s, max(seconds, 0.0))
+
+    def local_s(self, profile: str, rows: int) -> float | None:
+        """What judging so many rows here would take; None until it has been measured."""
+        per_row = self.per_row_s.get(profile)
+        return None if per_row is None else per_row * rows
+
+    def fan_out_pays(self, local_s: float, evaluators: int) -> bool:
+        """Whether so many evaluators would be done clearly earlier than this process alone."""
+        return evaluators > 1 and local_s / evaluators + self.round_trip_s < _WORTH_IT * local_s
+
+
+def _mix(old: float | None, new: float) -> float:
+    return new if old is None else (1 - _NEWEST) * old + _NEWEST * new

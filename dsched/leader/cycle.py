@@ -1,0 +1,228 @@
+"""The scheduling cycle for a batch: pods in queue order and the snapshot in, decisions out. No I/O.
+
+Each pod is decided on what its predecessors have left: it is assumed in the snapshot before the next one is looked at,
+so that a batch gives the decisions that one pod at a time would give.
+
+Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from dsched.clock import Clock
+from dsched.framework.attempt import FailedAttempt
+from dsched.framework.classes import Classes, JudgeAll
+from dsched.framework.contract import PluginFailure
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.diagnosis import Diagnosis, diagnose
+from dsched.framework.evaluate import Evaluation
+from dsched.framework.interface import Code, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.select import Choice, Selector
+from dsched.framework.snapshot import Snapshot
+from dsched.leader.permit import WaitingPod, WaitingPods
+from dsched.model.meta import NO_NODE, NodeName, PodUid
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pod that has been popped."""
+
+    info: PodInfo
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the cycle says of a pod: a node, or why there is none.
+
+    Attributes:
+        node: the chosen node; the pod is assumed there and Reserve has run.
+        best: names of the best set, in table order.
+        waiting: set when Permit plugins hold the pod back.
+        diagnosis: why the pod fits nowhere or was turned away.
+        error: the status of a plugin that failed.
+        nominated: a node that PostFilter makes room on; None leaves the nomination as it is.
+        victims: pods to delete so that there is room.
+        displaced: pods of lower priority that had been promised the nominated node and are no longer.
+        promised: the node that the pod had been promised, for a pod that was placed.
+    """
+
+    candidate: Candidate
+    framework: Framework
+    state: CycleState
+    node: NodeName | None = None
+    best: tuple[NodeName, ...] = ()
+    waiting: WaitingPod | None = None
+    diagnosis: Diagnosis | None = None
+    error: Status | None = None
+    nominated: NodeName | None = None
+    victims: tuple[PodInfo, ...] = ()
+    displaced: tuple[PodInfo, ...] = ()
+    promised: NodeName | None = None
+
+
+class Assumptions(Protocol):
+    """Where pods are assumed while a batch is decided: the cache."""
+
+    snapshot: Snapshot
+
+    def assume(self, pod: PodInfo, node: NodeName) -> None: ...
+
+    def forget(self, uid: PodUid, *, released: bool) -> None: ...
+
+
+class Cycle:
+    """Decides batches."""
+
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        percentages: Mapping[str, int],
+        cache: Assumptions,
+        judge_all: JudgeAll,
+        selector: Selector,
+        waiting: WaitingPods,
+        clock: Clock,
+    ) -> None:
+        self._frameworks = frameworks
+        self._percentages = percentages
+        self._cache = cache
+        self._selector = selector
+        self._waiting = waiting
+        self._clock = clock
+        self._classes = Classes(cache.snapshot, judge_all)
+
+    def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
+        """Decide the pods in order."""
+        known = [(self._frameworks[candidate.info.pod.spec.scheduler_name], candidate) for candidate in batch]
+        self._classes.prepare([(framework, candidate.info) for framework, candidate in known])
+        return [self._decide(framework, candidate) for framework, candidate in known]
+
+    def _decide(self, framework: Framework, candidate: Candidate) -> Decision:
+        evaluation = self._classes.evaluation(framework, candidate.info)
+        state = evaluation.state.clone()
+        if evaluation.failure is not None:
+            return Decision(candidate, framework, state, error=evaluation.failure)
+        table = self._cache.snapshot.table
+        percentage = self._percentages[framework.profile_name]
+        try:
+            choice = self._promised(candidate, evaluation) or self._selector.choose(
+                evaluation, table, candidate.info.uid, candidate.attempt, percentage
+            )
+        except PluginFailure as failure:  # a sample is normalised anew
+            return Decision(candidate, framework, state, error=failure.status)
+        if choice is None:
+            return self._unplaced(framework, candidate, state, evaluation)
+        best = tuple(table.names[row] for row in choice.best)
+        return self._placed(framework, candidate, state, table.names[choice.row], best)
+
+    def _promised(self, candidate: Candidate, evaluation: Evaluation) -> Choice | None:
+        """The node that the pod was promised, when it fits there: it is taken without looking at others.
+
+        Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
+        """
+        snapshot = self._cache.snapshot
+        node = snapshot.nominations.node_of(candidate.info.uid)
+        row = None if node is None else snapshot.table.index.get(node)
+        if row is None or not evaluation.fits(row):
+            return None
+        return Choice(row, np.array([row], dtype=np.intp), examined=1)
+
+    def _placed(
+        self,
+        framework: Framework,
+        candidate: Candidate,
+        state: CycleState,
+        node: NodeName,
+        best: tuple[NodeName, ...],
+    ) -> Decision:
+        self._cache.assume(candidate.info, node)
+        status = framework.run_reserve(state, candidate.info, node)
+        if status is not None:
+            self._cache.forget(candidate.info.uid, released=False)
+            return _turned_away(framework, candidate, state, status)
+        permit = framework.run_permit(state, candidate.info, node)
+        if permit.status is not None:
+            framework.run_unreserve(state, candidate.info, node)
+            self._cache.forget(candidate.info.uid, released=False)
+            return _turned_away(framework, candidate, state, permit.status)
+        nominations = self._cache.snapshot.nominations
+        promised = nominations.node_of(candidate.info.uid)
+        nominations.drop(candidate.info.uid)
+        waiting = self._wait(framework, candidate.info, permit.waits)
+        return Decision(candidate, framework, state, node, best, waiting, promised=promised)
+
+    def _wait(self, framework: Framework, pod: PodInfo, waits: Mapping[str, float]) -> WaitingPod | None:
+        """Known to the plugins at once, so that the permit call of the next pod of the batch can let this one go.
+
+        A pod that nobody holds back joins those that have just been let go: one script lets all of them go, so that a
+        leader that is killed leaves all or none of a gang, and none is handed out before each has its reservation.
+        """
+        if not waits and not (framework.at("permit") and any(other.allowed for other in self._waiting)):
+            return None
+        now_ms = self._clock.now_ms()
+        waiting = WaitingPod(pod, now_ms, {plugin: now_ms + round(wait_s * 1000) for plugin, wait_s in waits.items()})
+        self._waiting.add(waiting)
+        return waiting
+
+    def _unplaced(
+        self, framework: Framework, candidate: Candidate, state: CycleState, evaluation: Evaluation
+    ) -> Decision:
+        snapshot = self._cache.snapshot
+        diagnosis = diagnose(evaluation, len(snapshot.table))
+        attempt = FailedAttempt(framework, state, candidate.info, snapshot, evaluation, diagnosis)
+        try:
+            result = framework.run_post_filter(attempt)
+        except PluginFailure as failure:  # the pod fits nowhere all the same
+            diagnosis = diagnosis.after_post_filter(failure.status.message)
+            return Decision(candidate, framework, state, diagnosis=diagnosis)
+        if result is None:
+            return Decision(candidate, framework, state, diagnosis=diagnosis)
+        return Decision(
+            candidate,
+            framework,
+            state,
+            diagnosis=diagnosis.after_post_filter(result.status.message),
+            nominated=result.nominated,
+            victims=tuple(victim for victim in result.victims if not self._turn_away(victim)),
+            displaced=self._nominate(candidate.info, result.nominated),
+        )
+
+    def _turn_away(self, victim: PodInfo) -> bool:
+        """A victim that Permit holds back need not be deleted: it is queued again.
+
+        Source: framework/preemption/preemption.go ``prepareCandidate``.
+        """
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None:
+            waiting.reject("DefaultPreemption", "preempted")
+        return waiting is not None
+
+    def _nominate(self, pod: PodInfo, node: NodeName | None) -> tuple[PodInfo, ...]:
+        """Keep the promise from the next pod of the batch on; returns the pods whose own promises end with it.
+
+        Source: framework/preemption/preemption.go ``prepareCandidate``.
+        """
+        nominations = self._cache.snapshot.nominations
+        if node is None:
+            return ()
+        nominations.drop(pod.uid)
+        if node == NO_NODE:
+            return ()
+        displaced = tuple(other for other in nominations.on(node) if other.priority < pod.priority)
+        for other in displaced:
+            nominations.drop(other.uid)
+        nominations.set(pod, node)
+        return displaced
+
+
+def _turned_away(framework: Framework, candidate: Candidate, state: CycleState, status: Status) -> Decision:
+    """Reserve or Permit said no to the chosen node."""
+    if status.code is Code.ERROR or not status.rejected:
+        return Decision(candidate, framework, state, error=status)
+    return Decision(candidate, framework, state, diagnosis=Diagnosis.of_node(status))

@@ -1,0 +1,84 @@
+"""Messages to the workers, by task name: shards to evaluators, reserved pods to binders, pings to both.
+
+A message is a hint: what is owed is read from Redis, and every wait here has a deadline of its own.
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from celery import Celery
+from celery.utils.nodenames import worker_direct
+from kombu.entity import Queue
+from kombu.exceptions import OperationalError
+
+from dsched.errors import RedisUnavailable
+from dsched.model import messages
+from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS, PING, BindRequest, EvaluateShard, Message
+from dsched.state.broker import celery_settings
+from dsched.state.client import Store
+
+
+class Dispatcher:
+    """Sends tasks through the system's broker."""
+
+    def __init__(self, store: Store) -> None:
+        self._app = Celery("dsched", set_as_current=False)
+        self._app.conf.update(celery_settings(store.url, store.name))
+
+    def bind(self, request: BindRequest) -> None:
+        """Hand reserved pods to the binders.
+
+        Raises:
+            RedisUnavailable: the message may not have been sent.
+        """
+        self._send(BIND, BINDERS, request, expires_s=None)
+
+    def evaluate(self, shards: Sequence[EvaluateShard], expires_s: float) -> None:
+        """Hand shards to the evaluators; messages nobody has taken by then are dropped.
+
+        Raises:
+            RedisUnavailable: not all messages may have been sent.
+        """
+        for shard in shards:
+            self._send(EVALUATE, EVALUATORS, shard, expires_s=expires_s)
+
+    def ping(self, workers: Sequence[str], expires_s: float) -> None:
+        """Ask workers, each by its own queue, to note that they take tasks.
+
+        Raises:
+            RedisUnavailable: not all messages may have been sent.
+        """
+        for worker in workers:
+            self._publish(PING, worker_direct(worker), b"", expires_s)
+
+    def forget(self, worker: str) -> None:
+        """Delete the queue of a worker that is gone, with what nobody will take from it.
+
+        Raises:
+            RedisUnavailable: it may still be there.
+        """
+        try:
+            with self._app.connection_for_write() as connection:
+                queue = worker_direct(worker).bind(connection.default_channel)
+                queue.declare()  # only what this connection has declared can be deleted through it
+                queue.delete()
+        except OperationalError as error:
+            raise RedisUnavailable(f"the queue of {worker} may not have been deleted: {error}") from error
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._app.close()
+
+    def _send(self, task: str, queue: str, message: Message, expires_s: float | None) -> None:
+        self._publish(task, queue, messages.encode(message), expires_s)
+
+    def _publish(self, task: str, queue: str | Queue, payload: bytes, expires_s: float | None) -> None:
+        try:
+            self._app.send_task(task, args=(payload,), queue=queue, expires=expires_s, ignore_result=True, retry=False)
+        except OperationalError as error:
+            raise RedisUnavailable(f"task {task} may not have been sent: {error}") from error
+
+
+def new_request() -> str:
+    """A name for a request that no other has."""
+    return secrets.token_hex(8)

@@ -1,0 +1,85 @@
+"""Cluster events on their way to the pods that they may help.
+
+Events are gathered while the leader works on something else and applied afterwards, in order. A pod that was in flight
+when an event happened is back in the queue by then, so the event finds it: none is missed.
+"""
+
+from collections.abc import Mapping
+
+from dsched.framework.interface import ClusterEvent
+from dsched.framework.runtime import Framework
+from dsched.leader.hints import Hints
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.log import logger
+from dsched.metrics import RESCUED
+from dsched.model.meta import PodKey
+from dsched.state.queue import Move, Place, Queue
+
+_log = logger(__name__)
+
+LONGEST_UNSCHEDULABLE_S = 5 * 60
+"""After this long an unschedulable pod is tried again, event or not. Source: backend/queue/scheduling_queue.go
+``DefaultPodMaxInUnschedulablePodsDuration``."""
+
+
+class Events:
+    """Gathers events and moves the pods that they may help."""
+
+    def __init__(self, frameworks: Mapping[str, Framework], pending: Pending, queue: Queue) -> None:
+        self._frameworks = frameworks
+        self._hints = Hints(frameworks)
+        self._pending = pending
+        self._queue = queue
+        self._gathered: list[ClusterEvent] = []
+
+    def happened(self, event: ClusterEvent) -> None:
+        """Something happened in the cluster."""
+        self._gathered.append(event)
+
+    def helps(self, event: ClusterEvent, pod: QueuedPod) -> bool:
+        """Whether an event about the pod itself may have made it schedulable."""
+        return self._hints.helps(event, pod)
+
+    def apply(self) -> int:
+        """Move the pods that the gathered events may help; returns how many."""
+        if not self._gathered:
+            return 0
+        moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
+        for event in self._gathered:
+            for pod in self._hints.helped(event, self._pending):
+                if pod.key not in moves and (move := self.move_for(pod)) is not None:
+                    moves[pod.key] = (pod, move)
+        self._gathered = []
+        return self.make(list(moves.values()))
+
+    def rescue(self, now_ms: int) -> int:
+        """Move pods that have been unschedulable for too long; each was missed by some event, or none came."""
+        before_us = (now_ms - LONGEST_UNSCHEDULABLE_S * 1000) * 1000
+        moves = []
+        for pod in self._pending.unschedulable_since(before_us):
+            move = self.move_for(pod)
+            if move is not None:
+                moves.append((pod, move))
+                for plugin in pod.plugins:
+                    RESCUED.labels(plugin).inc()
+        if moves:
+            _log.info("old unschedulable pods moved", extra={"action": "rescue", "pods": len(moves)})
+        return self.make(moves)
+
+    def move_for(self, pod: QueuedPod) -> Move | None:
+        """The move of a rejected pod that may be tried again; None for one that has to stay where it is."""
+        framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+        if pod.place is Place.GATED:
+            status = framework.run_pre_enqueue(pod.info.pod)
+            return None if status is not None else self._pending.move(pod, Place.ACTIVE, message="")
+        if pod.place is Place.UNSCHEDULABLE:
+            return self._pending.move(pod, self._pending.ready_place(pod))
+        return None
+
+    def make(self, moves: list[tuple[QueuedPod, Move]]) -> int:
+        """Make moves; returns how many were made."""
+        refused = set(self._queue.move([move for _, move in moves]))
+        for number, (pod, move) in enumerate(moves):
+            if number not in refused:
+                self._pending.placed(pod, move.target)
+        return len(moves) - len(refused)

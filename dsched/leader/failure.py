@@ -1,0 +1,98 @@
+"""What becomes of a pod that was not placed: back into the queue, with the reason on the pod and as an event.
+
+Source: pkg/scheduler/schedule_one.go ``handleSchedulingFailure``; backend/queue/scheduling_queue.go
+``AddUnschedulableIfNotPresent``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
+from dsched.framework.interface import Code, Status
+from dsched.leader.cycle import Decision
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.log import logger
+from dsched.metrics import SCHEDULE_ATTEMPTS
+from dsched.state.queue import Move, Place, Queue
+
+_log = logger(__name__)
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+"""Reasons of the condition PodScheduled=False. Source: k8s.io/api core/v1 ``PodReasonUnschedulable``."""
+
+
+class Failures:
+    """Takes pods back."""
+
+    def __init__(self, pending: Pending, queue: Queue, cluster: Cluster) -> None:
+        self._pending = pending
+        self._queue = queue
+        self._cluster = cluster
+
+    def requeue(self, decisions: Sequence[Decision]) -> list[QueuedPod]:
+        """Put undecided pods back: unschedulable where plugins rejected them, else backoff. Returns those put back."""
+        moves: list[tuple[QueuedPod, Move, Decision]] = []
+        for decision in decisions:
+            pod = self._pending.get(decision.candidate.info.key)
+            if pod is not None and pod.uid == decision.candidate.info.uid:
+                moves.append((pod, self.move(pod, decision), decision))
+        refused = set(self._queue.move([move for _, move, _ in moves]))
+        made = [entry for number, entry in enumerate(moves) if number not in refused]
+        for pod, move, decision in made:
+            self._pending.placed(pod, move.target)
+            _count(decision)
+        self.tell([_status(pod, decision) for pod, _, decision in made])
+        return [pod for pod, _, _ in made]
+
+    def move(self, pod: QueuedPod, decision: Decision) -> Move:
+        """The move of a pod that was not placed, back into the queue."""
+        diagnosis = decision.diagnosis
+        plugins = frozenset() if diagnosis is None else diagnosis.unschedulable_plugins | diagnosis.pending_plugins
+        pod.attempts = decision.candidate.attempt
+        self._pending.requeued(pod, decision.framework, plugins)
+        target = Place.UNSCHEDULABLE if plugins else Place.BACKOFF
+        message = _message(decision)
+        return self._pending.move(pod, target, message=message, error=int(not plugins))
+
+    def give_up(self, decisions: Sequence[Decision], message: str) -> None:
+        """Put pods back that were decided again and again without being committed."""
+        error = Status(Code.ERROR, (message,))
+        self.requeue([replace(decision, node=None, waiting=None, error=error) for decision in decisions])
+
+    def tell(self, failed: Sequence[SchedulingStatus]) -> None:
+        """Say why on the pods, and as FailedScheduling events."""
+        self._cluster.report(failed)
+        self._cluster.record(
+            [PodEvent(each.key, each.uid, "Warning", "FailedScheduling", each.message) for each in failed]
+        )
+
+
+def _status(pod: QueuedPod, decision: Decision) -> SchedulingStatus:
+    reason = UNSCHEDULABLE if decision.error is None else SCHEDULER_ERROR
+    return SchedulingStatus(pod.key, pod.uid, reason, _message(decision), decision.nominated)
+
+
+def _message(decision: Decision) -> str:
+    if decision.error is not None:
+        return decision.error.message
+    return "" if decision.diagnosis is None else decision.diagnosis.message
+
+
+def _count(decision: Decision) -> None:
+    result = "unschedulable" if decision.error is None else "error"
+    SCHEDULE_ATTEMPTS.labels(result, decision.framework.profile_name).inc()
+    if decision.error is not None:
+        _log_error(decision, decision.error)
+
+
+def _log_error(decision: Decision, error: Status) -> None:
+    _log.error(
+        "scheduling attempt failed",
+        extra={
+            "action": "attempt_error",
+            "pod": decision.candidate.info.key,
+            "plugin": error.plugin,
+            "error": error.message,
+        },
+    )

@@ -1,0 +1,88 @@
+"""Queueing hints: which rejected pods an event may help.
+
+A pod that was rejected comes back when one of the plugins that rejected it registered for the event and its hint
+function, asked about this very pod, says Queue.
+
+Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``, ``moveAllToActiveOrBackoffQueue``.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from dsched.framework.contract import PluginFailure, answered
+from dsched.framework.interface import Action, ClusterEvent, Hint, HintFn, Resource
+from dsched.framework.runtime import Framework
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.log import logger
+
+_log = logger(__name__)
+
+_Registered = dict[tuple[str, str], dict[str, list[HintFn | None]]]
+"""(resource, action) to plugin and its hint functions; None among them means that every such event helps."""
+
+
+class Hints:
+    """The registrations of all profiles."""
+
+    def __init__(self, frameworks: Mapping[str, Framework]) -> None:
+        self._registered: dict[str, _Registered] = {
+            name: _registrations(framework) for name, framework in frameworks.items()
+        }
+        self._silent: dict[str, frozenset[str]] = {
+            name: frozenset(plugin.name for plugin in framework.plugins if not hasattr(plugin, "events_to_register"))
+            for name, framework in frameworks.items()
+        }
+
+    def helped(self, event: ClusterEvent, pending: Pending) -> list[QueuedPod]:
+        """Unschedulable and gated pods that the event may have made schedulable."""
+        interested = {plugin for profile in self._registered for plugin in self._interested(profile, event)}
+        return [pod for pod in pending.rejected_by(interested) if self.helps(event, pod) and not _released(event, pod)]
+
+    def helps(self, event: ClusterEvent, pod: QueuedPod) -> bool:
+        """Whether the event may have made this pod schedulable."""
+        profile = pod.info.pod.spec.scheduler_name
+        registered = self._registered.get(profile, {}).get((event.resource.value, event.action.value), {})
+        for plugin in pod.plugins:
+            if plugin in self._silent.get(profile, frozenset()):
+                return True
+            if any(_asked(plugin, hint, pod, event) is Hint.QUEUE for hint in registered.get(plugin, ())):
+                return True
+        return False
+
+    def _interested(self, profile: str, event: ClusterEvent) -> Iterable[str]:
+        yield from self._registered[profile].get((event.resource.value, event.action.value), ())
+        if event.resource not in (Resource.POD, Resource.PENDING_POD):
+            yield from self._silent[profile]
+
+
+def _released(event: ClusterEvent, pod: QueuedPod) -> bool:
+    """Whether the event is that the pod's own reservation was released, which frees nothing for the pod itself.
+
+    Source: pkg/scheduler/schedule_one.go ``handleBindingCycleError``.
+    """
+    about = event.old if event.resource is Resource.ASSIGNED_POD and event.action is Action.DELETE else None
+    return about is not None and about.uid == pod.uid
+
+
+def _asked(plugin: str, hint: HintFn | None, pod: QueuedPod, event: ClusterEvent) -> Hint:
+    """A hint function that fails counts as Queue: a needless attempt is better than a pod left behind."""
+    if hint is None:
+        return Hint.QUEUE
+    try:
+        return answered(plugin, (Hint,), hint, pod.info.pod, event)
+    except PluginFailure as failure:
+        _log.warning(
+            "queueing hint failed, pod queued",
+            extra={"action": "hint", "pod": pod.key, "plugin": plugin, "error": str(failure)},
+        )
+        return Hint.QUEUE
+
+
+def _registrations(framework: Framework) -> _Registered:
+    registered: _Registered = {}
+    for plugin in framework.plugins:
+        if hasattr(plugin, "events_to_register"):
+            for registration in plugin.events_to_register():
+                for action in registration.actions:
+                    event = (registration.resource.value, action.value)
+                    registered.setdefault(event, {}).setdefault(plugin.name, []).append(registration.hint)
+    return registered

@@ -1,0 +1,235 @@
+"""What the leader hears of the cluster: objects into the cache, pods into the queue, events to the pods they may help.
+
+Source: pkg/scheduler/eventhandlers.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dsched.cluster.interface import Change, Cluster, Event
+from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.leader.binding import Binding, Owed
+from dsched.leader.events import Events
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.state.cache import Cache
+from dsched.state.queue import Move, Place, Queue, Record
+
+_RESOURCES = {
+    "Namespace": Resource.NAMESPACE,
+    "Service": Resource.SERVICE,
+    "PersistentVolume": Resource.PV,
+    "PersistentVolumeClaim": Resource.PVC,
+    "StorageClass": Resource.STORAGE_CLASS,
+    "CSINode": Resource.CSI_NODE,
+    "CSIDriver": Resource.CSI_DRIVER,
+    "CSIStorageCapacity": Resource.CSI_STORAGE_CAPACITY,
+    "PodDisruptionBudget": Resource.PDB,
+}
+"""Kinds whose changes plugins may register for."""
+
+
+class Intake:
+    """Takes in changes of the cluster for one epoch."""
+
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        pending: Pending,
+        cache: Cache,
+        queue: Queue,
+        cluster: Cluster,
+        binding: Binding,
+        events: Events,
+    ) -> None:
+        self._frameworks = frameworks
+        self._pending = pending
+        self._cache = cache
+        self._queue = queue
+        self._cluster = cluster
+        self._binding = binding
+        self._events = events
+        self._moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
+        self._removals: list[tuple[PodKey, PodUid]] = []
+        self._bound: list[Owed] = []
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Take in changes in order; afterwards Redis has them too."""
+        for event in events:
+            if event.kind == "Pod":
+                self._pod(event)
+            elif event.kind == "Node":
+                self._node(event)
+            else:
+                self._other(event)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what has been gathered: usage of nodes, pods out of the queue, pods into it."""
+        self._cache.usage.flush()
+        bound, self._bound = self._bound, []
+        self._binding.bound(bound)
+        removals, self._removals = self._removals, []
+        self._queue.remove(removals)
+        moves, self._moves = list(self._moves.values()), {}
+        self._events.make(moves)
+
+    # -- pods ------------------------------------------------------------------------------------------------------
+
+    def _pod(self, event: Event) -> None:
+        key, uid = PodKey(event.key), PodUid(event.uid)
+        if event.change is Change.DELETED:
+            self._gone(key, uid)
+        elif event.change is Change.BOUND:
+            self._bound_to(key, uid, event.node)
+        elif isinstance(event.object, Pod):
+            self.pod(event.object)
+
+    def pod(self, pod: Pod) -> None:
+        """A pod as it is now."""
+        if pod.finished:
+            self._gone(pod.key, pod.uid)
+        elif pod.node_name:
+            self._assigned(PodInfo(pod), pod.node_name)
+        elif pod.spec.scheduler_name in self._frameworks:
+            self._unassigned(pod)
+
+    def restore(self, info: PodInfo, record: Record) -> None:
+        """A pending pod that an earlier leader left in the queue."""
+        self._pending.restore(info, record)
+        self._keep_promise(info)
+
+    def _assigned(self, info: PodInfo, node: NodeName) -> None:
+        owed = self._binding.owed(info.uid)
+        if owed is not None and owed.node == node:
+            self._bound.append(owed)
+            return
+        if owed is not None:
+            self.flush()
+            self._binding.release(owed, Place.NOWHERE, "")
+        self._forget_pending(info.key, info.uid)
+        old = self._cache.snapshot.table.pod(info.uid)
+        if old is not None and old.pod == info.pod:
+            return
+        self._cache.add_pod(info, node)
+        if old is None:
+            self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=info.pod))
+        else:
+            self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE, old.pod, info.pod))
+
+    def _bound_to(self, key: PodKey, uid: PodUid, node: NodeName) -> None:
+        owed = self._binding.owed(uid)
+        if owed is not None and owed.node == node:
+            self._bound.append(owed)
+        elif self._cache.snapshot.table.node_of(uid) is None or owed is not None:
+            for pod in self._cluster.get_pods([key]):
+                if pod is not None and pod.uid == uid and not pod.finished:
+                    self._assigned(PodInfo(pod), pod.node_name)
+
+    def _unassigned(self, pod: Pod) -> None:
+        known = self._pending.get(pod.key)
+        if known is not None and known.uid != pod.uid:
+            self._gone(known.key, known.uid)
+            known = None
+        if pod.deleting:
+            self._gone(pod.key, pod.uid)
+        elif known is None and self._cache.snapshot.table.node_of(pod.uid) is None:
+            # A pod that is bound stays bound: the watch may repeat what was so before the listing showed it bound.
+            self._new(PodInfo(pod))
+        elif known is not None:
+            self._changed(known, PodInfo(pod))
+
+    def _new(self, info: PodInfo) -> None:
+        framework = self._frameworks[info.pod.spec.scheduler_name]
+        pod = self._pending.add(info, framework)
+        status = framework.run_pre_enqueue(info.pod)
+        if status is None:
+            move = self._pending.move(pod, Place.ACTIVE, profile=framework.profile_name)
+        else:
+            pod.plugins = frozenset({status.plugin})
+            move = self._pending.move(pod, Place.GATED, profile=framework.profile_name, message=status.message)
+        self._moves[pod.key] = (pod, move)
+        self._keep_promise(info)
+        self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))
+
+    def _keep_promise(self, info: PodInfo) -> None:
+        """The pod says itself what it was promised, so a new leader knows too."""
+        node = NodeName(info.pod.status.nominated_node_name)
+        if node and self._cache.snapshot.nominations.node_of(info.uid) != node:
+            self._cache.snapshot.nominations.set(info, node)
+
+    def _changed(self, pod: QueuedPod, info: PodInfo) -> None:
+        old = pod.info.pod
+        if old.spec == info.pod.spec and old.metadata.labels == info.pod.metadata.labels:
+            pod.info = info
+            return
+        if pod.key in self._moves:
+            self.flush()
+        turned = self._pending.replace(pod, info, self._frameworks[info.pod.spec.scheduler_name])
+        event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
+        self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
+        if turned and pod.place in (Place.ACTIVE, Place.BACKOFF):
+            self._moves[pod.key] = (pod, self._pending.move(pod, pod.place))
+        elif pod.place is Place.GATED or (pod.place is Place.UNSCHEDULABLE and self._events.helps(event, pod)):
+            move = self._events.move_for(pod)
+            if move is not None:
+                self._moves[pod.key] = (pod, move)
+
+    def _gone(self, key: PodKey, uid: PodUid) -> None:
+        owed = self._binding.owed(uid)
+        if owed is not None:
+            self.flush()
+            if self._binding.owed(uid) is not None:
+                self._binding.release(owed, Place.NOWHERE, "")
+        self._forget_pending(key, uid)
+        node = self._cache.snapshot.table.node_of(uid)
+        removed = self._cache.remove_pod(uid)
+        if removed is not None and node is not None:
+            # A pod that this leader bound is cached as it was decided on, without its node.
+            self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=removed.pod.on(node)))
+
+    def _forget_pending(self, key: PodKey, uid: PodUid) -> None:
+        pod = self._pending.get(key)
+        if pod is None or pod.uid != uid:
+            return
+        self._moves.pop(key, None)
+        self._pending.drop(key)
+        self._cache.snapshot.nominations.drop(uid)
+        if pod.place is not Place.NOWHERE:
+            self._removals.append((key, uid))
+
+    # -- nodes and other objects -----------------------------------------------------------------------------------
+
+    def _node(self, event: Event) -> None:
+        if event.change is Change.DELETED:
+            name = NodeName(event.key)
+            self.flush()
+            for owed in self._binding.on_node(name):
+                self._binding.release(owed, Place.BACKOFF, f"node {name} is gone")
+            old = self._cache.remove_node(name)
+            if old is not None:
+                self._events.happened(ClusterEvent(Resource.NODE, Action.DELETE, old=old))
+        elif isinstance(event.object, Node):
+            old, changed = self._cache.set_node(event.object)
+            if changed and old is None:
+                self._events.happened(ClusterEvent(Resource.NODE, Action.ADD, new=event.object))
+            elif changed:
+                self._events.happened(ClusterEvent(Resource.NODE, Action.UPDATE, old, event.object))
+
+    def _other(self, event: Event) -> None:
+        resource = _RESOURCES.get(event.kind)
+        if event.change is Change.DELETED:
+            old: Mapping[str, Any] | None = self._cache.drop(event.kind, event.key)
+            happened = ClusterEvent(resource, Action.DELETE, old=old) if resource else None
+        elif isinstance(event.object, Mapping):
+            old = self._cache.put(event.kind, event.key, event.object)
+            action = Action.ADD if old is None else Action.UPDATE
+            happened = ClusterEvent(resource, action, old, event.object) if resource else None
+        else:
+            return
+        if happened is not None:
+            self._events.happened(happened)

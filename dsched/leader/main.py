@@ -1,0 +1,133 @@
+"""The leader process: stands by, leads, steps down.
+
+One thread keeps the lease, renewed at a third of its time, so that work cannot starve it. Losing the lease or Redis
+ends the reign, not the process: it stands by again and starts over from Redis and the cluster when it gets the lease.
+"""
+
+import contextlib
+import signal
+import threading
+from types import FrameType
+
+from dsched.clock import Clock, SystemClock
+from dsched.cluster.interface import Cluster
+from dsched.config import SchedulerConfiguration
+from dsched.errors import DschedError, RedisUnavailable, StaleEpoch
+from dsched.framework.interface import Registry
+from dsched.leader.reign import Reign
+from dsched.leader.settings import Settings
+from dsched.log import logger
+from dsched.metrics import FENCED
+from dsched.state.client import UNAVAILABLE, Store, check_fitness, connect
+from dsched.state.lease import Lease
+
+_log = logger(__name__)
+
+LONGEST_PAUSE_S = 5.0
+
+
+class Leader:
+    """The process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        cluster: Cluster,
+        config: SchedulerConfiguration,
+        registry: Registry,
+        clock: Clock | None = None,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._cluster = cluster
+        self._config = config
+        self._registry = registry
+        self._clock = clock or SystemClock()
+        self._lease = Lease(connect(store.url, store.name), settings.identity, round(settings.lease_s * 1000))
+        self._stop = threading.Event()
+        self._reign: Reign | None = None
+
+    def stop(self) -> None:
+        """Step down soon; may be called from any thread or a signal handler."""
+        self._stop.set()
+        if self._reign is not None:
+            self._reign.stop()
+
+    def stop_on_signals(self) -> None:
+        """SIGTERM and SIGINT step down and release the lease."""
+
+        def handler(_signal: int, _frame: FrameType | None) -> None:
+            self.stop()
+
+        signal.signal(signal.SIGTERM, handler)
+        signal.signal(signal.SIGINT, handler)
+
+    def run(self) -> None:
+        """Stand by and lead until stopped.
+
+        Raises:
+            UnfitRedis: this Redis must not be used.
+        """
+        pause_s = 0.1
+        checked = False
+        while not self._stop.is_set():
+            try:
+                if not checked:
+                    check_fitness(self._store)
+                    checked = True
+                if self._lease.acquire():
+                    self._lead()
+                    pause_s = 0.1
+                else:
+                    self._stop.wait(self._settings.lease_s / 10)
+            except (*UNAVAILABLE, RedisUnavailable) as error:
+                checked = False
+                pause_s = self._pause(pause_s, error)
+            except StaleEpoch as error:
+                FENCED.inc()
+                _log.warning("no longer leading", extra={"action": "step_down", "reason": str(error)})
+            except DschedError as error:
+                if not self._lease.epoch:
+                    raise
+                pause_s = self._pause(pause_s, error)
+        # While Redis is away nobody leads; the lease runs out by itself.
+        with contextlib.suppress(*UNAVAILABLE):
+            self._lease.release()
+
+    def _pause(self, pause_s: float, error: Exception) -> float:
+        _log.warning("starting over", extra={"action": "start_over", "error": str(error), "in_s": pause_s})
+        self._stop.wait(pause_s)
+        return min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _lead(self) -> None:
+        reign = self._reign = Reign(
+            self._settings, self._store, self._cluster, self._config, self._registry, self._lease.epoch, self._clock
+        )
+        if self._stop.is_set():
+            return
+        over = threading.Event()
+        keeper = threading.Thread(target=self._keep_lease, args=(reign, over), name="lease", daemon=True)
+        keeper.start()
+        try:
+            reign.run()
+        finally:
+            self._reign = None
+            over.set()
+            keeper.join()
+
+    def _keep_lease(self, reign: Reign, over: threading.Event) -> None:
+        """Renew until the reign is over; end it when the lease cannot be kept."""
+        good_until = self._clock.monotonic() + self._settings.lease_s
+        while not over.wait(self._settings.lease_s / 3):
+            asked = self._clock.monotonic()
+            try:
+                self._lease.renew()
+                good_until = asked + self._settings.lease_s
+            except StaleEpoch:
+                FENCED.inc()
+                reign.stop()
+            except (*UNAVAILABLE, RedisUnavailable) as error:
+                _log.warning("lease not renewed", extra={"action": "renew", "error": str(error)})
+                if self._clock.monotonic() >= good_until:
+                    reign.stop()

@@ -1,0 +1,184 @@
+"""The leader's memory of the pods that wait to be bound, beside the queue in Redis which is the truth.
+
+Every change of place is prepared here as a `Move` and takes effect here once Redis has made it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from dsched.clock import Clock
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.model.meta import PodKey, PodUid
+from dsched.state.queue import Move, Place, Record
+
+
+@dataclass(slots=True)
+class QueuedPod:
+    """A pending pod.
+
+    Attributes:
+        queued_us: when it was last put into the queue, microseconds; fixes its turn among equals.
+        plugins: those that rejected it last; events that they care about may move it.
+    """
+
+    info: PodInfo
+    place: Place = Place.NOWHERE
+    queued_us: int = 0
+    attempts: int = 0
+    plugins: frozenset[str] = frozenset()
+    order: int = 0
+    turn: str = ""
+
+    @property
+    def key(self) -> PodKey:
+        return self.info.key
+
+    @property
+    def uid(self) -> PodUid:
+        return self.info.uid
+
+    @property
+    def rejected(self) -> bool:
+        """Whether it was turned away and is not tried again before something happens that may help it."""
+        return self.place in (Place.UNSCHEDULABLE, Place.GATED)
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How long a pod that failed waits: the first pause, doubled with each attempt, up to the longest.
+
+    Source: pkg/scheduler/backend/queue/backoff_queue.go ``calculateBackoffDuration``.
+    """
+
+    first_ms: int = 1_000
+    longest_ms: int = 10_000
+
+    def pause_ms(self, attempts: int) -> int:
+        """The pause after so many attempts."""
+        if attempts <= 0:
+            return 0
+        return min(self.first_ms << min(attempts - 1, 32), self.longest_ms)
+
+
+class Pending:
+    """Pods that wait to be bound, by key."""
+
+    def __init__(self, clock: Clock, backoff: Backoff) -> None:
+        self._clock = clock
+        self._backoff = backoff
+        self._pods: dict[PodKey, QueuedPod] = {}
+        self._rejected_by: dict[str, dict[PodKey, QueuedPod]] = {}
+        self._last_us = 0
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._pods.values())
+
+    def get(self, key: PodKey) -> QueuedPod | None:
+        """A pending pod, None when there is none of that name."""
+        return self._pods.get(key)
+
+    def rejected_by(self, plugins: Iterable[str]) -> list[QueuedPod]:
+        """Unschedulable and gated pods that one of the plugins rejected, each once."""
+        found: dict[PodKey, QueuedPod] = {}
+        for plugin in plugins:
+            found.update(self._rejected_by.get(plugin, {}))
+        return list(found.values())
+
+    def unschedulable_since(self, before_us: int) -> list[QueuedPod]:
+        """Unschedulable pods that were put there before a time."""
+        return [pod for pod in self if pod.place is Place.UNSCHEDULABLE and pod.queued_us < before_us]
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def add(self, info: PodInfo, framework: Framework) -> QueuedPod:
+        """A pod that is new to the leader; it stands nowhere until it is moved."""
+        pod = QueuedPod(info, queued_us=self.stamp())
+        self._sort(pod, framework)
+        self._pods[pod.key] = pod
+        return pod
+
+    def restore(self, info: PodInfo, record: Record) -> QueuedPod:
+        """A pod as an earlier leader left it in Redis."""
+        fields = record.fields
+        pod = QueuedPod(
+            info,
+            place=record.queue,
+            queued_us=int(fields.get("queued_us", "0")),
+            attempts=record.attempts,
+            plugins=record.plugins,
+            order=int(fields.get("order", "0")),
+            turn=fields.get("place", ""),
+        )
+        self._last_us = max(self._last_us, pod.queued_us)
+        self._pods[pod.key] = pod
+        self._index(pod)
+        return pod
+
+    def replace(self, pod: QueuedPod, info: PodInfo, framework: Framework) -> bool:
+        """The pod object has changed; True when its turn has."""
+        pod.info = info
+        before = (pod.order, pod.turn)
+        self._sort(pod, framework)
+        return (pod.order, pod.turn) != before
+
+    def drop(self, key: PodKey) -> QueuedPod | None:
+        """The pod is no longer pending."""
+        pod = self._pods.pop(key, None)
+        if pod is not None:
+            self._unindex(pod)
+        return pod
+
+    def placed(self, pod: QueuedPod, place: Place) -> None:
+        """Redis has made the pod's move."""
+        self._unindex(pod)
+        pod.place = place
+        self._index(pod)
+
+    def requeued(self, pod: QueuedPod, framework: Framework, plugins: frozenset[str]) -> None:
+        """The pod goes back into the queue after an attempt: a new time, and who rejected it."""
+        self._unindex(pod)
+        pod.plugins = plugins
+        pod.queued_us = self.stamp()
+        self._sort(pod, framework)
+
+    # -- moves -----------------------------------------------------------------------------------------------------
+
+    def move(self, pod: QueuedPod, target: Place, **fields: str | int) -> Move:
+        """The move of a pod to a place; to the one where it stands, it only gets another turn there."""
+        now_ms = self._clock.now_ms()
+        score = {Place.ACTIVE: pod.order, Place.BACKOFF: self.backoff_ends_ms(pod)}.get(target, now_ms)
+        written = {"queued_us": pod.queued_us, "plugins": " ".join(sorted(pod.plugins)), **fields}
+        if target is not pod.place:
+            written.setdefault("error", 0)
+        return Move(pod.key, pod.uid, pod.place, target, score, pod.turn, pod.order, written)
+
+    def backoff_ends_ms(self, pod: QueuedPod) -> int:
+        """When the pause after the pod's last attempt ends."""
+        return pod.queued_us // 1000 + self._backoff.pause_ms(pod.attempts)
+
+    def ready_place(self, pod: QueuedPod) -> Place:
+        """Where a pod goes that may be tried again: active, or backoff while its pause lasts."""
+        return Place.BACKOFF if self.backoff_ends_ms(pod) > self._clock.now_ms() else Place.ACTIVE
+
+    def stamp(self) -> int:
+        """The present time in microseconds; never the same twice, so that pods keep the order they came in."""
+        self._last_us = max(self._clock.now_ms() * 1000, self._last_us + 1)
+        return self._last_us
+
+    def _sort(self, pod: QueuedPod, framework: Framework) -> None:
+        pod.order, pod.turn = framework.sort_key(pod.info.pod, pod.queued_us)
+
+    def _index(self, pod: QueuedPod) -> None:
+        if pod.place in (Place.UNSCHEDULABLE, Place.GATED):
+            for plugin in pod.plugins:
+                self._rejected_by.setdefault(plugin, {})[pod.key] = pod
+
+    def _unindex(self, pod: QueuedPod) -> None:
+        for plugin in pod.plugins:
+            rejected = self._rejected_by.get(plugin)
+            if rejected is not None:
+                rejected.pop(pod.key, None)

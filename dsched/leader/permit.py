@@ -1,0 +1,88 @@
+"""Pods that Permit holds back: reserved, not yet handed to the binders.
+
+Plugins reach it through their handle: they may allow or reject a waiting pod from the permit call of another.
+
+Source: pkg/scheduler/framework/runtime/waiting_pods_map.go.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dsched.config import durations
+from dsched.framework.interface import Code, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.model.meta import PodUid
+
+
+@dataclass(slots=True)
+class WaitingPod:
+    """A pod that Permit plugins hold back.
+
+    Attributes:
+        since_ms: when it began to wait, wall clock.
+        holding: plugins that have not allowed it yet, to the wall-clock ms when their patience ends.
+        rejection: why it was rejected, once it was.
+    """
+
+    pod: PodInfo
+    since_ms: int
+    holding: dict[str, int] = field(default_factory=dict)
+    rejection: Status | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Whether nobody holds the pod back any more."""
+        return not self.holding and self.rejection is None
+
+    @property
+    def deadline_ms(self) -> int:
+        """When the first plugin's patience ends."""
+        return min(self.holding.values(), default=0)
+
+    def allow(self, plugin: str) -> None:
+        """The plugin no longer holds the pod back."""
+        self.holding.pop(plugin, None)
+
+    def reject(self, plugin: str, message: str) -> None:
+        """The pod is turned away; the first rejection counts."""
+        if self.rejection is None:
+            self.rejection = Status(Code.UNSCHEDULABLE, (message,), plugin)
+
+
+class WaitingPods:
+    """The pods that wait, by UID."""
+
+    def __init__(self) -> None:
+        self._pods: dict[PodUid, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def add(self, waiting: WaitingPod) -> None:
+        """A pod begins to wait."""
+        self._pods[waiting.pod.uid] = waiting
+
+    def get(self, uid: PodUid) -> WaitingPod | None:
+        """A waiting pod, None when it does not wait."""
+        return self._pods.get(uid)
+
+    def drop(self, uid: PodUid) -> WaitingPod | None:
+        """The pod no longer waits."""
+        return self._pods.pop(uid, None)
+
+    def expire(self, now_ms: int) -> None:
+        """Reject pods for which a plugin's patience has ended."""
+        for waiting in self:
+            for plugin, deadline_ms in waiting.holding.items():
+                if deadline_ms <= now_ms:
+                    waited = durations.show((deadline_ms - waiting.since_ms) * 1_000_000)
+                    waiting.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
+
+    def settled(self) -> tuple[list[WaitingPod], list[WaitingPod]]:
+        """Pods that nobody holds back any more, and pods that were rejected; they wait until dropped."""
+        rejected = [waiting for waiting in self if waiting.rejection is not None]
+        allowed = [waiting for waiting in self if waiting.allowed]
+        return allowed, rejected

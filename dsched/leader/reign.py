@@ -1,0 +1,222 @@
+"""One epoch of leadership: from taking over to losing the lease, everything in one loop and one thread.
+
+Each turn of the loop: hear what came in, look at the timers, decide a batch. It waits only when there is nothing to
+decide, and then for the next thing to come in, so a pod that arrives at an idle system is decided at once.
+"""
+
+from collections.abc import Mapping
+
+from dsched.clock import Clock
+from dsched.cluster.interface import Cluster
+from dsched.config import SchedulerConfiguration
+from dsched.errors import StateError
+from dsched.framework.interface import Registry
+from dsched.framework.runtime import Framework
+from dsched.framework.select import Selector
+from dsched.leader.binding import Binding
+from dsched.leader.commit import Commit
+from dsched.leader.cycle import Cycle
+from dsched.leader.decisions import DecisionLog
+from dsched.leader.dispatch import Dispatcher
+from dsched.leader.events import Events
+from dsched.leader.failure import Failures
+from dsched.leader.fanout import Fanout
+from dsched.leader.handle import LeaderHandle
+from dsched.leader.inbox import Answered, Broken, Heard, Inbox, Letter
+from dsched.leader.intake import Intake
+from dsched.leader.pending import Backoff, Pending
+from dsched.leader.permit import WaitingPods
+from dsched.leader.preemption import Preemptions
+from dsched.leader.settings import Settings
+from dsched.leader.takeover import Takeover
+from dsched.leader.timers import Timers
+from dsched.log import logger
+from dsched.metrics import BATCH_SIZE
+from dsched.plugins import profiles
+from dsched.state import workers
+from dsched.state.cache import Cache
+from dsched.state.client import Store
+from dsched.state.nodelog import NodeLog
+from dsched.state.queue import Place, Queue
+from dsched.state.reservations import Reservations
+from dsched.state.results import Results
+from dsched.state.usage import Usage
+
+_log = logger(__name__)
+
+BACKOFF_EVERY_S = 1.0
+UNSCHEDULABLE_EVERY_S = 30.0
+OVERDUE_EVERY_S = 1.0
+PING_EVERY_S = 2.0
+CYCLE_S = 0.05
+"""A batch is kept so small that it takes about this long: a late pod of high priority waits no longer."""
+LARGEST_BATCH = 512
+
+
+class Reign:
+    """Leads under one epoch."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        cluster: Cluster,
+        config: SchedulerConfiguration,
+        registry: Registry,
+        epoch: int,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._epoch = epoch
+        self._cluster = cluster
+        self._queue = Queue(store, epoch)
+        self._pending = Pending(
+            clock, Backoff(config.pod_initial_backoff_seconds * 1000, config.pod_max_backoff_seconds * 1000)
+        )
+        self._cache = Cache(Usage(store, epoch), NodeLog(store, epoch))
+        self._waiting = WaitingPods()
+        handle = LeaderHandle(self._cache, self._waiting, self._pending, clock)
+        self._frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle)
+        self._dispatcher = Dispatcher(store)
+        self._results = Results(store, epoch)
+        reservations = Reservations(store, epoch)
+        failures = Failures(self._pending, self._queue, cluster)
+        self._events = Events(self._frameworks, self._pending, self._queue)
+        self._binding = Binding(
+            epoch,
+            config.hash,
+            self._pending,
+            self._cache,
+            cluster,
+            reservations,
+            self._dispatcher,
+            failures,
+            clock,
+            self._events.happened,
+        )
+        fanout = Fanout(settings.mode, store, epoch, config.hash, self._cache, self._dispatcher, clock)
+        percentages = {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles}
+        cycle = Cycle(self._frameworks, percentages, self._cache, fanout, Selector(settings.seed), self._waiting, clock)
+        self._commit = Commit(
+            cycle,
+            self._pending,
+            self._cache,
+            reservations,
+            self._binding,
+            self._waiting,
+            failures,
+            Preemptions(cluster),
+            DecisionLog(settings.decisions, store, epoch, settings.seed),
+            clock,
+        )
+        self._intake = Intake(
+            self._frameworks, self._pending, self._cache, self._queue, cluster, self._binding, self._events
+        )
+        self._takeover = Takeover(
+            store,
+            epoch,
+            self._frameworks,
+            self._pending,
+            self._cache,
+            self._queue,
+            reservations,
+            cluster,
+            self._binding,
+            self._events,
+            self._intake,
+        )
+        self._timers = Timers(clock)
+        self._timers.every(BACKOFF_EVERY_S, self._flush_backoff)
+        self._timers.every(UNSCHEDULABLE_EVERY_S, self._rescue)
+        self._timers.every(OVERDUE_EVERY_S, self._binding.look_up_overdue)
+        self._timers.every(PING_EVERY_S, self._ping)
+        self._batch_size = 32
+        self._batches = 0
+        self._marked = 0
+        self._stopping = False
+        self._inbox: Inbox | None = None
+
+    def stop(self) -> None:
+        """Let `run` return soon; from any thread or a signal handler."""
+        self._stopping = True
+        if self._inbox is not None:
+            self._inbox.wake()
+
+    def run(self) -> None:
+        """Lead until stopped.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+            DschedError, or what `dsched.state.client.UNAVAILABLE` lists: start over.
+        """
+        version = self._takeover.run()
+        self._marked = version
+        inbox = self._inbox = Inbox(self._cluster, self._results, version)
+        inbox.open()
+        try:
+            busy = True
+            while not self._stopping:
+                timeout_s = 0.0 if busy else min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
+                self._hear(inbox.letters(timeout_s))
+                self._timers.run()
+                self._commit.settle_waiting()
+                self._events.apply()
+                busy = self._decide()
+        finally:
+            inbox.close()
+            self._dispatcher.close()
+
+    def _hear(self, letters: list[Letter]) -> None:
+        version = self._marked
+        for letter in letters:
+            match letter:
+                case Heard(events=events, version=up_to):
+                    self._intake.take(events)
+                    version = up_to
+                case Answered(results=results):
+                    self._binding.settle(results)
+                    self._results.ack(results)
+                case Broken(error=error):
+                    raise error if isinstance(error, StateError) else StateError(f"cannot go on: {error}") from error
+        if version != self._marked:
+            self._queue.mark_intake(version, self._frameworks)
+            self._marked = version
+
+    def _decide(self) -> bool:
+        """Decide a batch; False when there was nothing to decide."""
+        started = self._clock.monotonic()
+        self._cache.usage.flush()
+        self._batches += 1
+        batch = f"{self._epoch}-{self._batches}"
+        popped = self._queue.pop(batch, self._batch_size, self._clock.now_ms(), from_backoff=True)
+        if not popped:
+            return False
+        BATCH_SIZE.observe(len(popped))
+        self._commit.batch(popped)
+        self._resize(len(popped), self._clock.monotonic() - started)
+        return True
+
+    def _resize(self, pods: int, took_s: float) -> None:
+        if took_s > CYCLE_S and pods > 1:
+            self._batch_size = max(1, pods // 2)
+        elif pods == self._batch_size and took_s < CYCLE_S / 2:
+            self._batch_size = min(2 * self._batch_size, LARGEST_BATCH)
+
+    def _flush_backoff(self) -> None:
+        for key in self._queue.flush_backoff(self._clock.now_ms()):
+            pod = self._pending.get(key)
+            if pod is not None:
+                self._pending.placed(pod, Place.ACTIVE)
+
+    def _rescue(self) -> None:
+        self._events.rescue(self._clock.now_ms())
+
+    def _ping(self) -> None:
+        now_ms = self._clock.now_ms()
+        known = workers.read(self._store)
+        for worker in known:
+            if now_ms - worker.last_seen_ms > workers.FORGOTTEN_AFTER_MS:
+                self._dispatcher.forget(worker.name)
+                workers.leave(self._store, worker.name)
+        self._dispatcher.ping([worker.name for worker in known], expires_s=workers.SILENT_AFTER_MS / 1000)

@@ -1,0 +1,33 @@
+"""Settings of a leader process."""
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dsched.leader.fanout import Mode
+
+
+def default_identity(name: str | None = None) -> str:
+    """A name, the host's if none is given, with process id and a few random digits: no two processes have the same."""
+    return f"{name or socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """
+    Attributes:
+        identity: who this process is; shown as the leader.
+        lease_s: how long the lease lasts without renewal; a standby takes over within this time. Kube-scheduler's
+            default is 15 s over its API server; Redis is nearer, so 3 s.
+        mode: where classes of pods are judged.
+        seed: of the choice among equal nodes.
+        decisions: file to append decisions to, None for none.
+    """
+
+    identity: str = field(default_factory=default_identity)
+    lease_s: float = 3.0
+    mode: Mode = Mode.AUTO
+    seed: int = 0
+    decisions: Path | None = None

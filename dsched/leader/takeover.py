@@ -1,0 +1,197 @@
+"""What a new leader does before it leads: put itself in the picture and settle what an earlier one left.
+
+The order matters. Reservations are adopted first, under the new epoch: from then on no bind job of an older epoch can
+bind, so what the cluster lists afterwards does not change behind the leader's back. Killed anywhere in here, the next
+leader simply begins again; every step looks at what is there.
+"""
+
+from collections.abc import Mapping
+
+from dsched.cluster.interface import Cluster, Listing
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.leader.binding import Binding, Owed
+from dsched.leader.events import Events
+from dsched.leader.intake import Intake
+from dsched.leader.pending import Pending
+from dsched.log import logger
+from dsched.model.meta import NO_NODE, PodKey, PodUid
+from dsched.model.pod import Pod
+from dsched.state.cache import Cache, amounts
+from dsched.state.client import Store
+from dsched.state.queue import Move, Place, Queue, Record, read_records
+from dsched.state.reservations import Reservation, Reservations, read_reservations
+
+_log = logger(__name__)
+
+
+class Takeover:
+    """Brings one epoch's leader up to date; `run` returns the cluster's version to watch from."""
+
+    def __init__(
+        self,
+        store: Store,
+        epoch: int,
+        frameworks: Mapping[str, Framework],
+        pending: Pending,
+        cache: Cache,
+        queue: Queue,
+        reservations: Reservations,
+        cluster: Cluster,
+        binding: Binding,
+        events: Events,
+        intake: Intake,
+    ) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._frameworks = frameworks
+        self._pending = pending
+        self._cache = cache
+        self._queue = queue
+        self._reservations = reservations
+        self._cluster = cluster
+        self._binding = binding
+        self._events = events
+        self._intake = intake
+
+    def run(self) -> int:
+        """List the cluster, settle, rebuild; hands adopted reservations out again.
+
+        Raises:
+            StaleEpoch: another leader has taken over meanwhile.
+        """
+        self._reservations.adopt([reservation.uid for reservation in read_reservations(self._store)])
+        recovered = self._queue.recover()
+        listing = self._cluster.list()
+        self._take_objects(listing)
+        pods = {pod.uid: pod for pod in listing.pods}
+        adopted = self._settle_reservations(pods)
+        self._take_bound(listing)
+        self._restore(pods)
+        self._rebuild_usage()
+        self._intake.flush()
+        self._queue.mark_intake(listing.version, self._frameworks)
+        self._binding.hand_out(adopted)
+        _log.info(
+            "leading",
+            extra={
+                "action": "lead",
+                "epoch": self._epoch,
+                "nodes": len(listing.nodes),
+                "pending": len(self._pending),
+                "recovered": recovered,
+                "adopted": len(adopted),
+            },
+        )
+        return listing.version
+
+    def _take_objects(self, listing: Listing) -> None:
+        for node in sorted(listing.nodes, key=lambda node: node.name):
+            self._cache.set_node(node)
+        for kind, objects in listing.others.items():
+            for value in objects:
+                meta = value["metadata"]
+                key = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
+                self._cache.put(kind, key, value)
+
+    def _take_bound(self, listing: Listing) -> None:
+        for pod in listing.pods:
+            if pod.node_name and not pod.finished:
+                self._cache.add_pod(PodInfo(pod), pod.node_name)
+
+    # -- reservations ----------------------------------------------------------------------------------------------
+
+    def _settle_reservations(self, pods: Mapping[PodUid, Pod]) -> list[Owed]:
+        adopted: list[Owed] = []
+        confirmed: list[tuple[PodKey, PodUid]] = []
+        for reservation in read_reservations(self._store):
+            pod = pods.get(reservation.uid)
+            if pod is not None and pod.node_name == reservation.node:
+                confirmed.append((reservation.key, reservation.uid))
+            elif pod is None or pod.finished or pod.deleting or pod.node_name != NO_NODE:
+                self._release(reservation, pod, Place.NOWHERE)
+            elif self._keeps(reservation, pod) and (owed := self._adopt(reservation, pod)) is not None:
+                adopted.append(owed)
+            else:
+                self._release(reservation, pod, Place.ACTIVE)
+        self._reservations.confirm(confirmed)
+        return adopted
+
+    def _keeps(self, reservation: Reservation, pod: Pod) -> bool:
+        """Permit's waits live in the memory of plugins and end with their leader; the rest is kept."""
+        known = pod.spec.scheduler_name in self._frameworks
+        return known and reservation.state != "waiting" and reservation.node in self._cache.snapshot.table.index
+
+    def _adopt(self, reservation: Reservation, pod: Pod) -> Owed | None:
+        """Take a reservation over. Reserve runs again: what plugins had assumed, and what they had left for PreBind,
+        went with the earlier leader. None when they refuse now."""
+        info, state = PodInfo(pod), CycleState()
+        framework = self._frameworks[pod.spec.scheduler_name]
+        self._cache.assume(info, reservation.node)
+        if framework.run_reserve(state, info, reservation.node) is not None:
+            self._cache.forget(info.uid, released=False)
+            return None
+        owed = Owed(info, reservation.node, framework, state, reservation.attempt)
+        self._binding.reserve(owed)
+        return owed
+
+    def _release(self, reservation: Reservation, pod: Pod | None, target: Place) -> None:
+        """Usage is rebuilt afterwards, so only the places matter here."""
+        record = _record(self._store, reservation)
+        turn, order = record.fields.get("place", ""), int(record.fields.get("order", "0"))
+        move = Move(reservation.key, reservation.uid, Place.RESERVED, target, order, turn, order)
+        charged = {} if pod is None else amounts(PodInfo(pod))
+        self._reservations.release([(move, reservation.node, charged)])
+
+    # -- pending pods ----------------------------------------------------------------------------------------------
+
+    def _restore(self, pods: Mapping[PodUid, Pod]) -> None:
+        """Every pending pod of ours stands in the queue, and nothing else does."""
+        unknown = {uid: pod for uid, pod in pods.items() if self._ours(pod)}
+        stale: list[tuple[PodKey, PodUid]] = []
+        for record in read_records(self._store):
+            pod = unknown.pop(record.uid, None)
+            if pod is None or pod.key != record.key:
+                stale.append((record.key, record.uid))
+            else:
+                self._intake.restore(PodInfo(pod), record)
+        self._queue.remove(stale)
+        for pod in sorted(unknown.values(), key=_age):
+            self._intake.pod(pod)
+        self._intake.flush()
+        self._try_again()
+
+    def _try_again(self) -> None:
+        """What was rejected is tried again, for events that happened while nobody led are not known; so is what is
+        said to be reserved but is not, should Redis have lost a reservation."""
+        moves = []
+        for pod in list(self._pending):
+            if pod.place in (Place.RESERVED, Place.WAITING) and self._binding.owed(pod.uid) is None:
+                moves.append((pod, self._pending.move(pod, Place.ACTIVE)))
+            elif (move := self._events.move_for(pod)) is not None:
+                moves.append((pod, move))
+        self._events.make(moves)
+
+    def _ours(self, pod: Pod) -> bool:
+        return (
+            not pod.node_name and not pod.finished and not pod.deleting and pod.spec.scheduler_name in self._frameworks
+        )
+
+    def _rebuild_usage(self) -> None:
+        table = self._cache.snapshot.table
+        rows = []
+        for info in table.infos(range(len(table))):
+            rows.append((info.name, info.allocatable, {name: used for name, used in info.requested.items() if used}))
+        self._cache.usage.rebuild(rows)
+
+
+def _age(pod: Pod) -> tuple[str, int]:
+    """Sorts pods by when they were created."""
+    version = pod.metadata.resource_version
+    return pod.metadata.creation_timestamp, int(version) if version.isdigit() else 0
+
+
+def _record(store: Store, reservation: Reservation) -> Record:
+    fields = store.redis.hgetall(store.key(f"pod:{reservation.key}"))
+    return Record(reservation.key, {field.decode(): value.decode() for field, value in fields.items()})

@@ -1,0 +1,38 @@
+"""Things the loop does now and then."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dsched.clock import Clock
+
+
+@dataclass(slots=True)
+class _Timer:
+    every_s: float
+    action: Callable[[], object]
+    due: float
+
+
+class Timers:
+    """Runs actions at intervals, from whoever calls `run`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._timers: list[_Timer] = []
+
+    def every(self, seconds: float, action: Callable[[], object]) -> None:
+        """Run an action every so many seconds, the first time after that long."""
+        self._timers.append(_Timer(seconds, action, self._clock.monotonic() + seconds))
+
+    def run(self) -> None:
+        """Run what is due."""
+        now = self._clock.monotonic()
+        for timer in self._timers:
+            if timer.due <= now:
+                timer.action()
+                timer.due = self._clock.monotonic() + timer.every_s
+
+    def next_in_s(self) -> float:
+        """Seconds until something is due."""
+        now = self._clock.monotonic()
+        return max(0.0, min((timer.due - now for timer in self._timers), default=1.0))

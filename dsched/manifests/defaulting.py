@@ -1,0 +1,132 @@
+"""What the API server fills in where a manifest leaves it out, as far as scheduling reads it. Changes the object.
+
+Source: kubernetes v1.34 pkg/apis/{core,storage}/v1/defaults.go; pkg/registry/core/pod/strategy.go
+(applyMatchLabelKeysAndMismatchLabelKeys).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dsched.manifests import kinds
+from dsched.manifests.resource_checks import HUGE_PAGES
+
+DEFAULT_NAMESPACE = "default"
+DEFAULT_SCHEDULER = "default-scheduler"
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+Object = dict[str, Any]
+
+
+def fill_in(kind: kinds.Kind, value: Object) -> None:
+    """Fill in the defaults of an object whose fields have the right types."""
+    default = _DEFAULTS.get(kind)
+    if default is not None:
+        default(value)
+
+
+def _pod(value: Object) -> None:
+    spec = value["spec"]
+    spec.setdefault("schedulerName", DEFAULT_SCHEDULER)
+    host_network = spec.get("hostNetwork", False)
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        _requests_from_limits(container.get("resources"))
+        for port in container.get("ports", ()):
+            port.setdefault("protocol", "TCP")
+            if host_network and not port.get("hostPort"):
+                port["hostPort"] = port["containerPort"]
+    if "resources" in spec:
+        _pod_requests(spec)
+    if "affinity" in spec:
+        _fold_label_keys(spec["affinity"], value["metadata"].get("labels", {}))
+
+
+def _requests_from_limits(resources: Object | None) -> None:
+    """A limit without a request is the request too."""
+    if resources and "limits" in resources:
+        resources["requests"] = {**resources["limits"], **resources.get("requests", {})}
+
+
+def _pod_requests(spec: Object) -> None:
+    """A pod's own limit is its request for resources that none of its containers requests."""
+    resources = spec["resources"]
+    requested = set(resources.get("requests", {}))
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        requested.update(container.get("resources", {}).get("requests", {}))
+    missing = {
+        name: amount
+        for name, amount in resources.get("limits", {}).items()
+        if name not in requested and (name in ("cpu", "memory") or name.startswith(HUGE_PAGES))
+    }
+    if missing:
+        resources["requests"] = {**missing, **resources.get("requests", {})}
+
+
+def _fold_label_keys(affinity: Object, labels: Mapping[str, str]) -> None:
+    """matchLabelKeys and mismatchLabelKeys become expressions of the label selector; doing it again adds nothing."""
+    for term in _pod_affinity_terms(affinity):
+        selector = term.get("labelSelector")
+        if selector is None:
+            continue
+        for field, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+            for key in term.get(field, ()):
+                if key not in labels:
+                    continue
+                expression = {"key": key, "operator": operator, "values": [labels[key]]}
+                expressions = selector.setdefault("matchExpressions", [])
+                if expression not in expressions:
+                    expressions.append(expression)
+
+
+def _pod_affinity_terms(affinity: Object) -> Iterator[Object]:
+    for name in ("podAffinity", "podAntiAffinity"):
+        terms = affinity.get(name, {})
+        yield from terms.get(_REQUIRED, ())
+        for weighted in terms.get(_PREFERRED, ()):
+            if "podAffinityTerm" in weighted:
+                yield weighted["podAffinityTerm"]
+
+
+def _node(value: Object) -> None:
+    status = value.get("status", {})
+    if "allocatable" not in status and "capacity" in status:
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _namespace(value: Object) -> None:
+    metadata = value["metadata"]
+    metadata.setdefault("labels", {}).setdefault(NAMESPACE_LABEL, metadata["name"])
+
+
+def _replication_controller(value: Object) -> None:
+    spec = value.get("spec", {})
+    labels = spec.get("template", {}).get("metadata", {}).get("labels")
+    if labels and not spec.get("selector"):
+        spec["selector"] = dict(labels)
+
+
+def _storage_class(value: Object) -> None:
+    value.setdefault("volumeBindingMode", "Immediate")
+    value.setdefault("reclaimPolicy", "Delete")
+
+
+def _volume(value: Object) -> None:
+    value["spec"].setdefault("volumeMode", "Filesystem")
+
+
+def _priority_class(value: Object) -> None:
+    value.setdefault("preemptionPolicy", "PreemptLowerPriority")
+
+
+_DEFAULTS: Mapping[kinds.Kind, Callable[[Object], None]] = {
+    kinds.POD: _pod,
+    kinds.NODE: _node,
+    kinds.NAMESPACE: _namespace,
+    kinds.REPLICATION_CONTROLLER: _replication_controller,
+    kinds.STORAGE_CLASS: _storage_class,
+    kinds.PERSISTENT_VOLUME: _volume,
+    kinds.PERSISTENT_VOLUME_CLAIM: _volume,
+    kinds.PRIORITY_CLASS: _priority_class,
+}

@@ -1,0 +1,91 @@
+"""Bytes to documents: YAML of many documents, JSON, JSON lines. Nothing here knows what the documents mean."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+import yaml
+
+from dsched.errors import ManifestError
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_STRING_TAGS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """The safe loader, made to read scalars as Kubernetes does: dates, ``=`` and ``1:30`` stay text; a key given
+    twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f'the key "{key.value}" is given twice', key.start_mark
+                    )
+                seen.add(key.value)
+        mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        if all(type(name) is str for name in mapping):
+            return mapping
+        return {_text(name): value for name, value in mapping.items()}
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
+        return node.value if ":" in node.value else super().construct_yaml_int(node)
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> Any:
+        return node.value if ":" in node.value else super().construct_yaml_float(node)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _STRING_TAGS]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
+
+
+def _text(key: Hashable) -> str:
+    """A key that YAML takes for a number or a boolean, as text; Kubernetes does the same."""
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def parse(content: bytes, source: str) -> list[Any]:
+    """The documents of a file in order, empty ones left out.
+
+    Args:
+        source: the file's name, for errors and to tell JSON by its ending.
+
+    Raises:
+        ManifestError: it is neither YAML nor JSON; names line and column.
+    """
+    if source.endswith(".json") or content.lstrip()[:1] in (b"{", b"["):
+        try:
+            return _json(content)
+        except msgspec.DecodeError as error:
+            if source.endswith(".json"):
+                raise ManifestError([f"{source}: is not JSON: {error}"]) from error
+    return _yaml(content, source)
+
+
+def _json(content: bytes) -> list[Any]:
+    try:
+        documents = [msgspec.json.decode(content)]
+    except msgspec.DecodeError:
+        documents = msgspec.json.Decoder().decode_lines(content)
+        if len(documents) < 2:
+            raise
+    return [document for document in documents if document is not None]
+
+
+def _yaml(content: bytes, source: str) -> list[Any]:
+    try:
+        return [document for document in yaml.load_all(content, Loader=_Loader) if document is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
+        raise ManifestError([f"{place}: is not YAML: {error.problem or error.context}"]) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ManifestError([f"{source}: is not YAML: {error}"]) from error
+    except RecursionError as error:
+        raise ManifestError([f"{source}: is nested too deeply"]) from error

@@ -1,0 +1,200 @@
+"""Manifests to objects ready to be applied: read, checked, defaults filled in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dsched.manifests import defaulting, kinds, node_checks, other_checks, pod_checks, reader, syntax
+from dsched.manifests.problems import Problems
+from dsched.manifests.reader import Document
+from dsched.manifests.resource_checks import Report
+from dsched.manifests.selector_checks import labels
+from dsched.manifests.typed import convert
+from dsched.model.meta import ObjectMeta
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object to apply.
+
+    Attributes:
+        origin: file and document, for messages.
+        key: ``namespace/name`` or ``name``.
+        value: the object, checked, with its defaults.
+    """
+
+    origin: str
+    kind: kinds.Kind
+    key: str
+    value: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Which object a manifest is about, for deleting it."""
+
+    origin: str
+    kind: kinds.Kind
+    key: str
+
+
+def load(paths: Sequence[str], namespace: str | None = None) -> list[Manifest]:
+    """Read and check the manifests of files, folders and standard input.
+
+    Args:
+        namespace: for objects that name none (default: ``default``); one that names another is refused.
+
+    Raises:
+        ManifestError: with all problems found, each naming its file, document and field.
+    """
+    problems = Problems()
+    manifests = [
+        Manifest(named.origin, named.kind, named.key, document.value)
+        for document, named in _distinct(reader.read(paths, problems), namespace, problems)
+        if _sound(document, named.kind, problems)
+    ]
+    problems.raise_any()
+    return manifests
+
+
+def load_names(paths: Sequence[str], namespace: str | None = None) -> list[Named]:
+    """Which objects the manifests are about; of their content only kind, name and namespace are read.
+
+    Raises:
+        ManifestError: with all problems found.
+    """
+    problems = Problems()
+    found = [named for _, named in _distinct(reader.read(paths, problems), namespace, problems)]
+    problems.raise_any()
+    return found
+
+
+def _distinct(documents: Sequence[Document], namespace: str | None, problems: Problems) -> list[tuple[Document, Named]]:
+    found: list[tuple[Document, Named]] = []
+    places: dict[tuple[str, str], str] = {}
+    for document in documents:
+        named = _named(document, namespace, problems)
+        if named is None:
+            continue
+        first = places.setdefault((named.kind.name, named.key), document.origin)
+        if first != document.origin:
+            problems.add(document.origin, f"{named.kind.singular} {named.key} is already given in {first}")
+        else:
+            found.append((document, named))
+    return found
+
+
+def _named(document: Document, namespace: str | None, problems: Problems) -> Named | None:
+    """Find out which object it is; completes its namespace."""
+    value = document.value
+    kind = _kind(value, document.origin, problems)
+    metadata = value.setdefault("metadata", {})
+    if kind is None:
+        return None
+    if not isinstance(metadata, dict):
+        problems.add(document.origin, "metadata: expected an object")
+        return None
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        problems.add(
+            document.origin, "metadata.name: is missing" if name in (None, "") else "metadata.name: is no text"
+        )
+        return None
+    found = len(problems)
+    place = _namespace(metadata, kind, namespace, document.origin, problems)
+    return None if len(problems) > found else Named(document.origin, kind, kind.key(place, name))
+
+
+def _kind(value: dict[str, Any], origin: str, problems: Problems) -> kinds.Kind | None:
+    name = value.get("kind")
+    kind = kinds.BY_NAME.get(name) if isinstance(name, str) else None
+    if kind is None:
+        problems.add(origin, _unknown_kind(name))
+        return None
+    version = value.get("apiVersion")
+    if version != kind.api_version:
+        found = f'"{version}" is not' if version else "is missing: expected"
+        problems.add(origin, f"apiVersion: {found} {kind.api_version}, the one taken for kind {kind.name}")
+        return None
+    return kind
+
+
+def _unknown_kind(name: Any) -> str:
+    if name is None:
+        return "kind: is missing"
+    if name in kinds.WORKLOADS:
+        return (
+            f"kind: standalone mode has no controllers that make pods of a {name}; apply the pods themselves, "
+            "or run dsched against a Kubernetes cluster"
+        )
+    return f'kind: "{name}" is not one of {", ".join(sorted(kinds.BY_NAME))}'
+
+
+def _namespace(metadata: dict[str, Any], kind: kinds.Kind, wanted: str | None, origin: str, problems: Problems) -> str:
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+        return ""
+    given = metadata.get("namespace") or wanted or defaulting.DEFAULT_NAMESPACE
+    wrong = syntax.dns_label(given) if isinstance(given, str) else f"expected text, found {given}"
+    if wanted and given != wanted:
+        wrong = f'"{given}" is not the namespace asked for, "{wanted}"'
+    if wrong:
+        problems.add(origin, f"metadata.namespace: {wrong}")
+        return ""
+    metadata["namespace"] = given
+    return str(given)
+
+
+def _sound(document: Document, kind: kinds.Kind, problems: Problems) -> bool:
+    """Check the object and, when nothing is wrong with it, fill in its defaults."""
+    found = len(problems)
+
+    def report(path: str, what: str) -> None:
+        problems.add(document.origin, f"{path}: {what}" if path else what)
+
+    if kind in _WITH_SPEC:
+        document.value.setdefault("spec", {})
+    _check(document.value, kind, report)
+    if len(problems) > found:
+        return False
+    defaulting.fill_in(kind, document.value)
+    return True
+
+
+_WITH_SPEC = frozenset({kinds.POD, kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM})
+
+
+def _check(value: dict[str, Any], kind: kinds.Kind, report: Report) -> None:
+    if kind is kinds.POD:
+        pod = convert(value, Pod, report)
+        if pod is not None:
+            _metadata(pod.metadata, kind, report)
+            pod_checks.pod(pod, report)
+    elif kind is kinds.NODE:
+        node = convert(value, Node, report)
+        if node is not None:
+            _metadata(node.metadata, kind, report)
+            node_checks.node(node, report)
+    else:
+        shape, check = other_checks.CHECKS[kind]
+        record = convert(value, shape, report)
+        if record is not None:
+            _metadata(record.metadata, kind, report)
+            check(record, report)
+
+
+def _metadata(metadata: ObjectMeta, kind: kinds.Kind, report: Report) -> None:
+    wrong = syntax.dns_label(metadata.name) if kind is kinds.NAMESPACE else syntax.subdomain(metadata.name)
+    if wrong:
+        report("metadata.name", wrong)
+    if metadata.labels:
+        labels(metadata.labels, "metadata.labels", report)
+    for key in metadata.annotations:
+        wrong = syntax.qualified_name(key)
+        if wrong:
+            report("metadata.annotations", wrong)
+    wrong = syntax.uid(metadata.uid) if metadata.uid else ""
+    if wrong:
+        report("metadata.uid", wrong)

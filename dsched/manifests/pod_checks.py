@@ -1,0 +1,115 @@
+"""Checks of pods.
+
+Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (ValidatePodSpec, validateContainers,
+validateContainerPorts, validateSchedulingGates).
+"""
+
+import ipaddress
+from collections.abc import Sequence
+
+from dsched.manifests import placement_checks, resource_checks, syntax
+from dsched.manifests.resource_checks import Report
+from dsched.manifests.selector_checks import labels, one_of
+from dsched.model.pod import Container, ContainerPort, Pod, PodSpec
+
+PROTOCOLS = ("TCP", "UDP", "SCTP")
+PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+POLICIES = ("PreemptLowerPriority", "Never")
+_MAX_PORT = 65535
+
+
+def pod(given: Pod, report: Report) -> None:
+    """Check a pod as written, before defaults are filled in; its metadata is checked elsewhere."""
+    spec = given.spec
+    _containers(spec, report)
+    _steering(spec, report)
+    _gates(spec, report)
+    resource_checks.requirements(spec.resources, "spec.resources", report)
+    resource_checks.amounts(spec.overhead, "spec.overhead", report)
+    if spec.preemption_policy:
+        one_of(spec.preemption_policy, POLICIES, "spec.preemptionPolicy", report)
+    if given.status.phase:
+        one_of(given.status.phase, PHASES, "status.phase", report)
+
+
+def _steering(spec: PodSpec, report: Report) -> None:
+    if spec.node_name:
+        wrong = syntax.subdomain(spec.node_name)
+        if wrong:
+            report("spec.nodeName", wrong)
+    if spec.node_selector:
+        labels(spec.node_selector, "spec.nodeSelector", report)
+    if spec.affinity is not None:
+        placement_checks.affinity(spec.affinity, "spec.affinity", report)
+    placement_checks.tolerations(spec.tolerations, "spec.tolerations", report)
+    placement_checks.spread(spec.topology_spread_constraints, "spec.topologySpreadConstraints", report)
+
+
+def _gates(spec: PodSpec, report: Report) -> None:
+    seen = set()
+    for index, gate in enumerate(spec.scheduling_gates):
+        path = f"spec.schedulingGates[{index}].name"
+        wrong = syntax.qualified_name(gate.name) if gate.name else "is missing"
+        if wrong or gate.name in seen:
+            report(path, wrong or f'"{gate.name}" is given twice')
+        seen.add(gate.name)
+    if spec.scheduling_gates and spec.node_name:
+        report("spec.nodeName", "cannot be set before all schedulingGates are removed")
+
+
+def _containers(spec: PodSpec, report: Report) -> None:
+    if not spec.containers:
+        report("spec.containers", "has to name at least one container")
+    seen: set[str] = set()
+    taken: set[tuple[str, str, int]] = set()
+    for containers, path in ((spec.containers, "spec.containers"), (spec.init_containers, "spec.initContainers")):
+        for index, container in enumerate(containers):
+            place = f"{path}[{index}]"
+            _container(container, place, seen, report)
+            _ports(container.ports, f"{place}.ports", spec.host_network, report)
+            if container.ports and (containers is spec.containers or container.restart_policy == "Always"):
+                _host_ports(container.ports, f"{place}.ports", spec.host_network, taken, report)
+
+
+def _container(container: Container, path: str, seen: set[str], report: Report) -> None:
+    wrong = syntax.dns_label(container.name) if container.name else "is missing"
+    if wrong or container.name in seen:
+        report(f"{path}.name", wrong or f'"{container.name}" is given twice')
+    seen.add(container.name)
+    resource_checks.requirements(container.resources, f"{path}.resources", report)
+
+
+def _ports(ports: Sequence[ContainerPort], path: str, host_network: bool, report: Report) -> None:
+    for index, port in enumerate(ports):
+        place = f"{path}[{index}]"
+        if not 1 <= port.container_port <= _MAX_PORT:
+            report(f"{place}.containerPort", f"{port.container_port} is not between 1 and {_MAX_PORT}")
+        if not 0 <= port.host_port <= _MAX_PORT:
+            report(f"{place}.hostPort", f"{port.host_port} is not between 1 and {_MAX_PORT}")
+        elif host_network and port.host_port not in (0, port.container_port):
+            report(f"{place}.hostPort", "has to equal containerPort when hostNetwork is true")
+        if port.protocol:
+            one_of(port.protocol, PROTOCOLS, f"{place}.protocol", report)
+        if port.host_ip and not _is_address(port.host_ip):
+            report(f"{place}.hostIP", f'"{port.host_ip}" is not an IP address')
+
+
+def _host_ports(
+    ports: Sequence[ContainerPort], path: str, host_network: bool, taken: set[tuple[str, str, int]], report: Report
+) -> None:
+    for index, port in enumerate(ports):
+        number = port.host_port or (port.container_port if host_network else 0)
+        if number == 0:
+            continue
+        use = (port.protocol or "TCP", port.host_ip, number)
+        if use in taken:
+            report(f"{path}[{index}].hostPort", f"{number} is taken by another port of this pod")
+        taken.add(use)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,30 @@
+"""Problems found in manifests, collected so that a call tells all of them at once."""
+
+from dsched.errors import ManifestError
+
+SHOWN = 20
+
+
+class Problems:
+    """Collects problems; each names its file and document, its field, and what is wrong."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, origin: str, what: str) -> None:
+        """Note a problem; ``what`` begins with the field's path where there is one."""
+        self._found.append(f"{origin}: {what}")
+
+    def raise_any(self) -> None:
+        """
+        Raises:
+            ManifestError: there are problems; the first `SHOWN` are named and the rest counted.
+        """
+        if not self._found:
+            return
+        rest = len(self._found) - SHOWN
+        more = [f"… and {rest} more problem{'s' if rest > 1 else ''}"] if rest > 0 else []
+        raise ManifestError([*self._found[:SHOWN], *more])

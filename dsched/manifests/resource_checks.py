@@ -1,0 +1,67 @@
+"""Checks of resource names and amounts.
+
+Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (ValidateResourceRequirements), pkg/apis/core/helper.
+"""
+
+from collections.abc import Callable, Mapping
+
+from dsched.manifests import syntax
+from dsched.model import quantity
+from dsched.model.pod import ResourceRequirements
+from dsched.model.quantity import Quantity
+
+Report = Callable[[str, str], None]
+"""Takes a problem: the field's path and what is wrong there."""
+
+HUGE_PAGES = "hugepages-"
+_STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
+
+
+def requirements(resources: ResourceRequirements, path: str, report: Report) -> None:
+    """Check the requests and limits of a container, or of a pod."""
+    sound = amounts(resources.limits, f"{path}.limits", report)
+    sound &= amounts(resources.requests, f"{path}.requests", report)
+    if not sound:
+        return
+    for name, requested in resources.requests.items():
+        _against_limit(name, requested, resources.limits.get(name), path, report)
+    named = resources.requests.keys() | resources.limits.keys()
+    if any(name.startswith(HUGE_PAGES) for name in named) and not named & {"cpu", "memory"}:
+        report(path, "huge pages need cpu or memory beside them")
+
+
+def amounts(given: Mapping[str, Quantity], path: str, report: Report, *, of_node: bool = False) -> bool:
+    """Check names and amounts; says whether they are sound. Nodes also have ``pods`` and other bare names."""
+    sound = True
+    for name, amount in given.items():
+        wrong = "" if of_node else _container_resource(name)
+        wrong = wrong or syntax.qualified_name(name)
+        wrong = wrong or (syntax.integer_amount(amount) if is_extended(name) else syntax.amount(amount))
+        if wrong:
+            report(f"{path}.{name}", wrong)
+            sound = False
+    return sound
+
+
+def is_extended(name: str) -> bool:
+    """A resource of someone else's domain: counted in whole numbers, never overcommitted."""
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def _container_resource(name: str) -> str:
+    if "/" in name or name in _STANDARD or name.startswith(HUGE_PAGES):
+        return ""
+    return f'"{name}" is neither a standard resource nor one with a domain (example.com/{name})'
+
+
+def _against_limit(name: str, requested: Quantity, limit: Quantity | None, path: str, report: Report) -> None:
+    divisible = not is_extended(name) and not name.startswith(HUGE_PAGES)
+    if limit is None:
+        if not divisible:
+            report(f"{path}.limits.{name}", "has to be given: this resource cannot be overcommitted")
+        return
+    request_nano, limit_nano = quantity.nano(requested), quantity.nano(limit)
+    if not divisible and request_nano != limit_nano:
+        report(f"{path}.requests.{name}", f'"{requested}" has to equal the limit, "{limit}"')
+    elif request_nano > limit_nano:
+        report(f"{path}.requests.{name}", f'"{requested}" is more than the limit, "{limit}"')

@@ -1,0 +1,134 @@
+"""What travels between processes: named, small, with a version; msgpack.
+
+A message of a version that the receiver does not know is refused by the decoder, never guessed at.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.pod import Pod
+
+VERSION = 1
+
+EVALUATE = "dsched.evaluate"
+"""Task: an evaluator judges a shard of the node table for some classes of pods."""
+BIND = "dsched.bind"
+"""Task: a binder binds reserved pods."""
+PING = "dsched.ping"
+"""Task: a worker notes that it still takes tasks."""
+
+EVALUATORS = "evaluators"
+BINDERS = "binders"
+"""Queues."""
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """Base of the messages."""
+
+    version: int = VERSION
+
+
+class EvaluateShard(Message, frozen=True, kw_only=True):
+    """Leader to evaluator.
+
+    Attributes:
+        request: names the request; ``replies:REQUEST`` takes the answer.
+        table: version of the node table.
+        config: hash of the configuration; an evaluator that has another refuses.
+        shard: number of this shard; rows ``start`` to ``stop`` (not included).
+        deadline_ms: wall-clock time after which nobody waits for the answer.
+        pods: profile and one pod of each class.
+    """
+
+    request: str
+    epoch: int
+    table: int
+    config: str
+    shard: int
+    start: int
+    stop: int
+    deadline_ms: int
+    pods: list[tuple[str, Pod]]
+
+
+class VerdictColumn(msgspec.Struct, frozen=True, array_like=True):
+    """A `Verdict`: statuses as (code, reasons), and the rows' numbers as little-endian int32."""
+
+    plugin: str
+    statuses: list[tuple[int, list[str]]]
+    index: bytes
+
+
+class ScoreColumn(msgspec.Struct, frozen=True, array_like=True):
+    """Raw scores of the rows as little-endian int64."""
+
+    plugin: str
+    scores: bytes
+
+
+class ClassResult(msgspec.Struct, frozen=True, array_like=True):
+    """One class's answer over a shard, or why there is none."""
+
+    verdicts: list[VerdictColumn]
+    scores: list[ScoreColumn]
+    failed_plugin: str = ""
+    failure: str = ""
+
+
+class ShardResult(Message, frozen=True, kw_only=True):
+    """Evaluator to leader.
+
+    Attributes:
+        refusal: why nothing was evaluated: another configuration, or a table version that cannot be had.
+        seconds: what the evaluation took.
+    """
+
+    request: str
+    epoch: int
+    shard: int
+    evaluator: str
+    seconds: float
+    classes: list[ClassResult] = []
+    refusal: str = ""
+
+
+class BindItem(msgspec.Struct, frozen=True, array_like=True):
+    """A reserved pod; ``shared`` is what plugins of the cycle left for those of the binding cycle."""
+
+    key: PodKey
+    uid: PodUid
+    node: NodeName
+    attempt: int
+    shared: dict[str, Any] = {}
+
+
+class BindRequest(Message, frozen=True, kw_only=True):
+    """Leader to binder: bind these pods, each as long as its reservation of this epoch stands."""
+
+    epoch: int
+    config: str
+    profile: str
+    pods: list[BindItem]
+
+
+Decoded = TypeVar("Decoded", bound=Message)
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode(message: Message) -> bytes:
+    """As msgpack."""
+    return _encoder.encode(message)
+
+
+def decode(raw: bytes, kind: type[Decoded]) -> Decoded:
+    """
+    Raises:
+        msgspec.ValidationError: not a message of this kind, or of another version.
+    """
+    message = msgspec.msgpack.decode(raw, type=kind)
+    if message.version != VERSION:
+        raise msgspec.ValidationError(f"{kind.__name__} has version {message.version}, this process speaks {VERSION}")
+    return message

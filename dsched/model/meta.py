@@ -1,0 +1,96 @@
+"""What every object carries: names, labels, owners; and how objects are decoded."""
+
+from typing import Any, NewType, TypeVar
+
+import msgspec
+
+PodKey = NewType("PodKey", str)
+"""``namespace/name`` of a pod."""
+PodUid = NewType("PodUid", str)
+NodeName = NewType("NodeName", str)
+NO_NODE = NodeName("")
+
+
+class ApiRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Base of the API records: immutable, camelCase on the wire, defaults left out."""
+
+
+class OwnerReference(ApiRecord, frozen=True):
+    """An owner of an object; at most one of them is its controller."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(ApiRecord, frozen=True):
+    """metadata of an object, as far as it is read."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    owner_references: list[OwnerReference] = []
+
+
+class LabelSelectorRequirement(ApiRecord, frozen=True):
+    """``key operator values``; operators In, NotIn, Exists, DoesNotExist, and Gt, Lt for nodes."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class LabelSelector(ApiRecord, frozen=True):
+    """Labels and expressions that all have to match."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[LabelSelectorRequirement] = []
+
+
+Record = TypeVar("Record", bound=ApiRecord)
+
+_STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
+_QUANTITY_MAPS = frozenset({"requests", "limits", "overhead", "allocatable", "capacity", "allocatedResources"})
+_STRING_LISTS = frozenset({"values", "namespaces", "names", "matchLabelKeys", "mismatchLabelKeys"})
+
+
+def without_nulls(value: Any, key: str = "") -> Any:
+    """Read explicit nulls as Go's JSON decoder does: a null field keeps its zero value, and so does a null item of a
+    list or a map: ``""``, ``"0"`` or an empty object."""
+    if isinstance(value, dict):
+        if key in _STRING_MAPS or key in _QUANTITY_MAPS:
+            zero = "" if key in _STRING_MAPS else "0"
+            return {name: zero if item is None else item for name, item in value.items()}
+        return {name: without_nulls(item, name) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        empty: Any = "" if key in _STRING_LISTS else {}
+        return [empty if item is None else without_nulls(item) for item in value]
+    return value
+
+
+def from_builtins(value: Any, kind: type[Record]) -> Record:
+    """Build a record from an object as JSON or YAML readers give it.
+
+    Raises:
+        msgspec.ValidationError: a field has the wrong type; the message ends with its path.
+    """
+    return msgspec.convert(without_nulls(value), kind)
+
+
+def from_json(raw: bytes | str, kind: type[Record]) -> Record:
+    """Decode a record from JSON; explicit nulls, which are rare, take a slower second way.
+
+    Raises:
+        msgspec.ValidationError, msgspec.DecodeError: as the decoder words them.
+    """
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError:
+        return from_builtins(msgspec.json.decode(raw), kind)

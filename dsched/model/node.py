@@ -1,0 +1,46 @@
+"""Nodes, as far as scheduling reads them."""
+
+from dsched.model.meta import ApiRecord, NodeName, ObjectMeta
+from dsched.model.quantity import Quantity
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+
+class Taint(ApiRecord, frozen=True):
+    """A taint of a node; ``effect`` is NoSchedule, PreferNoSchedule or NoExecute."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(ApiRecord, frozen=True):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class ContainerImage(ApiRecord, frozen=True):
+    """An image that a node holds: its names, and its size in bytes."""
+
+    names: list[str] = []
+    size_bytes: int = 0
+
+
+class NodeStatus(ApiRecord, frozen=True):
+    allocatable: dict[str, Quantity] = {}
+    capacity: dict[str, Quantity] = {}
+    images: list[ContainerImage] = []
+
+
+class Node(ApiRecord, frozen=True):
+    """A node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def name(self) -> NodeName:
+        return NodeName(self.metadata.name)

@@ -1,0 +1,213 @@
+"""DefaultPreemption: makes room for a pod by evicting pods of lower priority.
+
+On each node where that could help, all pods of lower priority are taken away, and then spared one by one as long as the
+pod still fits: first those whose eviction would violate a disruption budget, then the others, most important first.
+Among the nodes the one is chosen where the least is lost.
+
+Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go; framework/preemption/preemption.go.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.config import DefaultPreemptionArgs
+from dsched.framework import interface
+from dsched.framework.attempt import FailedAttempt
+from dsched.framework.diagnosis import Diagnosis
+from dsched.framework.disruption import Budgets
+from dsched.framework.interface import Code, PostFilterResult, Status, unresolvable, unschedulable
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.trial import Trial
+from dsched.model.meta import NO_NODE, NodeName
+from dsched.model.pod import Pod
+
+ERR_NEVER = "not eligible due to preemptionPolicy=Never."
+ERR_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+ERR_NO_VICTIMS = "No preemption victims found for incoming pod"
+ERR_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+
+_MOST_NEGATIVE_PRIORITY = 2**31
+_LAST = "9999-12-31T23:59:59Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node where evicting ``victims`` makes room, most important first; ``violations`` of disruption budgets."""
+
+    node: NodeName
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+
+class DefaultPreemption:
+    name = "DefaultPreemption"
+    victims_reason: ClassVar[str] = "PreemptionByScheduler"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Upstream keeps a pod out of the queue while its victims are being deleted in the background; here the leader
+        deletes them in the step that ends the attempt, so no pod is ever in that state."""
+        return None
+
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        reason = _not_eligible(attempt)
+        if reason:
+            return PostFilterResult(None, unschedulable(f"preemption: {reason}"))
+        candidates, failed = self.candidates(attempt)
+        if not candidates:
+            return PostFilterResult(NO_NODE, unschedulable(f"preemption: {_nothing_helps(attempt, failed)}"))
+        chosen = best(candidates)[0]
+        victims = tuple(victim for victim in chosen.victims if not victim.pod.deleting)
+        return PostFilterResult(chosen.node, Status(Code.SUCCESS), victims)
+
+    def candidates(self, attempt: FailedAttempt) -> tuple[list[Candidate], list[Status]]:
+        """Nodes where preemption makes room, until there are enough; and why it does not on others."""
+        rows = _from_somewhere(attempt.rejected_with(Code.UNSCHEDULABLE), attempt.pod)
+        wanted = self._wanted(len(rows))
+        budgets = Budgets(attempt.snapshot)
+        found: list[Candidate] = []
+        failed: list[Status] = []
+        for row in rows:
+            with attempt.try_on(int(row)) as trial:
+                outcome = victims_on(trial, attempt.pod, budgets)
+            if isinstance(outcome, Candidate):
+                found.append(outcome)
+                if len(found) >= wanted:
+                    break
+            else:
+                failed.append(outcome)
+        return found, failed
+
+    def _wanted(self, nodes: int) -> int:
+        """How many candidates are enough. Source: default_preemption.go ``calculateNumCandidates``."""
+        share = nodes * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+
+
+def victims_on(trial: Trial, pod: PodInfo, budgets: Budgets) -> Candidate | Status:
+    """The fewest pods that have to go from a node for the pod to fit, or why no eviction helps.
+
+    Source: default_preemption.go ``SelectVictimsOnNode``.
+
+    Raises:
+        PluginFailure: a plugin failed.
+    """
+    lower = [other for other in trial.node.pods if other.priority < pod.priority]
+    if not lower:
+        return unresolvable(ERR_NO_VICTIMS)
+    for other in lower:
+        trial.remove(other)
+    rejection = trial.status()
+    if rejection is not None:
+        return rejection
+    lower.sort(key=importance)
+    violating, others = budgets.split(lower)
+    victims: list[PodInfo] = []
+    violations = 0
+    for other in (*violating, *others):
+        trial.add(other)
+        if trial.status() is not None:
+            trial.remove(other)
+            victims.append(other)
+            violations += other in violating
+    victims.sort(key=importance)
+    return Candidate(trial.node.name, tuple(victims), violations)
+
+
+def importance(pod: PodInfo) -> tuple[int, str]:
+    """Sorts the most important pod first: priority, then the one that started earlier.
+
+    Source: pkg/scheduler/util/utils.go ``MoreImportantPod``.
+    """
+    return -pod.priority, start_time(pod)
+
+
+def start_time(pod: PodInfo) -> str:
+    """When the pod started, as sortable text; one that has not counts as starting now."""
+    text = pod.pod.status.start_time
+    return _LAST if not text else datetime.fromisoformat(text).isoformat()
+
+
+def best(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates among which nothing but chance decides, by six criteria in turn.
+
+    Source: framework/preemption/preemption.go ``pickOneNodeForPreemption``.
+    """
+    left = list(candidates)
+    for criterion in (_fewest_violations, _lowest_highest, _smallest_sum, _fewest, _latest_start):
+        lowest = min(criterion(candidate) for candidate in left)
+        left = [candidate for candidate in left if criterion(candidate) == lowest]
+    return left
+
+
+def _fewest_violations(candidate: Candidate) -> int:
+    return candidate.violations
+
+
+def _lowest_highest(candidate: Candidate) -> int:
+    return max((victim.priority for victim in candidate.victims), default=-_MOST_NEGATIVE_PRIORITY)
+
+
+def _smallest_sum(candidate: Candidate) -> int:
+    """Each priority is shifted to be positive, so that fewer victims tend to win."""
+    return sum(victim.priority + _MOST_NEGATIVE_PRIORITY for victim in candidate.victims)
+
+
+def _fewest(candidate: Candidate) -> int:
+    return len(candidate.victims)
+
+
+def _latest_start(candidate: Candidate) -> float:
+    """Of the victims of highest priority the one that has run longest; the later it started the better."""
+    highest = _lowest_highest(candidate)
+    started = (start_time(victim) for victim in candidate.victims if victim.priority == highest)
+    return -datetime.fromisoformat(min(started, default=_LAST)).timestamp()
+
+
+def _from_somewhere(rows: NDArray[np.intp], pod: PodInfo) -> NDArray[np.intp]:
+    """The rows, beginning at one that differs from pod to pod, so that not all preemptors look at the same nodes."""
+    return np.roll(rows, -(zlib.crc32(pod.uid.encode()) % max(len(rows), 1)))
+
+
+def _not_eligible(attempt: FailedAttempt) -> str:
+    """Why the pod may not preempt, empty when it may.
+
+    Source: default_preemption.go ``PodEligibleToPreemptOthers``.
+    """
+    pod = attempt.pod
+    if pod.pod.spec.preemption_policy == "Never":
+        return ERR_NEVER
+    node = attempt.snapshot.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name
+    row = attempt.snapshot.table.index.get(NodeName(node))
+    if row is None or row in attempt.rejected_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+        return ""
+    ending = (other for other in attempt.snapshot.table.info(row).pods if other.priority < pod.priority)
+    return ERR_TERMINATING if any(_ends_for_preemption(other) for other in ending) else ""
+
+
+def _ends_for_preemption(pod: PodInfo) -> bool:
+    conditions = pod.pod.status.conditions
+    return pod.pod.deleting and any(
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == DefaultPreemption.victims_reason
+        for condition in conditions
+    )
+
+
+def _nothing_helps(attempt: FailedAttempt, failed: Sequence[Status]) -> str:
+    nodes = len(attempt.snapshot.table)
+    reasons = [(status, 1) for status in failed]
+    reasons.append((unresolvable(ERR_NOT_HELPFUL), nodes - len(failed)))
+    return Diagnosis(nodes, None, tuple(entry for entry in reasons if entry[1]), frozenset()).message
+
+
+_role: type[interface.PostFilterPlugin] = DefaultPreemption

@@ -1,0 +1,54 @@
+"""ImageLocality: nodes that hold the pod's images already are liked more.
+
+Source: pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import matching, scores
+from dsched.framework import interface
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Normalization, Rows, Scope
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import NodeTable
+
+
+class ImageLocality:
+    name = "ImageLocality"
+    score_scope = Scope.NODES
+    """What an image is worth depends on how many of all nodes hold it."""
+    normalization = Normalization.NONE
+
+    def __init__(self, args: Any, handle: interface.Handle) -> None:
+        pass
+
+    def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        spec = pod.pod.spec
+        images = [normalized_name(container.image) for container in (*spec.init_containers, *spec.containers)]
+        worth = np.zeros(matching.count(rows), dtype=np.int64)
+        for image in images:
+            known = table.images.get(image)
+            if known is not None:
+                value = scores.spread_image_bytes(known.size, len(known.rows), len(table))
+                worth += value * _are_in(known.rows, len(table), rows)
+        return scores.image_locality(worth, len(images))
+
+
+def normalized_name(image: str) -> str:
+    """The image's name as nodes report it: with the tag ``latest`` where it has no tag and no digest."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def _are_in(holders: set[int], nodes: int, rows: Rows) -> NDArray[np.bool_]:
+    """Which of the rows are among these."""
+    if not isinstance(rows, slice) and len(rows) < len(holders):
+        return np.fromiter((int(row) in holders for row in rows), dtype=np.bool_, count=len(rows))
+    flags = np.zeros(nodes, dtype=np.bool_)
+    flags[np.fromiter(holders, dtype=np.intp, count=len(holders))] = True
+    return flags[rows]
+
+
+_role: type[interface.TableScorePlugin] = ImageLocality

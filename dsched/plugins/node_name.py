@@ -1,0 +1,37 @@
+"""NodeName: a pod that names its node fits no other.
+
+Source: pkg/scheduler/framework/plugins/nodename/node_name.go.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dsched.arithmetic import matching
+from dsched.framework import interface
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Action, Registration, Resource, Rows, Scope, Verdict
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import NodeTable
+
+ERR_REASON = "node(s) didn't match the requested node name"
+_ELSEWHERE = interface.unresolvable(ERR_REASON)
+
+
+class NodeName:
+    name = "NodeName"
+    filter_scope = Scope.NODE
+
+    def __init__(self, args: Any, handle: interface.Handle) -> None:
+        pass
+
+    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        if not pod.node_name:
+            return Verdict.where(matching.none(rows), _ELSEWHERE)
+        return Verdict.where(~matching.is_row(table.index.get(pod.node_name), rows), _ELSEWHERE)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return (Registration(Resource.NODE, frozenset({Action.ADD})),)
+
+
+_role: type[interface.TableFilterPlugin] = NodeName
+_enqueue: type[interface.EnqueueExtensions] = NodeName

@@ -1,0 +1,74 @@
+"""NodeResourcesBalancedAllocation: nodes are liked more the more evenly their resources are used.
+
+Source: pkg/scheduler/framework/plugins/noderesources/{balanced_allocation,resource_allocation}.go.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import matching, requests, scores
+from dsched.config import NodeResourcesBalancedAllocationArgs
+from dsched.framework import interface
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Normalization, Rows, Scope, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
+from dsched.model.pod import Pod
+
+Amounts = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What the pod requests of the configured resources, in their order."""
+
+    amounts: Amounts
+
+
+class NodeResourcesBalancedAllocation:
+    name = "NodeResourcesBalancedAllocation"
+    score_scope = Scope.USAGE
+    normalization = Normalization.NONE
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle) -> None:
+        self._resources = tuple(resource.name for resource in args.resources)
+
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Status | None:
+        """Skip for pods that request none of the resources: they would flock to one node."""
+        amounts = self._requested(pod.pod)
+        if _is_nothing(amounts):
+            return interface.SKIP
+        state.write(_Added(amounts))
+        return None
+
+    def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        kept = state.read(_Added)
+        amounts = self._requested(pod.pod) if kept is None else kept.amounts
+        count = matching.count(rows)
+        if _is_nothing(amounts):
+            return np.zeros(count, dtype=np.int64)
+        requested = np.zeros((0, count), dtype=np.int64)
+        allocatable = requested
+        added = [(name, amount) for name, amount in amounts if requests.takes_part(name, amount)]
+        if added:
+            requested = np.vstack([table.requested(name)[rows] + amount for name, amount in added])
+            allocatable = np.vstack([table.allocatable(name)[rows] for name, _ in added])
+        return scores.balanced_allocation(requested, allocatable)
+
+    def _requested(self, pod: Pod) -> Amounts:
+        """Real requests, without the defaults that NodeResourcesFit scores with."""
+        amounts = requests.real_requests(pod)
+        return tuple((name, amounts.get(name, 0)) for name in self._resources)
+
+
+def _is_nothing(amounts: Amounts) -> bool:
+    return not any(amount for _, amount in amounts)
+
+
+_pre_score: type[interface.PreScorePlugin] = NodeResourcesBalancedAllocation
+_score: type[interface.TableScorePlugin] = NodeResourcesBalancedAllocation

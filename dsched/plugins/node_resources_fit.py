@@ -1,0 +1,185 @@
+"""NodeResourcesFit: what a pod requests has to be free on its node, and nodes are scored by how full they get.
+
+Source: pkg/scheduler/framework/plugins/noderesources/{fit,resource_allocation}.go.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import fit, matching, requests, scores
+from dsched.arithmetic.requests import CPU, MEMORY
+from dsched.config import NodeResourcesFitArgs, ScoringStrategy
+from dsched.errors import PluginError
+from dsched.framework import interface
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import (
+    Action,
+    ClusterEvent,
+    Hint,
+    Normalization,
+    PreFilterResult,
+    Registration,
+    Resource,
+    Rows,
+    Scope,
+    Status,
+    Verdict,
+)
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
+from dsched.model import names, quantity
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+
+ERR_REASON_TOO_MANY = "Too many pods"
+ERR_REASON_INSUFFICIENT = "Insufficient {resource}"
+
+Scorer = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
+"""Of requested and allocatable (resources, nodes) and weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    requests: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """What the pod adds to the resources that take part in its score, and their weights."""
+
+    amounts: tuple[tuple[str, int], ...]
+    weights: NDArray[np.int64]
+
+
+class NodeResourcesFit:
+    name = "NodeResourcesFit"
+    filter_scope = Scope.USAGE
+    score_scope = Scope.USAGE
+    normalization = Normalization.NONE
+
+    def __init__(self, args: NodeResourcesFitArgs, handle: interface.Handle) -> None:
+        """
+        Raises:
+            PluginError: there is no such scoring strategy.
+        """
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._resources = args.scoring_strategy.resources
+        self._score = _scorer(args.scoring_strategy)
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
+        wanted = requests.requested(pod.pod)
+        state.write(_Wanted({name: amount for name, amount in wanted.items() if not self._ignores(name)}))
+        return None
+
+    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        """
+        Raises:
+            PluginError: PreFilter has not run.
+        """
+        wanted = state.read(_Wanted)
+        if wanted is None:
+            raise PluginError("its PreFilter has not run; enable it at preFilter, too")
+        index, shortages = fit.shortages(wanted.requests, table, rows)
+        return Verdict(index, tuple(_status(shortage) for shortage in shortages))
+
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Status | None:
+        state.write(self._added(pod.pod))
+        return None
+
+    def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        added = state.read(_Added) or self._added(pod.pod)
+        if not added.amounts:
+            return np.zeros(matching.count(rows), dtype=np.int64)
+        requested = np.vstack([_counted(table, name)[rows] + amount for name, amount in added.amounts])
+        allocatable = np.vstack([table.allocatable(name)[rows] for name, _ in added.amounts])
+        return self._score(requested, allocatable, added.weights)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        pods = frozenset({Action.DELETE, Action.UPDATE})
+        return (
+            Registration(Resource.ASSIGNED_POD, pods, _after_pod_event),
+            Registration(Resource.POD, pods, _after_pod_event),
+            Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change),
+        )
+
+    def _added(self, pod: Pod) -> _Added:
+        amounts = requests.scoring_requests(pod)
+        counted = [each for each in self._resources if requests.takes_part(each.name, amounts.get(each.name, 0))]
+        weights = np.array([each.weight for each in counted], dtype=np.int64)
+        return _Added(tuple((each.name, amounts.get(each.name, 0)) for each in counted), weights)
+
+    def _ignores(self, resource: str) -> bool:
+        """Extended resources can be left out by name or by the domain in front of it."""
+        group = resource.split("/", 1)[0]
+        return names.is_extended_resource(resource) and (resource in self._ignored or group in self._ignored_groups)
+
+
+def _scorer(strategy: ScoringStrategy) -> Scorer:
+    match strategy.type:
+        case "LeastAllocated":
+            return scores.least_allocated
+        case "MostAllocated":
+            return scores.most_allocated
+        case "RequestedToCapacityRatio":
+            line = scores.broken_line([(point.utilization, point.score) for point in strategy.shape])
+            return partial(scores.requested_to_capacity_ratio, line=line)
+    raise PluginError(f"scoring strategy {strategy.type} is not supported")
+
+
+def _status(shortage: fit.Shortage) -> Status:
+    reasons = (
+        ERR_REASON_TOO_MANY if resource == fit.PODS else ERR_REASON_INSUFFICIENT.format(resource=resource)
+        for resource in shortage.resources
+    )
+    return interface.unresolvable(*reasons) if shortage.unresolvable else interface.unschedulable(*reasons)
+
+
+def _counted(table: NodeTable, resource: str) -> NDArray[np.int64]:
+    """Requests on the nodes, with the scoring defaults for the two resources that have any."""
+    return table.nonzero_requested(resource) if resource in (CPU, MEMORY) else table.requested(resource)
+
+
+def _after_pod_event(pod: Pod, event: ClusterEvent) -> Hint:
+    """A pod that had, or was promised, a node is gone; or one on a node, or the pod itself, needs less."""
+    if event.action is Action.DELETE:
+        gone: Pod = event.old
+        return Hint.QUEUE if gone.node_name or gone.status.nominated_node_name else Hint.SKIP
+    if not requests.scaled_down(event.old, event.new):
+        return Hint.SKIP
+    if event.new.uid == pod.uid:
+        return Hint.QUEUE
+    before, after = requests.usage(event.old), requests.usage(event.new)
+    frees = any(before.get(name, 0) > after.get(name, 0) for name in requests.usage(pod))
+    return Hint.QUEUE if event.new.node_name and frees else Hint.SKIP
+
+
+def _after_node_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A node came that would hold the pod were it empty; or such a node has more than before of what the pod needs."""
+    wanted = {fit.PODS: 1, **requests.requested(pod)}
+    now = _allocatable(event.new)
+    if any(amount > now.get(name, 0) for name, amount in wanted.items()):
+        return Hint.SKIP
+    if event.old is None:
+        return Hint.QUEUE
+    before = _allocatable(event.old)
+    grew = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
+    return Hint.QUEUE if grew else Hint.SKIP
+
+
+def _allocatable(node: Node) -> dict[str, int]:
+    return {name: quantity.amount(name, quantity.nano(text)) for name, text in node.status.allocatable.items()}
+
+
+_pre_filter: type[interface.PreFilterPlugin] = NodeResourcesFit
+_filter: type[interface.TableFilterPlugin] = NodeResourcesFit
+_pre_score: type[interface.PreScorePlugin] = NodeResourcesFit
+_score: type[interface.TableScorePlugin] = NodeResourcesFit
+_enqueue: type[interface.EnqueueExtensions] = NodeResourcesFit

@@ -1,0 +1,157 @@
+"""NodeVolumeLimits: a node takes only so many volumes of a driver, as its CSINode says.
+
+Source: pkg/scheduler/framework/plugins/nodevolumelimits/{csi,utils}.go.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import matching
+from dsched.errors import PluginError
+from dsched.framework import interface, volume_attachments, volume_objects, volume_usage
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import (
+    Action,
+    ClusterEvent,
+    Hint,
+    PreFilterResult,
+    Registration,
+    Resource,
+    Rows,
+    Scope,
+    Status,
+    Verdict,
+)
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import row_numbers
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
+from dsched.framework.volume_attachments import UNLIMITED, Attachment, Attachments, MissingClaim, OnNode, Taken
+from dsched.model import meta, volumes
+from dsched.model.pod import Pod
+from dsched.model.volumes import CsiNode
+
+ERR_REASON = "node(s) exceed max volume count"
+_EXCEEDED = interface.unschedulable(ERR_REASON)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the pod would attach, or why that cannot be said: a claim is missing, or there was an error."""
+
+    taken: frozenset[Taken] = frozenset()
+    missing: str = ""
+    error: str = ""
+
+
+class NodeVolumeLimits:
+    name = "NodeVolumeLimits"
+    filter_scope = Scope.CLUSTER
+    pre_filter_scope = Scope.NODE
+    """Of the Skip that pods without such volumes get; all others are filtered, which depends on the whole cluster."""
+
+    def __init__(self, args: Any, handle: interface.Handle) -> None:
+        self._handle = handle
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
+        """Skip for pods that attach nothing."""
+        if next(volume_usage.attachable(pod.pod), None) is None:
+            return interface.SKIP
+        state.write(_wanted(pod.pod, snapshot))
+        return None
+
+    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        """
+        Raises:
+            PluginError: an ephemeral volume's claim belongs to another pod, or a source makes no sense.
+        """
+        snapshot = self._handle.snapshot
+        wanted = state.read(_Wanted) or _wanted(pod.pod, snapshot)
+        if wanted.error:
+            raise PluginError(wanted.error)
+        if wanted.missing:
+            return Verdict.where(np.ones(matching.count(rows), dtype=np.bool_), interface.unresolvable(wanted.missing))
+        exceeded = matching.none(rows)
+        if wanted.taken:
+            attachments = volume_attachments.of(snapshot)
+            close = np.flatnonzero(_close(wanted.taken, attachments, rows))
+            suspects = row_numbers(rows)[close].tolist()
+            for at, row, node in zip(close, suspects, attachments.on(suspects), strict=True):
+                exceeded[at] = _exceeds(wanted.taken, node, attachments, row)
+        return Verdict.where(exceeded, _EXCEEDED)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        deleted = frozenset({Action.DELETE})
+        return (
+            Registration(Resource.CSI_NODE, frozenset({Action.ADD, Action.UPDATE}), _after_csi_node_change),
+            Registration(Resource.ASSIGNED_POD, deleted, _after_pod_deleted),
+            Registration(Resource.POD, deleted, _after_pod_deleted),
+            Registration(Resource.PVC, frozenset({Action.ADD}), _after_claim_added),
+        )
+
+
+def _wanted(pod: Pod, snapshot: Snapshot) -> _Wanted:
+    objects = volume_objects.of(snapshot)
+    try:
+        found = [volume_attachments.taken(use, objects) for use in volume_usage.attachable(pod)]
+    except MissingClaim as missing:
+        return _Wanted(missing=str(missing))
+    except PluginError as error:
+        return _Wanted(error=str(error))
+    return _Wanted(frozenset(each for each in found if each is not None))
+
+
+def _close(wanted: frozenset[Taken], attachments: Attachments, rows: Rows) -> NDArray[np.bool_]:
+    """Rows that may not have room: counted generously, so that few have to be counted exactly."""
+    flags = matching.none(rows)
+    at_most = attachments.at_most(rows)
+    for driver, count in Counter(each.attachment.driver for each in wanted).items():
+        limits = attachments.limits(driver)
+        if limits is not None:
+            here = limits[rows]
+            flags |= (here != UNLIMITED) & (at_most + count > here)
+    return flags
+
+
+def _exceeds(wanted: frozenset[Taken], node: OnNode, attachments: Attachments, row: int) -> bool:
+    """Whether what is new on the node goes beyond what it takes of some driver."""
+    new: set[Attachment] = {each.attachment for each in wanted if each.announced in ("", *node.migrated)} - node.used
+    there = Counter(each.driver for each in node.used)
+    there.update(each.driver for each in node.reported - node.used)
+    for driver, count in Counter(each.driver for each in new).items():
+        limits = attachments.limits(driver)
+        if limits is not None and limits[row] != UNLIMITED and there[driver] + count > limits[row]:
+            return True
+    return False
+
+
+def _after_csi_node_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A CSINode came, or takes more volumes of some driver; what is not said counts as 0."""
+    if event.old is None:
+        return Hint.QUEUE
+    before, now = (meta.from_builtins(each, CsiNode).limits for each in (event.old, event.new))
+    return Hint.QUEUE if any(limit > before.get(driver, 0) for driver, limit in now.items()) else Hint.SKIP
+
+
+def _after_pod_deleted(pod: Pod, event: ClusterEvent) -> Hint:
+    """A pod that had, or was promised, a node is gone, and what it had attached there."""
+    gone: Pod = event.old
+    if not gone.node_name and not gone.status.nominated_node_name:
+        return Hint.SKIP
+    return Hint.QUEUE if next(volume_usage.attachable(gone), None) else Hint.SKIP
+
+
+def _after_claim_added(pod: Pod, event: ClusterEvent) -> Hint:
+    """A claim that the pod uses is there."""
+    added = volumes.key_of(event.new)
+    return Hint.QUEUE if any(use.key == added for use in volumes.claims_of(pod)) else Hint.SKIP
+
+
+_pre_filter: type[interface.PreFilterPlugin] = NodeVolumeLimits
+_filter: type[interface.TableFilterPlugin] = NodeVolumeLimits
+_enqueue: type[interface.EnqueueExtensions] = NodeVolumeLimits

@@ -1,0 +1,59 @@
+"""From a configuration to its frameworks, with the plugins there are."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dsched import config
+from dsched.config import INTREE_PLUGINS, PluginRef, Profile, SchedulerConfiguration
+from dsched.errors import ConfigError, PluginError
+from dsched.framework.interface import Registry
+from dsched.framework.runtime import Framework
+from dsched.plugins import registry, unsupported
+from dsched.plugins.unsupported import UnsupportedFields
+
+NEVER_IGNORED = frozenset({"DynamicResources"})
+"""Plugins of kube-scheduler's own default profile that dsched does not have: whether a profile names them or not, pods
+that need them are refused."""
+
+
+def configuration(path: Path | None, plugins: Registry) -> SchedulerConfiguration:
+    """The configuration in a file, with every plugin there is; the default one without a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or was refused.
+    """
+    if path is None:
+        return config.default()
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    return config.load(text, str(path), plugins=registry.served(plugins))
+
+
+def frameworks(configured: SchedulerConfiguration, plugins: Registry, handle: Any) -> dict[str, Framework]:
+    """A framework for each profile, by scheduler name.
+
+    Raises:
+        PluginError: a plugin is in no registry, or cannot be built; or the configuration asks for extenders.
+    """
+    if configured.extenders:
+        raise PluginError("the configuration names extenders, which dsched does not call yet; remove them")
+    return {profile.scheduler_name: framework(profile, plugins, handle) for profile in configured.profiles}
+
+
+def framework(profile: Profile, plugins: Registry, handle: Any) -> Framework:
+    """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, and
+    `UnsupportedFields` refuses the pods that would need them.
+
+    Raises:
+        PluginError: a plugin is in no registry, or cannot be built.
+    """
+    named = {ref.name for refs in profile.plugins.values() for ref in refs}
+    absent = {name for name in named if name in INTREE_PLUGINS and name not in plugins} | NEVER_IGNORED
+    kept = {point: tuple(ref for ref in refs if ref.name not in absent) for point, refs in profile.plugins.items()}
+    kept["preFilter"] = (PluginRef(unsupported.NAME), *kept.get("preFilter", ()))
+    args = {**profile.args, unsupported.NAME: {"plugins": sorted(absent)}}
+    reduced = replace(profile, plugins=kept, args=args)
+    return Framework(reduced, {**plugins, unsupported.NAME: UnsupportedFields}, handle)

@@ -1,0 +1,134 @@
+"""Plugins by name: those in tree, and those that installed packages offer. The one module that knows them all."""
+
+import inspect
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any, get_type_hints
+
+from dsched.config import INTREE_PLUGINS
+from dsched.errors import PluginError
+from dsched.framework.interface import PluginFactory, Registry
+from dsched.plugins.default_binder import DefaultBinder
+from dsched.plugins.default_preemption import DefaultPreemption
+from dsched.plugins.image_locality import ImageLocality
+from dsched.plugins.inter_pod_affinity import InterPodAffinity
+from dsched.plugins.node_affinity import NodeAffinity
+from dsched.plugins.node_name import NodeName
+from dsched.plugins.node_ports import NodePorts
+from dsched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from dsched.plugins.node_resources_fit import NodeResourcesFit
+from dsched.plugins.node_unschedulable import NodeUnschedulable
+from dsched.plugins.node_volume_limits import NodeVolumeLimits
+from dsched.plugins.pod_topology_spread import PodTopologySpread
+from dsched.plugins.priority_sort import PrioritySort
+from dsched.plugins.scheduling_gates import SchedulingGates
+from dsched.plugins.taint_toleration import TaintToleration
+from dsched.plugins.volume_binding import VolumeBinding
+from dsched.plugins.volume_restrictions import VolumeRestrictions
+from dsched.plugins.volume_zone import VolumeZone
+
+ENTRY_POINTS = "dsched.plugins"
+"""Entry point group: ``NAME = "module:factory"`` adds a plugin."""
+
+_IN_TREE: Registry = {
+    plugin.name: plugin
+    for plugin in (
+        PrioritySort,
+        SchedulingGates,
+        NodeUnschedulable,
+        NodeName,
+        TaintToleration,
+        NodeAffinity,
+        NodePorts,
+        NodeResourcesFit,
+        VolumeRestrictions,
+        NodeVolumeLimits,
+        VolumeBinding,
+        VolumeZone,
+        PodTopologySpread,
+        InterPodAffinity,
+        NodeResourcesBalancedAllocation,
+        ImageLocality,
+        DefaultBinder,
+        DefaultPreemption,
+    )
+}
+
+_POINTS: Mapping[str, tuple[str, ...]] = {
+    "preEnqueue": ("pre_enqueue",),
+    "queueSort": ("sort_key",),
+    "preFilter": ("pre_filter",),
+    "filter": ("filter_table", "filter"),
+    "postFilter": ("post_filter",),
+    "preScore": ("pre_score",),
+    "score": ("score_table", "score"),
+    "reserve": ("reserve",),
+    "permit": ("permit",),
+    "preBind": ("pre_bind",),
+    "bind": ("bind",),
+    "postBind": ("post_bind",),
+}
+"""Extension point as configurations name it, and the methods of which a plugin that serves it has one."""
+
+
+def intree() -> Registry:
+    """The plugins that come with dsched."""
+    return _IN_TREE
+
+
+def load(entry_points: bool = True) -> Registry:
+    """The plugins that come with dsched and those of the entry point group ``dsched.plugins``.
+
+    Raises:
+        PluginError: an entry point cannot be imported, is no factory, or takes a name that is taken.
+    """
+    registry = dict(_IN_TREE)
+    for entry in metadata.entry_points(group=ENTRY_POINTS) if entry_points else ():
+        if entry.name in registry:
+            raise PluginError(
+                f"plugin {entry.name} of {_origin(entry)}: there is another plugin of that name; rename the entry point"
+            )
+        registry[entry.name] = _factory(entry)
+    return registry
+
+
+def extension_points(factory: PluginFactory) -> frozenset[str]:
+    """The extension points that a plugin serves, named as in configurations, by the methods it has.
+
+    Raises:
+        PluginError: the factory is a function that does not say what class it returns.
+    """
+    plugin = factory if inspect.isclass(factory) else _returned(factory)
+    return frozenset(
+        point for point, methods in _POINTS.items() if any(callable(getattr(plugin, each, None)) for each in methods)
+    )
+
+
+def served(registry: Registry) -> Mapping[str, frozenset[str]]:
+    """Every plugin that a configuration may name, with the extension points it serves."""
+    out_of_tree = {name: factory for name, factory in registry.items() if name not in INTREE_PLUGINS}
+    return {**INTREE_PLUGINS, **{name: extension_points(factory) for name, factory in out_of_tree.items()}}
+
+
+def _factory(entry: metadata.EntryPoint) -> PluginFactory:
+    try:
+        factory: Any = entry.load()
+    except Exception as error:  # whatever the package raises while it is imported
+        raise PluginError(f"plugin {entry.name} of {_origin(entry)} cannot be loaded: {error}") from error
+    if not callable(factory):
+        raise PluginError(f"plugin {entry.name} of {_origin(entry)} is neither a class nor a function")
+    loaded: PluginFactory = factory
+    return loaded
+
+
+def _returned(factory: PluginFactory) -> type:
+    """The class that a factory function says it returns."""
+    hint = get_type_hints(factory).get("return")
+    if not inspect.isclass(hint):
+        raise PluginError(f"plugin factory {factory!r} does not say what it builds: annotate the class it returns")
+    return hint
+
+
+def _origin(entry: metadata.EntryPoint) -> str:
+    package = entry.dist.name if entry.dist else "an installed package"
+    return f'{package} ("{entry.value}")'

@@ -1,0 +1,43 @@
+"""UnsupportedFields: refuses pods whose placement hangs on a plugin that dsched does not have yet.
+
+Ignoring such a field would place the pod wrongly and silently, so the pod is refused, and says why.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from dsched.framework import interface
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import SKIP, PreFilterResult, Scope, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.model.pod import PodSpec
+
+NAME = "UnsupportedFields"
+
+
+FIELDS: dict[str, tuple[str, Callable[[PodSpec], bool]]] = {
+    "DynamicResources": ("spec.resourceClaims", lambda spec: bool(spec.resource_claims)),
+}
+"""Plugin to the field that it reads, and whether a pod uses it."""
+
+
+class UnsupportedFields:
+    name = NAME
+    pre_filter_scope = Scope.NODE
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        """``args["plugins"]`` names the plugins of the profile that dsched does not have."""
+        absent: Collection[str] = args["plugins"]
+        self._checked = {plugin: check for plugin, check in FIELDS.items() if plugin in absent}
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
+        used = [
+            f"{field} needs the plugin {plugin}, which dsched does not have yet"
+            for plugin, (field, uses) in self._checked.items()
+            if uses(pod.pod.spec)
+        ]
+        return interface.unresolvable(*used) if used else SKIP
+
+
+_role: type[interface.PreFilterPlugin] = UnsupportedFields

@@ -1,0 +1,158 @@
+"""VolumeBinding: the pod's volumes can be reached from its node, and claims that wait for a consumer get theirs there.
+
+Reserve decides which volumes the claims get and counts with it; PreBind, in a binder, writes it and looks whether the
+claims are bound. While they are not it says Wait, and wants to be asked again, until ``bindTimeoutSeconds`` are over.
+
+Source: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import claims as claim_arithmetic
+from dsched.arithmetic import matching
+from dsched.arithmetic.claims import ELSEWHERE, MISSING, NO_SPACE, NO_VOLUME, PodClaims
+from dsched.clock import Clock, SystemClock
+from dsched.config import VolumeBindingArgs
+from dsched.errors import PluginError
+from dsched.framework import interface, volume_assumptions, volume_claims, volume_hints, volume_plan
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import (
+    Code,
+    Normalization,
+    PreFilterResult,
+    Registration,
+    Rows,
+    Scope,
+    Status,
+    Verdict,
+)
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
+from dsched.framework.volume_plan import NotBound, Plan
+from dsched.model import volumes
+from dsched.model.meta import NodeName
+
+ERR_REASONS: Mapping[int, str] = {
+    ELSEWHERE: "node(s) didn't match PersistentVolume's node affinity",
+    NO_VOLUME: "node(s) didn't find available persistent volumes to bind",
+    NO_SPACE: "node(s) did not have enough free storage",
+    MISSING: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+}
+"""In the order in which they are told."""
+TIMED_OUT = "binding volumes: context deadline exceeded"
+
+_STATUSES = tuple(
+    interface.unresolvable(*(reason for bit, reason in ERR_REASONS.items() if code & bit))
+    for code in range(1, sum(ERR_REASONS) + 1)
+)
+"""By sum of reasons, from 1 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    claims: PodClaims
+
+
+class VolumeBinding:
+    name = "VolumeBinding"
+    filter_scope = Scope.CLUSTER
+    pre_filter_scope = Scope.NODE
+    """Of the Skip that pods without claims get; all others are filtered, which depends on the whole cluster."""
+    score_scope = Scope.NODE
+    normalization = Normalization.NONE
+    pre_bind_needs_shared = True
+    """PreBind has nothing to do for a pod for which Reserve has left no word."""
+
+    def __init__(self, args: VolumeBindingArgs, handle: Any) -> None:
+        self._timeout_ms = args.bind_timeout_seconds * 1000
+        self._handle = handle
+        self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
+        """Skip for pods without claims; rejects a pod whose claims cannot be used, or should be bound by now."""
+        if next(volumes.claims_of(pod.pod), None) is None:
+            return interface.SKIP
+        found = volume_claims.claims_of(pod.pod, snapshot)
+        if isinstance(found, Status):
+            return found
+        state.write(_Claims(found))
+        return None
+
+    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        """
+        Raises:
+            PluginError: PreFilter has not run.
+        """
+        kept = state.read(_Claims)
+        if kept is None:
+            raise PluginError("its PreFilter has not run; enable it at preFilter, too")
+        return Verdict(claim_arithmetic.answer(kept.claims, table, rows).codes, _STATUSES)
+
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Status | None:
+        """Skip: volumes are scored only with a feature gate that is off by default (StorageCapacityScoring)."""
+        return interface.SKIP
+
+    def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        return np.zeros(matching.count(rows), dtype=np.int64)
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Decide for the one node, with what this process counts with; Filter may have run elsewhere, or not at all."""
+        if next(volumes.claims_of(pod.pod), None) is None:
+            return None
+        snapshot: Snapshot = self._handle.snapshot
+        found = volume_claims.claims_of(pod.pod, snapshot)
+        if isinstance(found, Status):
+            return found
+        row = snapshot.table.index.get(node)
+        if row is None:
+            return Status(Code.ERROR, (f'node "{node}" not found',))
+        answer = claim_arithmetic.answer(found, snapshot.table, np.array([row], dtype=np.intp))
+        if answer.codes[0]:
+            return _STATUSES[int(answer.codes[0]) - 1]
+        volume_plan.assume(answer, node, pod.uid, volume_assumptions.of(snapshot))
+        owed = volume_plan.plan(answer, node, self._clock.now_ms())
+        if owed.bindings or owed.selections:
+            state.shared[self.name] = owed.packed()
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        volume_assumptions.of(self._handle.snapshot).forget(pod.uid)
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Write what Reserve decided, and look whether the claims are bound: Wait while they are not."""
+        if self.name not in state.shared:
+            return None
+        owed, cluster = Plan.unpacked(state.shared[self.name]), self._handle.cluster
+        try:
+            volume_plan.carry_out(owed, cluster)
+        except NotBound as refusal:
+            return Status(Code.ERROR, (str(refusal),))
+        try:
+            lacking = volume_plan.unbound(owed, node, cluster)
+        except NotBound as failure:
+            return Status(Code.ERROR, (f"binding volumes: {failure}",))
+        if not lacking:
+            return None
+        if self._clock.now_ms() - owed.since_ms >= self._timeout_ms:
+            return Status(Code.ERROR, (TIMED_OUT,))
+        return Status(Code.WAIT, (f"waiting for persistentvolumeclaim {', '.join(lacking)} to be bound",))
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return volume_hints.BINDING
+
+
+_pre_filter: type[interface.PreFilterPlugin] = VolumeBinding
+_filter: type[interface.TableFilterPlugin] = VolumeBinding
+_pre_score: type[interface.PreScorePlugin] = VolumeBinding
+_score: type[interface.TableScorePlugin] = VolumeBinding
+_reserve: type[interface.ReservePlugin] = VolumeBinding
+_pre_bind: type[interface.PreBindPlugin] = VolumeBinding
+_enqueue: type[interface.EnqueueExtensions] = VolumeBinding

@@ -1,0 +1,31 @@
+"""Decisions of a simulation as lines of a decisions file, in the form of `dsched.leader.decisions`, epoch 0."""
+
+from typing import Any
+
+import msgspec
+
+from dsched.leader import decisions
+from dsched.leader.cycle import Decision
+
+EPOCH = 0
+"""Of simulations: no leader ever has it."""
+
+
+class DecisionLines:
+    """Gathers decisions.
+
+    Attributes:
+        seed: of the choice among equals.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._lines: list[dict[str, Any]] = []
+
+    def hear(self, decision: Decision, table_version: int) -> None:
+        """Take a decision in."""
+        self._lines.append(decisions.line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
+
+    def encoded(self) -> bytes:
+        """All lines."""
+        return msgspec.json.Encoder().encode_lines(self._lines)

@@ -1,0 +1,188 @@
+"""Why a pod goes where it goes: every node with the plugin that rejected it or with its scores, and the choice.
+
+The answers are those of the leader's engine: nodes by `dsched.framework.evaluate`, the choice and preemption by its
+cycle. Reserve and Permit are left out of it, for plugins may act there and not only answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dsched.clock import ManualClock
+from dsched.config import SchedulerConfiguration
+from dsched.errors import NotFound
+from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.framework.interface import Registry, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.select import Selector, nodes_to_find
+from dsched.framework.snapshot import Snapshot
+from dsched.leader.cycle import Candidate, Cycle
+from dsched.leader.handle import LeaderHandle
+from dsched.leader.pending import Backoff, Pending
+from dsched.leader.permit import WaitingPods
+from dsched.model.meta import NodeName, PodKey
+from dsched.model.pod import Pod
+from dsched.plugins import profiles
+from dsched.simulation.living import Standing
+from dsched.simulation.memory import judge_here
+from dsched.state.queue import Record
+
+_WITH_EFFECTS = ("reserve", "permit")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a plugin says of a node: its own number, that brought to 0..100, and times the plugin's weight."""
+
+    raw: int
+    normalised: int
+    weighted: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """What the plugins say of a node.
+
+    Attributes:
+        rejection: the status of the first filter that rejected it.
+        searched: False where PreFilter rejected the pod or left the node out; nothing else was asked then.
+        scores: by plugin, where the pod fits.
+        total: their sum, None where the pod does not fit.
+    """
+
+    name: NodeName
+    searched: bool
+    rejection: Status | None
+    scores: Mapping[str, Score]
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would be decided now.
+
+    Attributes:
+        profile: the ``schedulerName``.
+        gate: the status of the PreEnqueue plugin that keeps the pod out of the queue; the rest is as if none did.
+        rejection: the status of the PreFilter plugin that rejected the pod.
+        narrowing: the PreFilter plugins that narrowed the search.
+        skipped_filters, skipped_scores: plugins that have nothing to say of this pod, and were not asked.
+        nodes: every node, by row.
+        weights: of the score plugins, in running order.
+        best: nodes with the highest total.
+        chosen: the node that would be taken.
+        promised: the node that the pod was promised; where it fits, it is taken without looking at others.
+        examined: how many feasible nodes a search would stop after, None where it looks at all.
+        message: why it fits nowhere.
+        nominated, victims: the node on which preemption would make room, and the pods that would have to go.
+        failure: the status of a plugin that failed; there are no answers then.
+    """
+
+    pod: PodKey
+    profile: str
+    gate: Status | None
+    rejection: Status | None
+    narrowing: tuple[str, ...]
+    skipped_filters: tuple[str, ...]
+    skipped_scores: tuple[str, ...]
+    nodes: tuple[NodeAnswer, ...]
+    weights: Mapping[str, int]
+    best: tuple[NodeName, ...]
+    chosen: NodeName | None
+    promised: NodeName | None
+    examined: int | None
+    message: str
+    nominated: NodeName | None
+    victims: tuple[PodKey, ...]
+    failure: Status | None
+
+
+def explain(configured: SchedulerConfiguration, plugins: Registry, standing: Standing, seed: int = 0) -> Explanation:
+    """What would be decided for the pod at its next attempt. Afterwards it may be in ``standing.memory``.
+
+    Args:
+        seed: of the choice among equals.
+
+    Raises:
+        NotFound: no profile is for this pod.
+        PluginError: a profile's plugins cannot be built.
+    """
+    pod, snapshot, waiting, clock = standing.pod, standing.memory.snapshot, WaitingPods(), ManualClock()
+    info, pending = PodInfo(pod), Pending(clock, Backoff())
+    handle = LeaderHandle(standing.memory, waiting, pending, clock)
+    frameworks = profiles.frameworks(_without_effects(configured), plugins, handle)
+    framework = frameworks.get(pod.spec.scheduler_name)
+    if framework is None:
+        raise NotFound(
+            f'pod {pod.key}: schedulerName "{pod.spec.scheduler_name}" is none of {", ".join(frameworks)}; '
+            "--config names the file that has its profile"
+        )
+    _remember(pending, [*standing.pending, (pod, None)], frameworks)
+    promised = snapshot.nominations.node_of(info.uid)
+    evaluation = evaluate(framework, info, snapshot)
+    nodes = _nodes(evaluation, snapshot)
+    best = tuple(snapshot.table.names[row] for row in evaluation.best_rows())
+    percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
+    cycle = Cycle(frameworks, percentages, standing.memory, judge_here, Selector(seed), waiting, clock)
+    (decision,) = cycle.decide([Candidate(info, standing.attempts + 1)])
+    return Explanation(
+        pod=pod.key,
+        profile=framework.profile_name,
+        gate=framework.run_pre_enqueue(pod),
+        rejection=evaluation.rejection,
+        narrowing=tuple(evaluation.narrowing),
+        skipped_filters=tuple(each.name for each in framework.filters if each.name in evaluation.state.skip_filter),
+        skipped_scores=tuple(each.name for each in framework.scores if each.name in evaluation.state.skip_score),
+        nodes=nodes,
+        weights={scorer.name: scorer.weight for scorer in framework.scores},
+        best=best,
+        chosen=decision.node,
+        promised=promised,
+        examined=_sampled(evaluation, snapshot, percentages[framework.profile_name]),
+        message="" if decision.diagnosis is None else decision.diagnosis.message,
+        nominated=decision.nominated or None,
+        victims=tuple(victim.key for victim in decision.victims),
+        failure=decision.error,
+    )
+
+
+def _remember(pending: Pending, pods: Sequence[tuple[Pod, Record | None]], frameworks: Mapping[str, Framework]) -> None:
+    """Pods that are not bound yet, for plugins that look at the others."""
+    for pod, record in pods:
+        if record is not None:
+            pending.restore(PodInfo(pod), record)
+        else:
+            pending.add(PodInfo(pod), frameworks[pod.spec.scheduler_name])
+
+
+def _without_effects(configured: SchedulerConfiguration) -> SchedulerConfiguration:
+    reduced = tuple(
+        replace(each, plugins={point: () if point in _WITH_EFFECTS else refs for point, refs in each.plugins.items()})
+        for each in configured.profiles
+    )
+    return replace(configured, profiles=reduced)
+
+
+def _nodes(evaluation: Evaluation, snapshot: Snapshot) -> tuple[NodeAnswer, ...]:
+    if not evaluation.open:
+        return tuple(NodeAnswer(name, False, None, {}, None) for name in snapshot.table.names)
+    raw, weighted, totals = evaluation.raw_columns(), evaluation.score_columns(), evaluation.totals
+    weights = {scorer.name: scorer.weight for scorer in evaluation.framework.scores}
+    feasible = evaluation.feasible
+    answers = []
+    for row, name in enumerate(snapshot.table.names):
+        rejection = evaluation.status_of(row)
+        scores = {}
+        if feasible[row]:
+            for plugin, column in weighted.items():
+                amount = int(column[row])
+                scores[plugin] = Score(int(raw[plugin][row]), amount // weights[plugin], amount)
+        total = int(totals[row]) if feasible[row] else None
+        answers.append(NodeAnswer(name, bool(feasible[row]) or rejection is not None, rejection, scores, total))
+    return tuple(answers)
+
+
+def _sampled(evaluation: Evaluation, snapshot: Snapshot, percentage: int) -> int | None:
+    """How many feasible nodes end the search, None where all nodes are looked at."""
+    wanted = nodes_to_find(percentage, len(snapshot.table))
+    return wanted if wanted < len(snapshot.table) and isinstance(evaluation.rows, slice) else None

@@ -1,0 +1,72 @@
+"""What a simulation comes to."""
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dsched.model.meta import NO_NODE, NodeName, PodKey
+from dsched.simulation.fill import Fill, NodeFill
+
+
+class Ending(StrEnum):
+    """What became of a pod."""
+
+    PLACED = "placed"
+    WAITING = "waiting"
+    """It has a node, and Permit plugins hold it back."""
+    UNSCHEDULABLE = "unschedulable"
+    FAILED = "failed"
+    """A plugin failed."""
+    GATED = "gated"
+    EVICTED = "evicted"
+    """It had a node, and had to go for a pod of higher priority."""
+    IGNORED = "ignored"
+    """Its ``schedulerName`` is none of the profiles'."""
+
+
+NEVER_TRIED = frozenset({Ending.GATED, Ending.IGNORED})
+
+
+@dataclass(frozen=True, slots=True)
+class PodOutcome:
+    """What became of one pod.
+
+    Attributes:
+        node: where it is, or was before it was evicted.
+        attempts: how often it was tried.
+        message: why it has no node, or waits.
+        nominated: the node that it was promised.
+        evicted_by: the pod that it had to go for.
+    """
+
+    key: PodKey
+    ending: Ending
+    node: NodeName = NO_NODE
+    attempts: int = 0
+    message: str = ""
+    nominated: NodeName = NO_NODE
+    evicted_by: PodKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of all of them.
+
+    Attributes:
+        pods: those that waited, and those that were evicted; in the order of their last attempt or of their eviction,
+            pods that were never tried last.
+        nodes: by name.
+        resources: sums over the nodes.
+        homeless: bound pods whose node there is not.
+    """
+
+    pods: tuple[PodOutcome, ...]
+    nodes: tuple[NodeFill, ...]
+    resources: tuple[Fill, ...]
+    homeless: int = 0
+
+    @property
+    def counts(self) -> dict[Ending, int]:
+        """How many pods ended how; endings that no pod had are there."""
+        counted = Counter(pod.ending for pod in self.pods)
+        return {ending: counted[ending] for ending in Ending}

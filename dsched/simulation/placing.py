@@ -1,0 +1,195 @@
+"""A simulation: the leader's cycle over a cluster in memory, pod by pod, until nothing changes any more.
+
+What the cycle decides takes effect at once: a placed pod is bound, victims are gone before the next pod is looked at.
+PreBind, Bind and PostBind do not run. Time stands still but for this: when there is nothing left to try, the patience
+of Permit plugins ends with the pods that they hold back, once for each pod.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from dsched.clock import ManualClock
+from dsched.config import SchedulerConfiguration
+from dsched.framework.diagnosis import Diagnosis
+from dsched.framework.interface import Action, ClusterEvent, Registry, Resource, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.select import Selector
+from dsched.leader.cycle import Candidate, Cycle, Decision
+from dsched.leader.handle import LeaderHandle
+from dsched.leader.pending import Backoff, Pending, QueuedPod
+from dsched.leader.permit import WaitingPods
+from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.plugins import profiles
+from dsched.simulation import fill
+from dsched.simulation.fill import Usage
+from dsched.simulation.given import Given
+from dsched.simulation.memory import Memory, judge_here
+from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
+from dsched.simulation.queue import SimulatedQueue
+
+Hear = Callable[[Decision, int], None]
+"""Is told each decision in order, and the version of the table that it was taken on."""
+
+
+def simulate(
+    configured: SchedulerConfiguration,
+    plugins: Registry,
+    given: Given,
+    now_ms: int,
+    seed: int = 0,
+    hear: Hear = lambda decision, version: None,
+) -> Outcome:
+    """Place the pods that wait.
+
+    Args:
+        now_ms: what plugins see as the time when it begins.
+        seed: of the choice among equals.
+
+    Raises:
+        PluginError: a profile's plugins cannot be built.
+    """
+    return Simulation(configured, plugins, given, now_ms, seed).run(hear)
+
+
+class Simulation:
+    """One cluster and its pods on their way."""
+
+    def __init__(
+        self, configured: SchedulerConfiguration, plugins: Registry, given: Given, now_ms: int, seed: int
+    ) -> None:
+        self._memory = Memory()
+        given.fill(self._memory.snapshot)
+        self._before = Usage.of(self._memory.snapshot.table)
+        self._clock = ManualClock(now_ms)
+        self._waiting = WaitingPods()
+        pending = Pending(self._clock, Backoff())
+        handle = LeaderHandle(self._memory, self._waiting, pending, self._clock)
+        self._frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle)
+        percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
+        self._cycle = Cycle(
+            self._frameworks, percentages, self._memory, judge_here, Selector(seed), self._waiting, self._clock
+        )
+        self._queue = SimulatedQueue(self._frameworks, pending)
+        self._outcomes: dict[PodUid, PodOutcome] = {}
+        self._held: dict[PodUid, tuple[QueuedPod, Decision]] = {}
+        self._impatient: set[PodUid] = set()
+        self._take_in([PodInfo(pod) for pod in given.pending])
+
+    def run(self, hear: Hear) -> Outcome:
+        """Decide until nothing changes any more."""
+        while True:
+            while (pod := self._queue.pop()) is not None:
+                version = self._memory.snapshot.table.version
+                (decision,) = self._cycle.decide([Candidate(pod.info, pod.attempts)])
+                hear(decision, version)
+                if decision.node is None:
+                    self._unplaced(pod, decision)
+                else:
+                    self._placed(pod, decision, decision.node)
+                self._settle_waiting()
+            if not self._lose_patience():
+                return self._outcome()
+
+    def _take_in(self, infos: Sequence[PodInfo]) -> None:
+        ours = [info for info in infos if info.pod.spec.scheduler_name in self._frameworks]
+        for info in infos:
+            if info.pod.spec.scheduler_name not in self._frameworks:
+                message = f'schedulerName "{info.pod.spec.scheduler_name}" is none of {", ".join(self._frameworks)}'
+                self._note(PodOutcome(info.key, Ending.IGNORED, message=message), info.uid)
+        for info, gate in self._queue.add(ours):
+            self._note(PodOutcome(info.key, Ending.GATED, message=f"{gate.plugin}: {gate.message}"), info.uid)
+        for info in ours:
+            promised = NodeName(info.pod.status.nominated_node_name)
+            if promised:
+                self._memory.snapshot.nominations.set(info, promised)
+
+    # -- decisions take effect -------------------------------------------------------------------------------------
+
+    def _placed(self, pod: QueuedPod, decision: Decision, node: NodeName) -> None:
+        if decision.waiting is None:
+            self._bound(pod, node)
+            return
+        self._queue.held(pod)
+        self._held[pod.uid] = pod, decision
+        plugins = ", ".join(sorted(decision.waiting.holding))
+        self._note(PodOutcome(pod.key, Ending.WAITING, node, pod.attempts, f"held back by {plugins}"), pod.uid)
+
+    def _bound(self, pod: QueuedPod, node: NodeName) -> None:
+        self._queue.placed(pod)
+        self._note(PodOutcome(pod.key, Ending.PLACED, node, pod.attempts), pod.uid)
+        self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=pod.info.pod.on(node)))
+
+    def _unplaced(self, pod: QueuedPod, decision: Decision) -> None:
+        diagnosis, error = decision.diagnosis, decision.error
+        if diagnosis is not None:
+            ending, message = Ending.UNSCHEDULABLE, diagnosis.message
+            plugins = diagnosis.unschedulable_plugins | diagnosis.pending_plugins
+        else:
+            ending, message, plugins = Ending.FAILED, error.message if error else "", frozenset[str]()
+        self._note(PodOutcome(pod.key, ending, attempts=pod.attempts, message=message), pod.uid)
+        self._queue.put_back(pod, plugins)
+        for victim in decision.victims:
+            self._evict(victim, pod)
+        if decision.victims:
+            self._queue.try_again(pod)
+
+    def _evict(self, victim: PodInfo, preemptor: QueuedPod) -> None:
+        node = self._memory.snapshot.table.node_of(victim.uid) or NO_NODE
+        self._memory.forget(victim.uid, released=False)
+        attempts = self._outcomes[victim.uid].attempts if victim.uid in self._outcomes else 0
+        evicted = PodOutcome(victim.key, Ending.EVICTED, node, attempts, evicted_by=preemptor.key)
+        self._note(evicted, victim.uid)
+        self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=victim.pod.on(node)))
+
+    # -- pods that Permit holds back -------------------------------------------------------------------------------
+
+    def _settle_waiting(self) -> None:
+        """Pods that plugins have allowed are bound, pods that they have rejected are put back."""
+        while any(self._waiting.settled()):
+            allowed, rejected = self._waiting.settled()
+            for waiting in allowed:
+                self._waiting.drop(waiting.pod.uid)
+                pod, decision = self._held.pop(waiting.pod.uid)
+                self._bound(pod, decision.node or NO_NODE)
+            for waiting in rejected:
+                self._waiting.drop(waiting.pod.uid)
+                pod, decision = self._held.pop(waiting.pod.uid)
+                if waiting.rejection is not None:
+                    self._rejected(pod, decision, waiting.rejection)
+
+    def _lose_patience(self) -> bool:
+        """Let time pass until a pod has waited too long that has not done so before; False when there is none."""
+        patient = [waiting for waiting in self._waiting if waiting.pod.uid not in self._impatient]
+        if not patient:
+            return False
+        until_ms = min(waiting.deadline_ms for waiting in patient)
+        self._clock.advance(max(0, until_ms - self._clock.now_ms()) / 1000)
+        self._waiting.expire(until_ms)
+        self._impatient.update(waiting.pod.uid for waiting in self._waiting if waiting.rejection is not None)
+        self._settle_waiting()
+        return True
+
+    def _rejected(self, pod: QueuedPod, decision: Decision, status: Status) -> None:
+        node = decision.node or NO_NODE
+        decision.framework.run_unreserve(decision.state, pod.info, node)
+        self._memory.forget(pod.uid, released=True)
+        self._unplaced(pod, replace(decision, node=None, waiting=None, diagnosis=Diagnosis.of_node(status)))
+        self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=pod.info.pod.on(node)))
+
+    # -- what it came to -------------------------------------------------------------------------------------------
+
+    def _note(self, outcome: PodOutcome, uid: PodUid) -> None:
+        self._outcomes.pop(uid, None)
+        self._outcomes[uid] = outcome
+
+    def _outcome(self) -> Outcome:
+        snapshot = self._memory.snapshot
+        nominations = snapshot.nominations
+        pods = [
+            replace(outcome, nominated=nominations.node_of(uid) or NO_NODE) for uid, outcome in self._outcomes.items()
+        ]
+        pods.sort(key=lambda pod: pod.ending in NEVER_TRIED)
+        nodes = fill.nodes(snapshot.table, self._before, Usage.of(snapshot.table))
+        homeless = sum(name not in snapshot.table.index for name, _ in snapshot.table.placed())
+        return Outcome(tuple(pods), nodes, fill.cluster(nodes), homeless)

@@ -1,0 +1,45 @@
+"""How Celery is used: its settings, the same in the leader that sends and in the workers that take.
+
+Settings answer to known failure modes of Celery on Redis: no result backend (replies go to the leader's own lists),
+nothing acknowledged late and no redelivery waited for (the record in Redis is the truth, a message is a hint), one
+message prefetched, sockets that notice a dead peer within seconds, and keys under the system's own prefix.
+"""
+
+from typing import Any
+
+from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS
+from dsched.state.client import prefix
+
+PUBLISH_TIMEOUT_S = 5.0
+
+
+def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
+    """Settings for a Celery app of the system called ``name``."""
+    return {
+        "broker_url": redis_url,
+        "broker_transport_options": {
+            "global_keyprefix": prefix(name) + "celery:",
+            "socket_timeout": 10.0,
+            "socket_connect_timeout": PUBLISH_TIMEOUT_S,
+            "socket_keepalive": True,
+            "health_check_interval": 3,
+            "retry_on_timeout": False,
+        },
+        "broker_connection_retry_on_startup": True,
+        "result_backend": None,
+        "task_ignore_result": True,
+        "task_serializer": "msgpack",
+        "accept_content": ["msgpack"],
+        "task_acks_late": False,
+        "task_routes": {EVALUATE: {"queue": EVALUATORS}, BIND: {"queue": BINDERS}},
+        "task_create_missing_queues": True,
+        "worker_direct": True,
+        "worker_prefetch_multiplier": 1,
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_hijack_root_logger": False,
+        "worker_cancel_long_running_tasks_on_connection_loss": True,
+        "task_soft_time_limit": 60,
+        "task_time_limit": 90,
+        "enable_utc": True,
+    }

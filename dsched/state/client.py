@@ -1,0 +1,133 @@
+"""The connection to one dsched system's part of a Redis server."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from dsched.errors import RedisUnavailable, StateError, UnfitRedis
+
+OLDEST_REDIS = (6, 2)
+SOCKET_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 5.0
+HEALTH_CHECK_S = 5
+SCANNED_AT_ONCE = 1000
+
+Value = str | bytes | int | float
+
+
+class Store:
+    """One system's keys on one Redis server.
+
+    Attributes:
+        redis: the client; replies are bytes.
+        name: the scheduler's cluster name, part of every key.
+        url: where the server is, as given.
+    """
+
+    def __init__(self, client: "redis.Redis", name: str, url: str) -> None:
+        self.redis: Any = client
+        self.name = name
+        self.url = url
+        self._prefix = prefix(name)
+
+    def key(self, suffix: str) -> str:
+        """The full name of a key: ``dsched:{NAME}:SUFFIX``; the braces keep a system in one Redis Cluster slot."""
+        return self._prefix + suffix
+
+    def names(self, beginning: str) -> list[bytes]:
+        """The full names of the keys whose suffix begins so, each once (SCAN may name a key twice)."""
+        found = self.redis.scan_iter(match=_literal(self.key(beginning)) + "*", count=SCANNED_AT_ONCE)
+        return list(dict.fromkeys(found))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.redis.close()
+
+
+def prefix(name: str) -> str:
+    """What every key of the system called ``name`` begins with."""
+    return f"dsched:{{{name}}}:"
+
+
+def _literal(text: str) -> str:
+    """Text as a pattern that matches nothing but itself."""
+    return "".join(f"\\{character}" if character in "*?[]\\" else character for character in text)
+
+
+def connect(url: str, name: str = "default") -> Store:
+    """Connect to the Redis at ``url`` (``redis://``, ``rediss://``, ``unix://``); nothing is sent yet.
+
+    Commands are never repeated by the client: a write whose reply was lost may have happened, and only the caller
+    knows how to find out.
+
+    Raises:
+        StateError: the URL cannot be read.
+    """
+    try:
+        client = redis.Redis.from_url(
+            url,
+            socket_timeout=SOCKET_TIMEOUT_S,
+            socket_connect_timeout=CONNECT_TIMEOUT_S,
+            socket_keepalive=True,
+            health_check_interval=HEALTH_CHECK_S,
+            retry=Retry(NoBackoff(), 0),
+            client_name="dsched",
+        )
+    except ValueError as error:
+        raise StateError(f"{shown(url)} is not a Redis URL ({error}); expected redis://HOST:PORT/DB") from error
+    return Store(client, name, url)
+
+
+def shown(url: str) -> str:
+    """The URL with its password hidden, for messages."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+
+
+@contextmanager
+def reachable(store: Store) -> Iterator[None]:
+    """Turn the client's connection errors into one that says what to do.
+
+    Raises:
+        RedisUnavailable: the server does not answer, or is not ready to (loading, a replica).
+    """
+    try:
+        yield
+    except UNAVAILABLE as error:
+        raise RedisUnavailable(
+            f"Redis at {shown(store.url)} does not answer ({error}); "
+            "start it, or name another with --redis-url or DSCHED_REDIS_URL"
+        ) from error
+
+
+UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError)
+"""What the client raises while a server is away, starting, or demoted to a replica."""
+
+
+def check_fitness(store: Store) -> None:
+    """Refuse a server that would lose scheduling state.
+
+    Raises:
+        UnfitRedis: older than 6.2, or it may evict keys when its memory is full.
+        RedisUnavailable: it does not answer.
+    """
+    with reachable(store):
+        info = store.redis.info("server")
+        policy = store.redis.info("memory").get("maxmemory_policy", "noeviction")
+    version = str(info.get("redis_version", "0"))
+    numbers = tuple(int(part) for part in version.split(".")[:2])
+    if numbers < OLDEST_REDIS:
+        raise UnfitRedis(f"Redis at {shown(store.url)} is version {version}; dsched needs 6.2 or newer")
+    if policy != "noeviction":
+        raise UnfitRedis(
+            f"Redis at {shown(store.url)} has maxmemory-policy {policy}, which may drop scheduling state when memory "
+            "is full; set it to noeviction (redis-cli CONFIG SET maxmemory-policy noeviction)"
+        )

@@ -1,0 +1,76 @@
+"""Every key of the scheduler's state: its name, type, members. ``docs/redis.md`` is checked against this list.
+
+The standalone cluster's own keys (``cluster:…``) are listed in `dsched.cluster.keys`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key, or a family of keys when its name ends with a colon.
+
+    Attributes:
+        name: without the system's prefix ``dsched:{NAME}:``.
+        type: Redis type.
+        members: what is in it, for people.
+    """
+
+    name: str
+    type: str
+    members: str
+
+
+LEADER = Key("leader", "string", "who leads, `IDENTITY EPOCH`; expires with the lease")
+EPOCH = Key("leader:epoch", "string", "the present epoch; grows for ever")
+ACTIVE = Key("queue:active", "zset", "pods to be scheduled in this order: `QUEUED-TIME NS/NAME` by minus priority")
+BACKOFF = Key("queue:backoff", "zset", "pods that wait before they are tried again: `NS/NAME` by when that ends, ms")
+UNSCHEDULABLE = Key(
+    "queue:unschedulable", "zset", "pods that fit nowhere until something changes: `NS/NAME` by when that was found, ms"
+)
+GATED = Key("queue:gated", "zset", "pods held back by a PreEnqueue plugin: `NS/NAME` by since when, ms")
+INFLIGHT = Key("queue:inflight", "hash", "pods popped and not yet decided: `NS/NAME` to `EPOCH BATCH`")
+WAITING = Key("queue:waiting", "zset", "reserved pods that Permit holds back: `NS/NAME` by deadline, ms")
+POD = Key(
+    "pod:", "hash", "`pod:NS/NAME`, a pending pod: uid, queue, attempts, times, plugins that rejected it, message"
+)
+RESERVATIONS = Key("reservations", "hash", "pod uid to `NS/NAME NODE EPOCH STATE ATTEMPT SINCE-MS`")
+NODE = Key("node:", "hash", "`node:NAME`: version, object, allocatable.RESOURCE, used.RESOURCE (bound and reserved)")
+NODES_LOG = Key("nodes:log", "stream", "changes of the node table for the evaluators' replicas (msgpack)")
+RESULTS = Key("bind:results", "stream", "outcomes of binds, one entry a job, until the leader has acted on them")
+INTAKE = Key(
+    "intake", "hash", "version: up to which of the cluster the leader has taken everything in; schedulers: whose pods"
+)
+WORKERS = Key("workers", "hash", "worker to `KIND LAST-SEEN-MS CONFIG-HASH`, written by a task that ran there")
+REPLIES = Key("replies:", "list", "`replies:ID`, answers of evaluators on their way to the leader; expires")
+DECISIONS = Key("decisions", "string", "number of decisions written with --decisions")
+
+ALL = (
+    LEADER,
+    EPOCH,
+    ACTIVE,
+    BACKOFF,
+    UNSCHEDULABLE,
+    GATED,
+    INFLIGHT,
+    WAITING,
+    POD,
+    RESERVATIONS,
+    NODE,
+    NODES_LOG,
+    RESULTS,
+    INTAKE,
+    WORKERS,
+    REPLIES,
+    DECISIONS,
+)
+
+QUEUES = (EPOCH, ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, INFLIGHT, WAITING, POD)
+"""KEYS of the queue scripts, in their order."""
+QUEUES_AND_RESERVATIONS = (*QUEUES, RESERVATIONS, NODE)
+"""KEYS of the scripts that move pods into or out of a reservation."""
+
+
+def names(*keys: Key) -> list[str]:
+    """The names of keys, as a script call takes them."""
+    return [key.name for key in keys]

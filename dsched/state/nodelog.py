@@ -1,0 +1,132 @@
+"""The log of the node table that the evaluators' replicas follow.
+
+The leader appends changes, an entry for many; now and then it writes the whole table anew, beginning with an entry that
+says so, and drops what came before. A replica reads until it has the version that a task names, and starts over when it
+meets a new beginning. The log is written only once evaluators are used.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dsched.errors import EvaluationError
+from dsched.framework import delta
+from dsched.framework.delta import Delta
+from dsched.framework.snapshot import Snapshot
+from dsched.state import keys
+from dsched.state.client import Store
+from dsched.state.scripts import Script
+
+CHUNK = 2000
+READ_AT_ONCE = 100
+SMALLEST_REWRITE_BYTES = 8 << 20
+VERSIONS_AN_EPOCH = 1 << 32
+"""Each leader counts on from this many times its epoch. A log that was lost and is written anew thus never comes to a
+version that a replica has from the lost one."""
+
+
+class NodeLog:
+    """The leader's side.
+
+    Attributes:
+        version: of the table as the log will have it after `publish`.
+        following: whether the log is kept at all.
+    """
+
+    def __init__(self, store: Store, epoch: int) -> None:
+        self.version = max(_last_version(store), epoch * VERSIONS_AN_EPOCH)
+        self.following = False
+        self._epoch = epoch
+        self._append = Script(store, "log_append")
+        self._pending: list[Delta] = []
+        self._whole_bytes = 0
+        self._bytes_since = 0
+
+    def note(self, change: Delta) -> None:
+        """A change was made to the leader's own snapshot."""
+        if self.following:
+            self._pending.append(change)
+
+    def publish(self, snapshot: Snapshot) -> int:
+        """Write what was noted; the first time, or when the log has grown long, the whole snapshot. Returns the version
+        that a replica has when it has read everything.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+        """
+        if not self.following or self._bytes_since > max(self._whole_bytes, SMALLEST_REWRITE_BYTES):
+            self._write_whole(snapshot)
+        elif self._pending:
+            self._bytes_since += self._write(self._pending, first=False, keep=0)
+        self._pending = []
+        return self.version
+
+    def _write_whole(self, snapshot: Snapshot) -> None:
+        self.following = True
+        deltas = delta.whole(snapshot)
+        beginning = self.version + 1
+        self._whole_bytes = self._write(deltas[:CHUNK], first=True, keep=0)
+        for start in range(CHUNK, len(deltas), CHUNK):
+            self._whole_bytes += self._write(deltas[start : start + CHUNK], first=False, keep=0)
+        self._write([], first=False, keep=beginning)
+        self._bytes_since = 0
+
+    def _write(self, deltas: Sequence[Delta], *, first: bool, keep: int) -> int:
+        encoded = delta.encode(list(deltas))
+        self.version += 1
+        names = keys.names(keys.EPOCH, keys.NODES_LOG)
+        self._append(names, [self._epoch, self.version, int(first), encoded, keep])
+        return len(encoded)
+
+
+class Replica:
+    """An evaluator's side: a snapshot that follows the log.
+
+    Attributes:
+        snapshot: the table as of ``version``.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.snapshot = Snapshot()
+        self.version = 0
+        self._store = store
+
+    def catch_up(self, version: int) -> None:
+        """Bring the snapshot to exactly this version.
+
+        Raises:
+            EvaluationError: the log does not have it (any more, or yet), or a leader of another version writes it.
+        """
+        if version < self.version:
+            self._start_over()
+        while self.version < version:
+            start = f"({self.version}-0" if self.version else "-"
+            entries = self._store.redis.xrange(
+                self._store.key(keys.NODES_LOG.name), min=start, max=f"{version}-0", count=READ_AT_ONCE
+            )
+            if not entries:
+                raise EvaluationError(f"the node log ends at version {self.version}, version {version} was asked for")
+            for entry, fields in entries:
+                self._apply(entry, fields)
+
+    def _apply(self, entry: bytes, fields: dict[bytes, bytes]) -> None:
+        try:
+            changes = delta.decode(fields[b"deltas"])
+        except msgspec.DecodeError as error:
+            raise EvaluationError(f"entry {entry.decode()} of the node log cannot be read: {error}") from error
+        if fields[b"first"] == b"1":
+            self._start_over()
+        elif not self.version:
+            raise EvaluationError(f"the node log does not begin with a whole table but with {entry.decode()}")
+        for change in changes:
+            delta.apply(self.snapshot, change)
+        self.version = int(entry.partition(b"-")[0])
+
+    def _start_over(self) -> None:
+        self.snapshot.clear()
+        self.version = 0
+
+
+def _last_version(store: Store) -> int:
+    entries = store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)
+    return int(entries[0][0].partition(b"-")[0]) if entries else 0

@@ -1,0 +1,181 @@
+"""The scheduling queue: where every pending pod stands.
+
+::
+
+    (new) ──► gated ──gate removed──► active ──pop──► inflight ──reserve──► reserved | waiting  (see reservations)
+      └─────────────────────────────────▲  ▲              │ no node
+                            backoff over│  └──hint────────┤
+                                     backoff ◄──hint── unschedulable
+
+A pod's record ``pod:NS/NAME`` names its one place; each move is one script for a whole batch. Who is killed between
+two moves leaves every pod where the last one put it: in flight is put back by `recover`, the rest goes on from there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import msgpack
+
+from dsched.model.meta import PodKey, PodUid
+from dsched.state import keys
+from dsched.state.client import Store
+from dsched.state.scripts import Script
+
+FLUSH_AT_ONCE = 1000
+READ_AT_ONCE = 1000
+
+
+class Place(StrEnum):
+    """Where a pending pod can stand."""
+
+    NOWHERE = ""
+    ACTIVE = "active"
+    BACKOFF = "backoff"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    INFLIGHT = "inflight"
+    RESERVED = "reserved"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A pod's move from one place into another.
+
+    Attributes:
+        source: where it has to be for the move to be made; NOWHERE takes in a new pod.
+        score: in the target's zset, ms; the order number for ACTIVE.
+        place, order: what QueueSort says of it: the text and the number it is sorted by in the active queue.
+        fields: what else to write into its record.
+    """
+
+    key: PodKey
+    uid: PodUid
+    source: Place
+    target: Place
+    score: int
+    place: str
+    order: int
+    fields: Mapping[str, str | int] = field(default_factory=dict)
+
+    def packed(self) -> list[object]:
+        """In the form that queue_move takes."""
+        flat = [item for pair in self.fields.items() for item in pair]
+        return [self.key, self.uid, self.source, self.target, self.score, self.place, self.order, flat]
+
+
+@dataclass(frozen=True, slots=True)
+class Popped:
+    """A pod on its way through the scheduling cycle; ``attempt`` counts from 1 and never goes back."""
+
+    key: PodKey
+    uid: PodUid
+    attempt: int
+
+
+class Queue:
+    """The queues of one system, changed under one epoch."""
+
+    def __init__(self, store: Store, epoch: int) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._move = Script(store, "queue_move")
+        self._pop = Script(store, "queue_pop")
+        self._flush = Script(store, "queue_flush")
+        self._remove = Script(store, "queue_remove")
+        self._recover = Script(store, "queue_recover")
+        self._mark = Script(store, "intake_mark")
+
+    def move(self, moves: Sequence[Move]) -> list[int]:
+        """Make moves; returns the positions of those not made because the pod is elsewhere or is another one.
+
+        Raises:
+            StaleEpoch: another leader has taken over; nothing was moved.
+        """
+        if not moves:
+            return []
+        packed = msgpack.packb([move.packed() for move in moves])
+        return [int(number) for number in self._move(_KEYS, [self._epoch, packed])]
+
+    def pop(self, batch: str, count: int, now_ms: int, *, from_backoff: bool) -> list[Popped]:
+        """Move up to ``count`` pods from the head of the active queue to in flight. When it is empty and
+        ``from_backoff``, pods in backoff (not after errors) are popped early, as upstream's SchedulerPopFromBackoffQ.
+
+        Raises:
+            StaleEpoch: another leader has taken over; nothing was popped.
+        """
+        flat = self._pop(_KEYS, [self._epoch, batch, count, now_ms, int(from_backoff)])
+        return [
+            Popped(PodKey(flat[at].decode()), PodUid(flat[at + 1].decode()), int(flat[at + 2]))
+            for at in range(0, len(flat), 3)
+        ]
+
+    def flush_backoff(self, now_ms: int) -> list[PodKey]:
+        """Move pods whose backoff is over to the active queue; returns them."""
+        moved: list[PodKey] = []
+        while True:
+            chunk = self._flush(_KEYS, [self._epoch, now_ms, FLUSH_AT_ONCE])
+            moved += [PodKey(key.decode()) for key in chunk]
+            if len(chunk) < FLUSH_AT_ONCE:
+                return moved
+
+    def remove(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[Place]:
+        """Forget pods that are no longer pending; returns where each stood."""
+        if not pods:
+            return []
+        return [Place(place.decode()) for place in self._remove(_KEYS, [self._epoch, msgpack.packb(pods)])]
+
+    def recover(self) -> int:
+        """Put what an earlier leader had in flight back to active; returns how many."""
+        return int(self._recover(_KEYS, [self._epoch]))
+
+    def mark_intake(self, version: int, schedulers: Iterable[str]) -> None:
+        """Note up to which version of the cluster the pods of these scheduler names have been taken in."""
+        self._mark(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers)])
+
+
+_KEYS = keys.names(*keys.QUEUES)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the queue knows of a pending pod, as it is in Redis."""
+
+    key: PodKey
+    fields: Mapping[str, str]
+
+    @property
+    def uid(self) -> PodUid:
+        return PodUid(self.fields.get("uid", ""))
+
+    @property
+    def queue(self) -> Place:
+        return Place(self.fields.get("queue", ""))
+
+    @property
+    def attempts(self) -> int:
+        return int(self.fields.get("attempts", "0"))
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """The plugins that rejected it last."""
+        return frozenset(self.fields.get("plugins", "").split())
+
+
+def read_records(store: Store) -> Iterable[Record]:
+    """Every pending pod's record, once; needs no epoch, changes nothing."""
+    prefix = store.key(keys.POD.name)
+    names = store.names(keys.POD.name)
+    for start in range(0, len(names), READ_AT_ONCE):
+        yield from _read(store, prefix, names[start : start + READ_AT_ONCE])
+
+
+def _read(store: Store, prefix: str, names: Sequence[bytes]) -> Iterable[Record]:
+    with store.redis.pipeline(transaction=False) as pipeline:
+        for name in names:
+            pipeline.hgetall(name)
+        for name, fields in zip(names, pipeline.execute(), strict=True):
+            if fields:
+                decoded = {field.decode(): value.decode() for field, value in fields.items()}
+                yield Record(PodKey(name.decode()[len(prefix) :]), decoded)

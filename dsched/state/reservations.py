@@ -1,0 +1,153 @@
+"""Reservations: pods assumed on nodes until they are bound.
+
+::
+
+    inflight ──reserve──► reserved ──bind_begin──► binding ──confirm──► (bound: no longer pending)
+                  └─────► waiting ──allow──► reserved      └─release──► a queue, or forgotten
+
+A reservation ends in `confirm` or in `release`, once; both look whether it still stands, so they can be repeated. No
+timer ends one: an overdue bind is looked up in the cluster first. Who is killed in between leaves the reservation
+standing under an older epoch; the next leader adopts it, which makes every bind job of the older epoch void.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgpack
+
+from dsched.errors import StateError
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state import keys
+from dsched.state.client import Store
+from dsched.state.queue import Move, Place
+from dsched.state.scripts import Script
+
+_KEYS = keys.names(*keys.QUEUES_AND_RESERVATIONS)
+
+Amounts = Mapping[str, int]
+"""Resource to amount, ``pods`` included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A pod to be assumed on a node seen at ``version`` (any change) and ``object_version`` (the node object)."""
+
+    key: PodKey
+    uid: PodUid
+    node: NodeName
+    version: int
+    object_version: int
+    amounts: Amounts
+    has_ports: bool
+    deadline_ms: int = 0
+    """When Permit's wait ends; 0 means that nothing holds it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A reservation as it stands in Redis; ``state`` is reserved, waiting or binding."""
+
+    uid: PodUid
+    key: PodKey
+    node: NodeName
+    epoch: int
+    state: str
+    attempt: int
+    since_ms: int
+
+
+OK, CHANGED, GONE = "ok", "changed", "gone"
+
+
+class Reservations:
+    """The reservations of one system, changed under one epoch."""
+
+    def __init__(self, store: Store, epoch: int) -> None:
+        self._epoch = epoch
+        self._reserve = Script(store, "reserve")
+        self._release = Script(store, "reservation_release")
+        self._confirm = Script(store, "reservation_confirm")
+        self._allow = Script(store, "reservation_allow")
+        self._adopt = Script(store, "reservation_adopt")
+
+    def reserve(self, requests: Sequence[Request], now_ms: int) -> list[str]:
+        """Assume pods on nodes, each on its own: OK, CHANGED (evaluate it again) or GONE (no longer in flight).
+
+        Raises:
+            StaleEpoch: another leader has taken over; nothing was reserved.
+        """
+        packed = [
+            [
+                request.key,
+                request.uid,
+                request.node,
+                str(request.version),
+                str(request.object_version),
+                Place.WAITING if request.deadline_ms else Place.RESERVED,
+                request.deadline_ms,
+                texts(request.amounts),
+                int(request.has_ports),
+            ]
+            for request in requests
+        ]
+        replies = self._reserve(_KEYS, [self._epoch, now_ms, msgpack.packb(packed)])
+        return [reply.decode() for reply in replies]
+
+    def release(self, releases: Sequence[tuple[Move, NodeName, Amounts]]) -> list[bool]:
+        """End reservations without a bind and make each pod's move (to NOWHERE: forget it); says which stood."""
+        if not releases:
+            return []
+        packed = []
+        for move, node, amounts in releases:
+            key, uid, _, target, score, place, order, fields = move.packed()
+            packed.append([key, uid, node, texts(amounts), target, score, place, order, fields])
+        return [bool(reply) for reply in self._release(_KEYS, [self._epoch, msgpack.packb(packed)])]
+
+    def confirm(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[bool]:
+        """End reservations whose pods are bound; says which stood."""
+        if not pods:
+            return []
+        return [bool(reply) for reply in self._confirm(_KEYS, [self._epoch, msgpack.packb(pods)])]
+
+    def allow(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[bool]:
+        """Permit no longer holds these pods back; says which were waiting."""
+        if not pods:
+            return []
+        return [bool(reply) for reply in self._allow(_KEYS, [self._epoch, msgpack.packb(pods)])]
+
+    def adopt(self, uids: Sequence[PodUid]) -> int:
+        """Take over reservations of earlier epochs; returns how many stood."""
+        packed = msgpack.packb(list(uids))
+        return int(self._adopt(keys.names(keys.EPOCH, keys.RESERVATIONS), [self._epoch, packed]))
+
+
+def texts(amounts: Amounts) -> dict[str, str]:
+    """Amounts as texts: Lua's numbers are exact only up to 2^53."""
+    return {resource: str(amount) for resource, amount in amounts.items()}
+
+
+def read_reservations(store: Store) -> list[Reservation]:
+    """Every reservation that stands; needs no epoch, changes nothing.
+
+    Raises:
+        StateError: an entry is not one of ours.
+    """
+    return [parse(PodUid(uid.decode()), text.decode()) for uid, text in _hash(store).items()]
+
+
+def _hash(store: Store) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = store.redis.hgetall(store.key(keys.RESERVATIONS.name))
+    return found
+
+
+def parse(uid: PodUid, text: str) -> Reservation:
+    """A reservation from its text in Redis.
+
+    Raises:
+        StateError: it has another form.
+    """
+    try:
+        key, node, epoch, state, attempt, since_ms = text.split(" ")
+        return Reservation(uid, PodKey(key), NodeName(node), int(epoch), state, int(attempt), int(since_ms))
+    except ValueError as error:
+        raise StateError(f"reservation {uid}: {text!r} is not 'NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS'") from error

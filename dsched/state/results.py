@@ -1,0 +1,115 @@
+"""Bind jobs' way back: binders ask whether reservations stand, and report outcomes on a stream.
+
+The leader acts on an outcome first and drops the entry after, so an outcome may be seen twice and is never lost. An
+entry that no leader of its epoch has read is read by the next one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgpack
+
+from dsched.log import logger
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state import keys
+from dsched.state.client import Store
+from dsched.state.scripts import Script
+
+_log = logger(__name__)
+
+READ_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one bind.
+
+    Attributes:
+        verdict: a `dsched.cluster.interface.BindVerdict` value, or ``rejected`` when a PreBind or Bind plugin failed.
+        plugin: the plugin that failed it, if one did.
+    """
+
+    key: PodKey
+    uid: PodUid
+    node: NodeName
+    verdict: str
+    message: str
+    attempt: int
+    plugin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcomes of one bind job, handed out under ``epoch``."""
+
+    entry: str
+    epoch: int
+    binder: str
+    outcomes: Sequence[Outcome]
+
+
+class Binds:
+    """The binder's side."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._begin = Script(store, "bind_begin")
+
+    def begin(self, epoch: int, pods: Sequence[tuple[PodKey, PodUid, NodeName]]) -> list[bool]:
+        """Mark the reservations that still stand as binding; says which do.
+
+        Raises:
+            StaleEpoch: the job was handed out by a leader that no longer leads.
+        """
+        replies = self._begin(keys.names(keys.EPOCH, keys.RESERVATIONS), [epoch, msgpack.packb(pods)])
+        return [bool(reply) for reply in replies]
+
+    def report(self, epoch: int, binder: str, outcomes: Sequence[Outcome]) -> None:
+        """Tell the leader. Anyone may: an outcome is a statement about the cluster, which the leader can check."""
+        packed = [[o.key, o.uid, o.node, o.verdict, o.message, o.attempt, o.plugin] for o in outcomes]
+        fields = {"epoch": epoch, "binder": binder, "outcomes": msgpack.packb(packed)}
+        self._store.redis.xadd(self._store.key(keys.RESULTS.name), fields)
+
+
+class Results:
+    """The leader's side."""
+
+    def __init__(self, store: Store, epoch: int) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._ack = Script(store, "results_ack")
+
+    def read(self, after: str, timeout_s: float) -> list[Result]:
+        """Results after an entry (``0`` for all that are left), waiting up to ``timeout_s`` for the first."""
+        name = self._store.key(keys.RESULTS.name)
+        reply = self._store.redis.xread({name: after}, count=READ_AT_ONCE, block=max(1, round(timeout_s * 1000)))
+        return [_result(entry, fields) for _, entries in reply or () for entry, fields in entries]
+
+    def ack(self, results: Sequence[Result]) -> None:
+        """Drop results that have been acted on.
+
+        Raises:
+            StaleEpoch: another leader has taken over and will read them itself.
+        """
+        if results:
+            ids = " ".join(result.entry for result in results)
+            self._ack(keys.names(keys.EPOCH, keys.RESULTS), [self._epoch, ids])
+
+
+def _result(entry: bytes, fields: dict[bytes, bytes]) -> Result:
+    """What cannot be read (a binder of another version wrote it) is handed out empty, so that it is dropped with the
+    rest; the pods it was about have no outcome, and the leader looks such pods up."""
+    try:
+        rows = msgpack.unpackb(fields[b"outcomes"])
+        outcomes = [
+            Outcome(PodKey(key), PodUid(uid), NodeName(node), verdict, message, attempt, plugin)
+            for key, uid, node, verdict, message, attempt, plugin in rows
+        ]
+        return Result(entry.decode(), int(fields[b"epoch"]), fields[b"binder"].decode(), outcomes)
+    except (ValueError, TypeError, KeyError) as error:
+        binder = fields.get(b"binder", b"").decode(errors="replace")
+        _log.warning(
+            "bind result cannot be read, dropped",
+            extra={"action": "unreadable_result", "entry": entry.decode(), "binder": binder, "error": repr(error)},
+        )
+        return Result(entry.decode(), 0, binder, ())

@@ -1,0 +1,99 @@
+"""Lua scripts: files of their own, loaded once, called with a count of keys and arguments that their header fixes.
+
+A script's file opens with a header that makes it callable unread::
+
+    -- queue_pop: what it does, in one sentence.
+    -- KEYS[1] queue:active  zset  what it holds
+    -- ARGV[1] epoch         int   what it means
+    -- RETURNS what comes back
+
+``-- INCLUDE name`` is replaced by ``includes/name.lua``. A script that refuses replies with an error whose first word
+is a code (``STALE_EPOCH``); such a script has changed nothing.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from dsched.errors import RedisUnavailable, ScriptError, StaleEpoch
+from dsched.state.client import UNAVAILABLE, Store, Value, shown
+
+FOLDER = Path(__file__).parent / "scripts"
+
+_INCLUDE = re.compile(r"^-- INCLUDE (\w+)$", re.MULTILINE)
+_KEYS = re.compile(r"^-- KEYS\[(\d+)\]", re.MULTILINE)
+
+
+class Script:
+    """One Lua script, bound to a store."""
+
+    def __init__(self, store: Store, name: str, folder: Path = FOLDER) -> None:
+        """
+        Raises:
+            ScriptError: there is no such script, or its header or an include is missing.
+        """
+        self.name = name
+        source = read(folder, name)
+        self._key_count = len(_KEYS.findall(source))
+        self._script = store.redis.register_script(source)
+        self._store = store
+
+    def __call__(self, keys: Sequence[str], args: Sequence[Value] = ()) -> Any:
+        """Run it on the server.
+
+        Args:
+            keys: key suffixes in the header's order, without the system's prefix.
+            args: ARGV in the header's order.
+
+        Raises:
+            StaleEpoch: the epoch (always ARGV[1] where there is one) is not the present one; nothing was changed.
+            RedisUnavailable: the server's memory is full. What `UNAVAILABLE` lists: it is away or a replica.
+            ScriptError: called with a wrong number of keys, or the script itself failed.
+        """
+        if len(keys) != self._key_count:
+            raise ScriptError(f"{self.name}: {len(keys)} keys given, its header names {self._key_count}")
+        try:
+            return self._script(keys=[self._store.key(key) for key in keys], args=args)
+        except UNAVAILABLE:
+            raise
+        except redis.ResponseError as error:
+            if str(error).startswith("STALE_EPOCH"):
+                raise StaleEpoch(int(args[0]), self.name) from None
+            raise self._named(error) from error
+
+    def _named(self, error: redis.ResponseError) -> Exception:
+        """The error of a script as an error of ours. What a command within a script answers is handed on by Redis 7,
+        but wrapped by Redis 6.2 (``Error running script … -OOM …``)."""
+        text = str(error)
+        if isinstance(error, redis.OutOfMemoryError) or " -OOM " in text:
+            return RedisUnavailable(f"Redis at {shown(self._store.url)} is full, nothing was changed: {text}")
+        if " -READONLY " in text:
+            return redis.ReadOnlyError(text)
+        return ScriptError(f"{self.name}: {text}")
+
+
+@cache
+def read(folder: Path, name: str) -> str:
+    """The text of a script with its includes put in.
+
+    Raises:
+        ScriptError: the script, its header or an include is missing.
+    """
+    path = folder / f"{name}.lua"
+    if not path.is_file():
+        raise ScriptError(f"{name}: there is no script {path}")
+    source = path.read_text()
+    if not source.startswith(f"-- {name}: "):
+        raise ScriptError(f"{path}: does not open with a header '-- {name}: what it does'")
+
+    def include(match: re.Match[str]) -> str:
+        part = folder / "includes" / f"{match.group(1)}.lua"
+        if not part.is_file():
+            raise ScriptError(f"{path}: include {match.group(1)} is not in {part.parent}")
+        return part.read_text()
+
+    return _INCLUDE.sub(include, source)

@@ -1,0 +1,13 @@
+-- intake_mark: note up to which version of the cluster everything has been taken into the queues.
+-- KEYS[1] leader:epoch  string  the present epoch
+-- KEYS[2] intake        hash    version, schedulers
+-- ARGV[1] epoch       int   the caller's epoch
+-- ARGV[2] version     int   the cluster's version
+-- ARGV[3] schedulers  text  scheduler names whose pods are taken in, separated by spaces
+-- RETURNS 1 | error STALE_EPOCH
+-- INCLUDE fence
+if not fenced(KEYS[1], ARGV[1]) then
+  return stale(ARGV[1])
+end
+redis.call("HSET", KEYS[2], "version", ARGV[2], "schedulers", ARGV[3])
+return 1

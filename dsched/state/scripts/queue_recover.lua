@@ -1,0 +1,25 @@
+-- queue_recover: put pods that an earlier leader had in flight back to active; attempts and times are kept.
+-- KEYS[1] leader:epoch         string  the present epoch
+-- KEYS[2] queue:active         zset    "PLACE NS/NAME" by the order number of QueueSort
+-- KEYS[3] queue:backoff        zset    NS/NAME by when the backoff ends, ms
+-- KEYS[4] queue:unschedulable  zset    NS/NAME by when it was put there, ms
+-- KEYS[5] queue:gated          zset    NS/NAME by when it was put there, ms
+-- KEYS[6] queue:inflight       hash    NS/NAME to "EPOCH BATCH"
+-- KEYS[7] queue:waiting        zset    NS/NAME by the deadline of Permit, ms
+-- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
+-- ARGV[1] epoch  int  the caller's epoch
+-- RETURNS number of pods put back
+-- INCLUDE fence
+if not fenced(KEYS[1], ARGV[1]) then
+  return stale(ARGV[1])
+end
+local keys = redis.call("HKEYS", KEYS[6])
+for _, key in ipairs(keys) do
+  local known = redis.call("HMGET", KEYS[8] .. key, "place", "order")
+  if known[1] then
+    redis.call("ZADD", KEYS[2], known[2], known[1] .. " " .. key)
+    redis.call("HSET", KEYS[8] .. key, "queue", "active")
+  end
+end
+redis.call("DEL", KEYS[6])
+return #keys

@@ -1,0 +1,30 @@
+-- reservation_confirm: end reservations whose pods are bound; the node keeps the charge, the pod is no longer pending.
+-- KEYS[1] leader:epoch         string  the present epoch
+-- KEYS[2] queue:active         zset    "PLACE NS/NAME" by the order number of QueueSort
+-- KEYS[3] queue:backoff        zset    NS/NAME by when the backoff ends, ms
+-- KEYS[4] queue:unschedulable  zset    NS/NAME by when it was put there, ms
+-- KEYS[5] queue:gated          zset    NS/NAME by when it was put there, ms
+-- KEYS[6] queue:inflight       hash    NS/NAME to "EPOCH BATCH"
+-- KEYS[7] queue:waiting        zset    NS/NAME by the deadline of Permit, ms
+-- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
+-- KEYS[9] reservations         hash    uid to "NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS"
+-- KEYS[10] node:               prefix  of the nodes' usage, hashes node:NAME
+-- ARGV[1] epoch  int      the caller's epoch
+-- ARGV[2] pods   msgpack  [[key, uid], …]
+-- RETURNS per pod 1 | 0 no reservation stands
+-- INCLUDE fence
+-- INCLUDE places
+if not fenced(KEYS[1], ARGV[1]) then
+  return stale(ARGV[1])
+end
+local confirmed = {}
+for number, pod in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local key, uid = pod[1], pod[2]
+  confirmed[number] = redis.call("HDEL", KEYS[9], uid)
+  local known = redis.call("HMGET", KEYS[8] .. key, "uid", "queue", "place")
+  if confirmed[number] == 1 and known[1] == uid then
+    leave(key, known[2], known[3])
+    redis.call("DEL", KEYS[8] .. key)
+  end
+end
+return confirmed

@@ -1,0 +1,122 @@
+"""Node usage in Redis: what is allocatable and taken on each node, and the version that optimistic reservations check.
+
+The leader is the only writer. Its versions here mirror those in Redis: each change of a node moves them by one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgpack
+
+from dsched.model.meta import NodeName
+from dsched.state import keys
+from dsched.state.client import Store
+from dsched.state.reservations import Amounts, texts
+from dsched.state.scripts import Script
+
+WRITE_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A node's versions: of any change, and of its object."""
+
+    version: int
+    object_version: int
+
+
+class Usage:
+    """Writes node usage under one epoch; changes are gathered and written by `flush`."""
+
+    def __init__(self, store: Store, epoch: int) -> None:
+        self._epoch = epoch
+        self._store = store
+        self._write = Script(store, "nodes_write")
+        self._seen: dict[NodeName, Seen] = {}
+        self._pending: list[list[object]] = []
+
+    def seen(self, node: NodeName) -> Seen:
+        """The node's versions as the leader knows them."""
+        return self._seen.get(node, Seen(0, 0))
+
+    def moved(self, node: NodeName) -> None:
+        """A reservation script has charged or released the node."""
+        seen = self._seen.get(node)
+        if seen is not None:
+            self._seen[node] = Seen(seen.version + 1, seen.object_version)
+
+    def look_again(self, node: NodeName) -> None:
+        """Redis refused a reservation: read the node's versions anew. To be called after `moved` for all that the same
+        call reserved, or those would count twice."""
+        self._seen.pop(node, None)
+        self._seen.update(read_versions(self._store, [node]))
+
+    def set(self, node: NodeName, allocatable: Amounts) -> None:
+        """The node object is new or has changed."""
+        seen = self.seen(node)
+        self._seen[node] = Seen(seen.version + 1, seen.object_version + 1)
+        self._pending.append(["set", node, texts(allocatable)])
+
+    def add(self, node: NodeName, amounts: Amounts) -> None:
+        """A pod joined the node without a reservation."""
+        self._charge("add", node, amounts)
+
+    def subtract(self, node: NodeName, amounts: Amounts) -> None:
+        """A bound pod left the node."""
+        self._charge("sub", node, amounts)
+
+    def gone(self, node: NodeName) -> None:
+        """The node is no more."""
+        self._seen.pop(node, None)
+        self._pending.append(["gone", node])
+
+    def _charge(self, what: str, node: NodeName, amounts: Amounts) -> None:
+        if node in self._seen:
+            self._pending.append([what, node, texts(amounts)])
+            self.moved(node)
+
+    def flush(self) -> None:
+        """Write what has been gathered.
+
+        Raises:
+            StaleEpoch: another leader has taken over; nothing of the chunk was written.
+        """
+        while self._pending:
+            chunk = self._pending[:WRITE_AT_ONCE]
+            self._write(keys.names(keys.EPOCH, keys.NODE), [self._epoch, msgpack.packb(chunk)])
+            del self._pending[: len(chunk)]
+
+    def rebuild(self, nodes: Sequence[tuple[NodeName, Amounts, Amounts]]) -> None:
+        """Write every node anew (name, allocatable, used) and drop those that are not there: for a new leader.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+        """
+        wanted = {name for name, _, _ in nodes}
+        stale = [name for name in read_names(self._store) if name not in wanted]
+        self._pending = [["gone", name] for name in stale]
+        self._pending += [["reset", name, texts(allocatable), texts(used)] for name, allocatable, used in nodes]
+        self.flush()
+        self._seen = read_versions(self._store, [name for name, _, _ in nodes])
+
+
+def read_names(store: Store) -> list[NodeName]:
+    """Nodes with usage in Redis."""
+    prefix = store.key(keys.NODE.name)
+    return [NodeName(name.decode()[len(prefix) :]) for name in store.names(keys.NODE.name)]
+
+
+def read_versions(store: Store, names: Sequence[NodeName]) -> dict[NodeName, Seen]:
+    """The versions of nodes as they are in Redis; a node that is not there is left out."""
+    with store.redis.pipeline(transaction=False) as pipeline:
+        for name in names:
+            pipeline.hmget(store.key(keys.NODE.name + name), "version", "object")
+        replies = pipeline.execute()
+    found = zip(names, replies, strict=True)
+    return {name: Seen(int(version), int(changed)) for name, (version, changed) in found if version is not None}
+
+
+def read_usage(store: Store, name: NodeName) -> dict[str, str]:
+    """A node's usage as it is in Redis, field to text."""
+    fields = store.redis.hgetall(store.key(keys.NODE.name + name))
+    return {field.decode(): value.decode() for field, value in fields.items()}

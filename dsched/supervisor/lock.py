@@ -1,0 +1,131 @@
+"""One supervisor a data folder: a lock file that the kernel frees when the last process of a system is gone."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from dsched.clock import Clock
+from dsched.errors import DschedError
+
+FILE = "supervisor.lock"
+CLEAN_UP_S = 15.0
+POLL_S = 0.05
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """The supervisor that took the lock.
+
+    Attributes:
+        pid: its process id.
+        birth: when that process began, in the kernel's ticks since boot; with the pid it names one process for ever.
+            0 where the kernel does not tell.
+    """
+
+    pid: int
+    birth: int
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process with this pid is still the supervisor, and not a later one with the same number."""
+        return self.pid > 0 and self.birth == birth_of(self.pid) and exists(self.pid)
+
+
+UNKNOWN = Holder(pid=0, birth=0)
+"""A holder that has not written down who it is yet."""
+
+
+@contextlib.contextmanager
+def held(data_dir: Path, clock: Clock) -> Iterator[int]:
+    """Hold the data folder's lock; gives the open lock file's descriptor.
+
+    After a supervisor was killed, waits for what is left of its system to be cleaned up.
+
+    Raises:
+        DschedError: another supervisor runs with this data folder.
+    """
+    descriptor = os.open(data_dir / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _take(descriptor, data_dir, clock)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, msgspec.json.encode(Holder(os.getpid(), birth_of(os.getpid()))), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def holder(data_dir: Path) -> Holder | None:
+    """Who holds the lock; None where nobody does. The holder may be dead while its system is cleaned up."""
+    try:
+        descriptor = os.open(data_dir / FILE, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        if _try(descriptor, fcntl.LOCK_SH):
+            return None
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refusal(data_dir: Path, other: Holder) -> str:
+    """Why no second system is started."""
+    return (
+        f"a system already runs with the data folder {data_dir} (supervisor pid {other.pid}); "
+        "stop it with 'dsched down', or give another folder with --data-dir"
+    )
+
+
+def birth_of(pid: int) -> int:
+    """When the process began, in ticks since boot; 0 where there is no such process, only a zombie, or no /proc."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    # The second field, the program's name, may hold blanks and brackets; the state is field 3, the start time 22.
+    state, *fields = text.rpartition(")")[2].split()
+    return 0 if state == "Z" else int(fields[18])
+
+
+def exists(pid: int) -> bool:
+    """Whether there is a process with this number, a zombie included."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _take(descriptor: int, data_dir: Path, clock: Clock) -> None:
+    deadline = clock.monotonic() + CLEAN_UP_S
+    while not _try(descriptor, fcntl.LOCK_EX):
+        other = _read(descriptor)
+        if other.alive:
+            raise DschedError(refusal(data_dir, other))
+        if clock.monotonic() >= deadline:
+            raise DschedError(
+                f"the data folder {data_dir} is still locked by what is left of an earlier system; "
+                f"look for processes that have {data_dir / FILE} open"
+            )
+        clock.sleep(POLL_S)
+
+
+def _try(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(descriptor: int) -> Holder:
+    content = os.pread(descriptor, 4096, 0)
+    try:
+        return msgspec.json.decode(content, type=Holder)
+    except msgspec.DecodeError:
+        return UNKNOWN

@@ -1,0 +1,56 @@
+"""Fixtures for all tests. Each test has its own names in one real Redis, so nothing is ever flushed."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dsched.state import client
+from tests.redis_server import NoRedis, RedisServer, binary
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A real Redis for the whole run; skipped without a binary at home, failed in CI."""
+    try:
+        binary()
+    except NoRedis as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def connect(redis_server: RedisServer) -> Iterator[Callable[[str], client.Store]]:
+    """Opens connections of their own to the test Redis, by system name; closed when the test ends."""
+    stores: list[client.Store] = []
+
+    def connect(name: str) -> client.Store:
+        stores.append(client.connect(redis_server.url, name))
+        return stores[-1]
+
+    yield connect
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(connect: Callable[[str], client.Store]) -> client.Store:
+    """A system of its own, empty."""
+    return connect(f"test-{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder with conformance vectors and data sets that lies beside the checkout."""
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not there: it holds data that is not part of the repository")
+    return SHARED

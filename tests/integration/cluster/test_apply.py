@@ -1,0 +1,286 @@
+"""Applying: what it makes of each object, that it is all or nothing, and that nobody's change is lost."""
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dsched.cluster.applying import Applier
+from dsched.cluster.interface import Change
+from dsched.cluster.objects import Objects
+from dsched.cluster.standalone import Standalone
+from dsched.errors import Conflict, ManifestError
+from dsched.manifests import kinds
+from dsched.model.meta import PodKey
+from tests.manifests import loaded, node_manifest, other_manifest, pod_manifest
+
+WEB = PodKey("default/web")
+
+
+def outcomes(applied) -> list[str]:
+    return [f"{each.kind.singular} {each.key} {each.outcome}" for each in applied]
+
+
+def test_created_configured_unchanged(cluster, apply):
+    assert outcomes(apply(pod_manifest(), node_manifest())) == ["pod default/web created", "node n1 created"]
+    version = cluster.newest_version()
+    assert outcomes(apply(pod_manifest(), node_manifest())) == ["pod default/web unchanged", "node n1 unchanged"]
+    assert cluster.newest_version() == version
+    changed = apply(pod_manifest(labels={"a": "b"}), node_manifest(cpu="8"))
+    assert outcomes(changed) == ["pod default/web configured", "node n1 configured"]
+    events, _ = cluster.watch(version, 0)
+    assert [(event.change, event.kind) for event in events] == [(Change.MODIFIED, "Node"), (Change.MODIFIED, "Pod")]
+
+
+def test_metadata_is_completed(store, apply):
+    apply(pod_manifest())
+    (value,) = Objects(store).get(kinds.POD, [WEB])
+    metadata = value["metadata"]
+    assert len(metadata["uid"]) == 36
+    assert (metadata["creationTimestamp"], metadata["resourceVersion"]) == ("2023-11-14T22:13:20Z", "1")
+
+
+def test_uid_and_time_of_creation_stay(cluster, clock, apply):
+    apply(pod_manifest())
+    (before,) = cluster.get_pods([WEB])
+    clock.advance(60)
+    apply(pod_manifest(labels={"a": "b"}))
+    (after,) = cluster.get_pods([WEB])
+    assert (after.uid, after.metadata.creation_timestamp) == (before.uid, before.metadata.creation_timestamp)
+    assert after.metadata.labels == {"a": "b"}
+
+
+def test_a_dump_keeps_its_uids(cluster, apply):
+    manifest = pod_manifest(uid="u-1", nodeName="n1")
+    manifest["metadata"].update(resourceVersion="991", creationTimestamp="2020-01-01T00:00:00Z", managedFields=[{}])
+    apply(manifest)
+    (pod,) = cluster.get_pods([WEB])
+    assert (pod.uid, pod.metadata.creation_timestamp, pod.node_name) == ("u-1", "2020-01-01T00:00:00Z", "n1")
+    assert outcomes(apply(manifest)) == ["pod default/web unchanged"]
+
+
+def test_another_uid_replaces_the_pod(store, cluster, apply, reserve):
+    apply(node_manifest(), pod_manifest())
+    binding = reserve()
+    cluster.bind([binding])
+    version = cluster.newest_version()
+    assert outcomes(apply(pod_manifest(uid="u-2", priority=5))) == ["pod default/web replaced"]
+    events, _ = cluster.watch(version, 0)
+    assert [(event.change, event.uid) for event in events] == [(Change.DELETED, binding.uid), (Change.ADDED, "u-2")]
+    assert (cluster.get_pods([WEB])[0].node_name, Objects(store).events(WEB)) == ("", [])
+
+
+def test_a_pod_that_was_deleted_comes_back_with_another_uid(store, cluster, apply):
+    apply(pod_manifest())
+    (before,) = cluster.get_pods([WEB])
+    assert Applier(store).delete(kinds.POD, [WEB, "default/none"]) == [True, False]
+    apply(pod_manifest())
+    assert cluster.get_pods([WEB])[0].uid != before.uid
+
+
+def test_a_bound_pod_stays_bound(cluster, apply, reserve):
+    apply(node_manifest(), pod_manifest())
+    cluster.bind([reserve()])
+    apply(pod_manifest(labels={"a": "b"}))
+    assert cluster.get_pods([WEB])[0].node_name == "n1"
+
+
+def test_what_get_prints_can_be_applied(store, cluster, apply, reserve):
+    apply(node_manifest(), pod_manifest("default/a"), pod_manifest("default/b"))
+    cluster.bind([reserve("default/a")])
+    printed = Objects(store).all_of(kinds.POD)
+    assert [pod["spec"].get("nodeName") for pod in printed] == ["n1", None]
+    assert outcomes(apply(*printed)) == ["pod default/a unchanged", "pod default/b unchanged"]
+
+
+def test_an_ended_pod_tells_its_phase(cluster, apply):
+    apply(pod_manifest(nodeName="n1"))
+    version = cluster.newest_version()
+    apply({**pod_manifest(nodeName="n1"), "status": {"phase": "Succeeded"}})
+    (event,), _ = cluster.watch(version, 0)
+    assert (event.change, event.object.finished) == (Change.MODIFIED, True)
+    assert outcomes(apply(pod_manifest(nodeName="n1"))) == ["pod default/web unchanged"]  # its status stays
+
+
+def test_a_gate_is_removed(cluster, apply, reserve):
+    apply(node_manifest(), pod_manifest(schedulingGates=[{"name": "wait"}]))
+    apply(pod_manifest())
+    (outcome,) = cluster.bind([reserve()])
+    assert outcome.node == "n1"
+
+
+IMMUTABLE = (
+    "pod default/web: spec is immutable except for removed schedulingGates, added tolerations, container resources and "
+    "images (changed: {}); delete it first"
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "changed"),
+    [({"nodeSelector": {"a": "b"}}, "nodeSelector"), ({"nodeName": "n2"}, "nodeName"), ({"priority": 9}, "priority")],
+)
+def test_a_forbidden_change_is_refused_and_nothing_is_applied(
+    cluster, apply, tmp_path, spec: dict[str, Any], changed: str
+):
+    apply(pod_manifest())
+    version = cluster.newest_version()
+    with pytest.raises(ManifestError) as error:
+        apply(node_manifest("new"), pod_manifest("default/new"), pod_manifest(**spec))
+    assert str(error.value) == f"{tmp_path}/test.json.items[2]: {IMMUTABLE.format(changed)}"
+    assert cluster.newest_version() == version
+    assert (cluster.list().nodes, len(cluster.list().pods)) == ([], 1)
+
+
+def test_an_unknown_priority_class_is_refused_and_nothing_is_applied(cluster, apply):
+    with pytest.raises(ManifestError, match='there is no PriorityClass "high"'):
+        apply(node_manifest(), pod_manifest(priorityClassName="high"))
+    assert cluster.newest_version() == 0
+
+
+def test_a_priority_class_of_the_same_call_counts(cluster, apply):
+    apply(
+        pod_manifest(priorityClassName="high"),
+        other_manifest("PriorityClass", "scheduling.k8s.io/v1", "high", value=7),
+    )
+    assert cluster.get_pods([WEB])[0].spec.priority == 7
+    apply(other_manifest("PriorityClass", "scheduling.k8s.io/v1", "high", value=8))
+    assert outcomes(apply(pod_manifest(priorityClassName="high"))) == ["pod default/web unchanged"]
+    assert cluster.get_pods([WEB])[0].spec.priority == 7
+
+
+def test_a_node_that_is_deleted_leaves_its_pods(store, cluster, apply):
+    apply(node_manifest(), pod_manifest(nodeName="n1"))
+    version = cluster.newest_version()
+    (node,) = cluster.list().nodes
+    assert Applier(store).delete(kinds.NODE, ["n1", "n2"]) == [True, False]
+    (event,), _ = cluster.watch(version, 0)
+    assert (event.change, event.kind, event.key, event.uid) == (Change.DELETED, "Node", "n1", node.metadata.uid)
+    assert cluster.get_pods([WEB])[0].node_name == "n1"
+
+
+def test_progress_counts_every_object(store, tmp_path):
+    done = []
+    manifests = loaded(tmp_path, *(pod_manifest(f"default/p{number}") for number in range(1001)), node_manifest())
+    Applier(store).apply(manifests, done.append)
+    assert sum(done) == 1002
+
+
+def test_a_change_between_look_and_write_is_looked_at_again(store, cluster, clock, apply, reserve, tmp_path):
+    """The pod is bound by somebody else right after it was looked at."""
+    apply(node_manifest(), pod_manifest())
+    applier, binding = Applier(store, clock), reserve()
+    put = applier._put
+
+    def late(kind, batch):
+        cluster.bind([binding])
+        return put(kind, batch)
+
+    applier._put = late
+    (applied,) = applier.apply(loaded(tmp_path, pod_manifest(labels={"a": "b"})))
+    (pod,) = cluster.get_pods([WEB])
+    assert (applied.outcome, pod.node_name, pod.metadata.labels) == ("configured", "n1", {"a": "b"})
+
+
+def test_a_change_that_makes_it_impossible_is_a_conflict(store, cluster, clock, apply, tmp_path):
+    apply(pod_manifest(schedulingGates=[{"name": "wait"}]))
+    applier = Applier(store, clock)
+    put, manifests = applier._put, loaded(tmp_path, pod_manifest(schedulingGates=[{"name": "wait"}], labels={"a": "b"}))
+
+    def late(kind, batch):
+        apply(pod_manifest())
+        return put(kind, batch)
+
+    applier._put = late
+    with pytest.raises(Conflict, match="changed by others meanwhile"):
+        applier.apply(manifests)
+    assert cluster.get_pods([WEB])[0].metadata.labels == {}
+
+
+def test_objects_that_never_stand_still_are_given_up(store, clock, apply, tmp_path):
+    apply(node_manifest())
+    applier, count = Applier(store, clock), iter(range(1000))
+    put, manifests = applier._put, loaded(tmp_path, node_manifest(cpu="16"))
+
+    def late(kind, batch):
+        apply(node_manifest(memory=f"{next(count)}Gi"))
+        return put(kind, batch)
+
+    applier._put = late
+    with pytest.raises(Conflict, match="node n1 changed all the time"):
+        applier.apply(manifests)
+
+
+def test_two_callers_at_once_leave_one_of_both(store, connect, apply, tmp_path):
+    keys = [f"default/p{number}" for number in range(200)]
+    folders = [tmp_path / "0", tmp_path / "1"]
+    for folder in folders:
+        folder.mkdir()
+    batches = [
+        loaded(folder, *(pod_manifest(key, labels={"by": str(number)}) for key in keys))
+        for number, folder in enumerate(folders)
+    ]
+    threads = [threading.Thread(target=Applier(connect(store.name)).apply, args=(manifests,)) for manifests in batches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    pods = Standalone(store).list().pods
+    assert sorted(pod.key for pod in pods) == sorted(keys)
+    assert len({pod.metadata.labels["by"] for pod in pods}) == 1
+    events, _ = Standalone(store).watch(0, 0)
+    assert [event.version for event in events] == list(range(1, 401))
+
+
+NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
+TEXT = st.text(st.characters(blacklist_categories=["Cs"]), max_size=30)
+PODS = st.builds(
+    lambda name, annotations, priority, selector, cpu: {
+        **pod_manifest(f"default/{name}", priority=priority, nodeSelector=selector),
+        "metadata": {"name": name, "annotations": annotations},
+        "status": {"phase": "Pending", "conditions": [{"type": "Custom", "status": "True", "message": cpu}]},
+    },
+    NAMES,
+    st.dictionaries(NAMES, TEXT, max_size=3),
+    st.integers(-1000, 1000),
+    st.dictionaries(NAMES, NAMES, max_size=3),
+    TEXT,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pods=st.lists(PODS, min_size=1, max_size=5, unique_by=lambda pod: pod["metadata"]["name"]))
+def test_what_is_applied_is_listed(store, tmp_path, pods):
+    Applier(store).delete(kinds.POD, [pod.key for pod in Standalone(store).list().pods])
+    manifests = loaded(tmp_path, *pods)
+    Applier(store).apply(manifests)
+    listed = {pod.key: pod for pod in Standalone(store).list().pods}
+    assert list(listed) == [each.key for each in manifests]
+    for manifest in pods:
+        pod = listed[f"default/{manifest['metadata']['name']}"]
+        assert pod.metadata.annotations == manifest["metadata"]["annotations"]
+        assert pod.spec.priority == manifest["spec"]["priority"]
+        assert pod.spec.node_selector == manifest["spec"]["nodeSelector"]
+        assert pod.status.conditions[0].message == manifest["status"]["conditions"][0]["message"]
+    assert {each.outcome for each in Applier(store).apply(loaded(tmp_path, *pods))} == {"unchanged"}
+
+
+def test_a_bound_claim_stays_bound_when_its_manifest_is_applied_again(store, apply):
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    bound = {
+        **claim,
+        "metadata": {**claim["metadata"], "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {**claim["spec"], "volumeName": "pv-1"},
+    }
+    apply(bound)
+    apply({**claim, "metadata": {**claim["metadata"], "labels": {"tier": "db"}}})
+    (value,) = Objects(store).get(kinds.BY_NAME["PersistentVolumeClaim"], ["default/data"])
+    assert value["spec"]["volumeName"] == "pv-1"
+    assert value["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] == "yes"
+    assert value["metadata"]["labels"] == {"tier": "db"}

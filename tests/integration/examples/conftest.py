@@ -1,0 +1,3 @@
+from tests.integration.leader.conftest import check, rig
+
+__all__ = ["check", "rig"]

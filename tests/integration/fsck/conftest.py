@@ -1,0 +1,12 @@
+from pathlib import Path
+
+import pytest
+
+from dsched.state.client import Store
+from tests.integration.fsck.by_hand import ByHand
+
+
+@pytest.fixture
+def system(store: Store, tmp_path: Path) -> ByHand:
+    """A system with a leader and nothing else."""
+    return ByHand(store, tmp_path)

@@ -1,0 +1,247 @@
+"""Classes judged by evaluators: the same answers as here, whatever becomes of the shards."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from dsched import config
+from dsched.clock import SystemClock
+from dsched.errors import EvaluationError, RedisUnavailable
+from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.framework.interface import Code, Scope, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.leader import fanout as fanout_module
+from dsched.leader.fanout import Mode
+from dsched.metrics import EVALUATIONS, SHARD_FALLBACKS, STALE_REPLIES
+from dsched.model.meta import NodeName
+from dsched.state import keys, workers
+from dsched.state.client import Store
+from dsched.state.nodelog import Replica
+from dsched.state.workers import Worker
+from tests.builders import make_pod, make_term
+from tests.integration.leader.scattering import (
+    EPOCH,
+    HASH,
+    Habit,
+    Room,
+    answer,
+    answer_twice,
+    be_silent,
+    cut_short,
+    mumble,
+    of_another,
+    refuse,
+)
+from tests.unit.framework.answers import said
+from tests.unit.framework.frameworks import framework_of
+from tests.unit.framework.random_clusters import CONFIGURATION, random_node
+
+
+def value(counter: Any) -> float:
+    found: float = counter._value.get()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fanout_module, "SHORTEST_WAIT_S", 0.2)
+
+
+@pytest.fixture
+def room(store: Store) -> Room:
+    return Room(store)
+
+
+def test_shards_cover_the_table(room: Room) -> None:
+    fallbacks = value(SHARD_FALLBACKS)
+    room.judged_right()
+    (shards,) = room.evaluators.asked
+    assert [(shard.start, shard.stop) for shard in shards] == [(0, 8), (8, 16), (16, 25)]
+    assert {shard.epoch for shard in shards} == {EPOCH}
+    assert {shard.config for shard in shards} == {HASH}
+    assert value(SHARD_FALLBACKS) == fallbacks
+
+
+def test_changes_between_batches_reach_the_replicas(room: Room) -> None:
+    rng = Random(1)
+    for number in range(6):
+        room.judged_right()
+        room.cache.assume(PodInfo(make_pod(f"shop/new{number}", cpu="1")), NodeName("node003"))
+        room.cache.set_node(random_node(rng, number))
+        if number == 3:
+            room.cache.forget("uid-new1", released=False)
+            room.cache.remove_node(NodeName("node007"))
+            room.cache.set_node(random_node(rng, 77))
+    assert all(len(shards) == 3 for shards in room.evaluators.asked)
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_no_more_shards_than_nodes(store: Store, count: int) -> None:
+    room = Room(store, count=count)
+    room.judged_right()
+    assert len(room.evaluators.asked[0]) == min(count, 25)
+
+
+def test_a_table_without_nodes(store: Store) -> None:
+    room = Room(store, nodes=2)
+    for node in list(room.cluster.nodes):
+        room.cache.remove_node(node.name)
+    room.fanout(room.open())
+    assert [len(shards) for shards in room.evaluators.asked] == [1]
+
+
+def test_a_shard_that_does_not_come_back_is_asked_for_once_more(room: Room) -> None:
+    """The second message has to have a deadline of its own: evaluators drop what is overdue."""
+    room.evaluators.habits = [answer, be_silent, answer, answer]
+    fallbacks = value(SHARD_FALLBACKS)
+    room.judged_right()
+    first, second = room.evaluators.asked
+    assert [shard.shard for shard in second] == [1]
+    assert second[0].deadline_ms > first[1].deadline_ms
+    assert value(SHARD_FALLBACKS) == fallbacks
+
+
+def test_a_shard_that_never_comes_back_is_judged_here(room: Room) -> None:
+    room.evaluators.habits = [answer, be_silent, answer, be_silent]
+    fallbacks = value(SHARD_FALLBACKS)
+    room.judged_right()
+    assert value(SHARD_FALLBACKS) == fallbacks + 1
+
+
+def test_nobody_answers(room: Room) -> None:
+    room.evaluators.habits = [be_silent]
+    fallbacks = value(SHARD_FALLBACKS)
+    room.judged_right()
+    assert value(SHARD_FALLBACKS) == fallbacks + 3
+
+
+def test_evaluators_that_cannot_be_reached(room: Room) -> None:
+    def unreachable(shards: Any, expires_s: float) -> None:
+        raise RedisUnavailable("broker away")
+
+    room.evaluators.evaluate = unreachable  # type: ignore[method-assign]
+    room.judged_right()
+
+
+@pytest.mark.parametrize(
+    ("habit", "why"),
+    [
+        (refuse, "refused"),
+        (mumble, "malformed"),
+        (of_another("epoch", EPOCH - 1), "stale"),
+        (of_another("request", "somebody else's"), "stale"),
+        (of_another("shard", 99), "stale"),
+        (of_another("classes", []), "stale"),
+        (of_another("version", 2), "malformed"),
+        (cut_short, "stale"),
+    ],
+)
+def test_answers_that_are_none(room: Room, habit: Habit, why: str) -> None:
+    room.evaluators.habits = [answer, habit, answer, answer]
+    before = value(STALE_REPLIES.labels(why))
+    room.judged_right()
+    assert value(STALE_REPLIES.labels(why)) == before + 1
+
+
+def test_the_second_answer_is_dropped(room: Room) -> None:
+    room.evaluators.habits = [answer_twice]
+    before = value(STALE_REPLIES.labels("stale"))
+    room.judged_right()
+    assert value(STALE_REPLIES.labels("stale")) - before in (1, 2)  # the last one stays unread
+
+
+def test_who_refuses_is_not_waited_for(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every shard answered or refused there is nothing to wait for; a wait here would be an hour."""
+    monkeypatch.setattr(fanout_module, "SHORTEST_WAIT_S", 3600.0)
+    room.evaluators.habits = [refuse]
+    fallbacks = value(SHARD_FALLBACKS)
+    room.judged_right()
+    assert value(SHARD_FALLBACKS) == fallbacks + 3
+
+
+def test_a_plugin_that_fails_there_fails_the_class(room: Room) -> None:
+    class Odd:
+        name = "Odd"
+        filter_scope = Scope.NODE
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+            if node.name == "node020":
+                raise LookupError("no such zone")
+            return None
+
+    odd = framework_of(Odd)
+    room.evaluators._frameworks[odd.profile_name] = odd
+    evaluation = Evaluation(odd, PodInfo(make_pod()), room.cache.snapshot)
+    room.fanout([evaluation])
+    assert evaluation.failure is not None
+    assert (evaluation.failure.code, evaluation.failure.plugin) == (Code.ERROR, "Odd")
+    assert evaluation.failure == evaluate(odd, PodInfo(make_pod()), room.cache.snapshot).failure
+
+
+def test_an_evaluator_that_is_behind_says_so(room: Room) -> None:
+    with pytest.raises(EvaluationError, match="version 99999 was asked for"):
+        Replica(room.store).catch_up(99999)
+
+
+# -- here or there ---------------------------------------------------------------------------------------------------
+
+
+def test_narrow_searches_stay_here(room: Room) -> None:
+    pod = PodInfo(make_pod(required=[make_term(fields=["metadata.name In node003"])]))
+    evaluation = Evaluation(room.frameworks["default-scheduler"], pod, room.cache.snapshot)
+    room.fanout([evaluation])
+    assert room.evaluators.asked == []
+    table = room.cache.snapshot.table
+    assert said(evaluation, table) == said(evaluate(evaluation.framework, pod, room.cache.snapshot), table)
+
+
+@pytest.mark.parametrize("mode", [Mode.LOCAL, Mode.AUTO])
+def test_nobody_is_asked_without_need(store: Store, mode: Mode) -> None:
+    """With nothing measured yet, or with so long a way to the evaluators, this process is faster."""
+    room = Room(store, mode)
+    local = value(EVALUATIONS.labels("local"))
+    room.judged_right()
+    room.fanout.costs.round_trip_s = 1000.0
+    room.judged_right()
+    assert room.evaluators.asked == []
+    assert value(EVALUATIONS.labels("local")) > local
+
+
+def test_automatic_mode_asks_where_that_pays(store: Store) -> None:
+    room = Room(store, Mode.AUTO)
+    for name in room.frameworks:
+        room.fanout.costs.judged(name, 1, 0.05)  # a plugin that takes its time
+    room.judged_right()
+    assert len(room.evaluators.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        Worker("e", "binder", SystemClock().now_ms() + 10**6, HASH),
+        Worker("e", "evaluator", SystemClock().now_ms() + 10**6, "another"),
+        Worker("e", "evaluator", SystemClock().now_ms() - workers.SILENT_AFTER_MS - 1000, HASH),
+    ],
+)
+def test_who_is_no_evaluator_of_ours(store: Store, worker: Worker) -> None:
+    room = Room(store, count=0)
+    workers.note(store, worker)
+    room.judged_right()
+    assert room.evaluators.asked == []
+
+
+def test_evaluators_are_looked_for_anew_after_a_fallback(room: Room) -> None:
+    room.evaluators.habits = [be_silent]
+    room.judged_right()
+    asked = len(room.evaluators.asked)
+    room.store.redis.delete(room.store.key(keys.WORKERS.name))
+    room.judged_right()
+    assert len(room.evaluators.asked) == asked
+
+
+def test_the_configuration_of_the_tests_is_sound() -> None:
+    assert len(config.load(CONFIGURATION, "test").profiles) == 5

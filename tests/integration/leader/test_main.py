@@ -1,0 +1,211 @@
+"""The leader process: stands by, leads, steps down, and outlives Redis."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsched import config
+from dsched.clock import SystemClock
+from dsched.cluster.interface import Change, Event
+from dsched.cluster.standalone import Standalone
+from dsched.errors import StateError, UnfitRedis, WatchExpired
+from dsched.leader import reign as reign_module
+from dsched.leader.inbox import Broken, Heard, Inbox
+from dsched.leader.main import Leader
+from dsched.leader.settings import Settings
+from dsched.plugins import registry
+from dsched.state import client, keys, lease
+from dsched.state.client import Store
+from dsched.state.results import Results
+from tests.integration.leader.rig import RecordingDispatcher
+from tests.integration.workers.processes import wait_until
+from tests.manifests import apply, node_manifest, pod_manifest
+from tests.redis_server import RedisServer
+
+LEASE_S = 0.6
+
+
+class Running:
+    """A leader in a thread of this process."""
+
+    def __init__(self, name: str, store: Store) -> None:
+        self.store = store
+        settings = Settings(identity=name, lease_s=LEASE_S)
+        self.leader = Leader(settings, store, Standalone(store), config.default(), registry.intree(), SystemClock())
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.leader.run()
+        except StateError as error:
+            self.error = error
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has taken over."""
+        reign = self.leader._reign
+        return reign is not None and reign._inbox is not None
+
+    def ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        self.leader.stop()
+        wait_until("the leader ends", self.ended)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Running]]:
+    """Runs leaders; ends them afterwards."""
+    monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
+    running: list[Running] = []
+
+    def run(name: str, store: Store) -> Running:
+        running.append(Running(name, store))
+        return running[-1]
+
+    yield run
+    for each in running:
+        each.stop()
+
+
+def handed_out(leader: Running) -> set[str]:
+    reign = leader.leader._reign
+    if reign is None:
+        return set()
+    dispatcher: Any = reign._dispatcher
+    return {item.key for request in dispatcher.binds for item in request.pods}
+
+
+def test_a_leader_decides_what_comes_and_gives_the_lease_back(
+    store: Store, run: Callable[..., Running], tmp_path: Path
+) -> None:
+    leader = run("one", store)
+    wait_until("it leads", lambda: leader.leads)
+    assert lease.holder(store) == ("one", 1)
+    apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web"))
+    wait_until("the pod is handed out", lambda: "shop/web" in handed_out(leader))
+    leader.stop()
+    assert lease.holder(store) is None
+    assert leader.error is None
+
+
+def test_a_standby_takes_over(store: Store, run: Callable[..., Running], tmp_path: Path) -> None:
+    first = run("first", store)
+    wait_until("the first one leads", lambda: first.leads)
+    second = run("second", client.connect(store.url, store.name))
+    apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web"))
+    wait_until("the pod is handed out", lambda: "shop/web" in handed_out(first))
+    assert not second.leads
+    first.stop()
+    wait_until("the second one leads", lambda: second.leads)
+    assert lease.holder(store) == ("second", 2)
+    wait_until("the reservation is handed out again", lambda: "shop/web" in handed_out(second))
+
+
+def test_a_leader_whose_epoch_is_over_steps_down(store: Store, run: Callable[..., Running]) -> None:
+    leader = run("old", store)
+    wait_until("it leads", lambda: leader.leads)
+    store.redis.set(store.key(keys.LEADER.name), "other 2", px=60_000)
+    store.redis.set(store.key(keys.EPOCH.name), 2)
+    wait_until("it steps down", lambda: leader.leader._reign is None)
+    store.redis.delete(store.key(keys.LEADER.name))
+    wait_until("it leads again", lambda: leader.leads)
+    assert lease.holder(store) == ("old", 3)
+
+
+def test_leader_and_standby_outlive_redis(run: Callable[..., Running], tmp_path: Path) -> None:
+    """Redis comes back empty: the epoch goes on from where it was, and the queue is built from the cluster."""
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    leader = run("leader", client.connect(server.url, "outlived"))
+    wait_until("it leads", lambda: leader.leads)
+    standby = run("standby", client.connect(server.url, "outlived"))
+    server.kill()
+    wait_until("nobody leads", lambda: leader.leader._reign is None)
+    threading.Event().wait(1.0)  # long enough for either of them to have tried again
+    assert not leader.ended()
+    assert not standby.ended()
+    server.start()
+    wait_until("one leads again", lambda: leader.leads or standby.leads)
+    store = client.connect(server.url, "outlived")
+    apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web"))
+    wait_until("the pod is handed out", lambda: "shop/web" in handed_out(leader) | handed_out(standby))
+    for each in (leader, standby):
+        each.stop()
+    store.close()
+    server.stop()
+
+
+def test_a_redis_that_may_evict_is_refused(run: Callable[..., Running], tmp_path: Path) -> None:
+    server = RedisServer(tmp_path / "redis", "--maxmemory-policy", "allkeys-lru")
+    server.start()
+    leader = run("leader", client.connect(server.url, "evicts"))
+    wait_until("it gives up", leader.ended)
+    assert isinstance(leader.error, UnfitRedis)
+    server.stop()
+
+
+# -- the inbox -----------------------------------------------------------------------------------------------------
+
+
+class Spoken:
+    """A cluster whose watch says what it is told to, then waits."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = list(answers)
+        self._silence = threading.Event()
+
+    def watch(self, version: int, timeout_s: float) -> tuple[list[Event], int]:
+        if not self._answers:
+            self._silence.wait(0.05)
+            return [], version
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return [answer], version + 1
+
+
+def letters_of(store: Store, *answers: Any) -> list[Any]:
+    inbox = Inbox(Spoken(*answers), Results(store, 1), 0)  # type: ignore[arg-type]
+    inbox.open()
+    found: list[Any] = []
+    try:
+        wait_until("letters", lambda: found.extend(inbox.letters(0.1)) or len(found) >= len(answers))
+    finally:
+        inbox.close()
+    return found
+
+
+EVENT = Event(Change.DELETED, "Pod", "shop/web", 1, "uid")
+
+
+def test_what_is_heard_comes_in_order(store: Store) -> None:
+    assert letters_of(store, EVENT, EVENT) == [Heard([EVENT], 1), Heard([EVENT], 2)]
+
+
+def test_a_watch_that_breaks_says_so(store: Store) -> None:
+    heard, broken = letters_of(store, EVENT, WatchExpired("list again"))
+    assert heard == Heard([EVENT], 1)
+    assert isinstance(broken, Broken)
+    assert isinstance(broken.error, WatchExpired)
+
+
+def test_a_thread_that_fails_otherwise_does_not_go_unnoticed(store: Store) -> None:
+    (broken,) = letters_of(store, ValueError("an object nobody can read"))
+    assert isinstance(broken, Broken)
+    assert isinstance(broken.error, StateError)
+    assert "watch" in str(broken.error)
+    assert "an object nobody can read" in str(broken.error)
+
+
+def test_waking_and_waiting(store: Store) -> None:
+    inbox = Inbox(Spoken(), Results(store, 1), 0)  # type: ignore[arg-type]
+    assert inbox.letters(0.0) == []
+    inbox.wake()
+    assert inbox.letters(60.0) == []

@@ -1,0 +1,142 @@
+"""The lease on a real Redis: one leads, epochs only grow, and who lost it hears so."""
+
+import threading
+
+import pytest
+
+from dsched.errors import StaleEpoch
+from dsched.state import keys
+from dsched.state.lease import Lease, holder
+from dsched.state.queue import Queue
+from tests.integration.state.support import LONG_MS, wait_until
+
+SHORT_MS = 30
+
+
+def test_one_of_two_contenders_leads(store):
+    one, other = Lease(store, "one", LONG_MS), Lease(store, "other", LONG_MS)
+    assert holder(store) is None
+    assert one.acquire()
+    assert not other.acquire()
+    assert (one.epoch, other.epoch) == (1, 0)
+    assert holder(store) == ("one", 1)
+    assert 0 < store.redis.pttl(store.key("leader")) <= LONG_MS
+
+
+def test_of_many_who_ask_at_once_one_leads_each_time(store, connect):
+    for round_ in range(1, 4):
+        leases = [Lease(connect(store.name), f"leader-{number}", LONG_MS) for number in range(8)]
+        start = threading.Barrier(len(leases))
+
+        def ask(lease: Lease, start: threading.Barrier = start) -> None:
+            start.wait()
+            lease.acquire()
+
+        threads = [threading.Thread(target=ask, args=(lease,)) for lease in leases]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        leading = [lease for lease in leases if lease.epoch]
+        assert [(lease.identity, lease.epoch) for lease in leading] == [holder(store)]
+        assert leading[0].epoch == round_
+        leading[0].release()
+
+
+def test_a_lease_that_is_not_renewed_runs_out_and_its_holder_hears_so(store):
+    one, other = Lease(store, "one", SHORT_MS), Lease(store, "other", LONG_MS)
+    one.acquire()
+    wait_until("the other one leads", other.acquire)
+    assert other.epoch == 2
+    with pytest.raises(StaleEpoch):
+        one.renew()
+    with pytest.raises(StaleEpoch):
+        Queue(store, one.epoch).recover()
+    assert holder(store) == ("other", 2)
+
+
+def test_renewing_keeps_the_lease_and_the_epoch(store):
+    lease = Lease(store, "one", SHORT_MS)
+    lease.acquire()
+    lease.ttl_ms = LONG_MS
+    lease.renew()
+    assert holder(store) == ("one", 1)
+    assert store.redis.pttl(store.key("leader")) > SHORT_MS
+
+
+def test_who_overslept_goes_on_under_its_epoch_when_nobody_else_led(store):
+    lease = Lease(store, "one", SHORT_MS)
+    lease.acquire()
+    wait_until("the lease has run out", lambda: holder(store) is None)
+    lease.renew()
+    assert holder(store) == ("one", 1)
+
+
+def test_a_process_that_asks_again_leads_under_a_new_epoch(store):
+    lease = Lease(store, "one", LONG_MS)
+    assert lease.acquire()
+    assert lease.acquire()
+    assert lease.epoch == 2
+    with pytest.raises(StaleEpoch):
+        Queue(store, 1).recover()
+
+
+@pytest.mark.parametrize(("first", "second"), [("host a", "host"), ("host", "host a"), ("host a", "host b")])
+def test_identities_with_spaces_are_not_taken_for_one_another(store, first, second):
+    one = Lease(store, first, LONG_MS)
+    one.acquire()
+    assert not Lease(store, second, LONG_MS).acquire()
+    assert holder(store) == (first, 1)
+    assert one.acquire()
+
+
+def test_release_lets_a_standby_lead_at_once(store):
+    one, other = Lease(store, "one", LONG_MS), Lease(store, "other", LONG_MS)
+    one.acquire()
+    one.release()
+    assert (one.epoch, holder(store)) == (0, None)
+    assert other.acquire()
+    assert other.epoch == 2
+
+
+def test_release_by_who_no_longer_leads_leaves_the_leader_alone(store):
+    one, other = Lease(store, "one", SHORT_MS), Lease(store, "other", LONG_MS)
+    one.acquire()
+    wait_until("the other one leads", other.acquire)
+    one.release()
+    Lease(store, "never led", LONG_MS).release()
+    assert holder(store) == ("other", 2)
+
+
+def test_epochs_do_not_go_back_though_redis_loses_everything(store):
+    one, other = Lease(store, "one", LONG_MS), Lease(store, "other", LONG_MS)
+    for _ in range(3):
+        one.acquire()
+    other.acquire()
+    store.redis.delete(*store.names(""))
+    with pytest.raises(StaleEpoch):
+        one.renew()
+    assert one.acquire()
+    assert one.epoch == 4
+    assert store.redis.get(store.key(keys.EPOCH.name)) == b"4"
+    one.release()
+    assert other.acquire()
+    assert other.epoch == 5
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_an_epoch_is_not_given_twice_though_redis_loses_its_last_second(store, kept):
+    lease = Lease(store, "one", LONG_MS)
+    for _ in range(3):
+        lease.acquire()
+    store.redis.set(store.key(keys.EPOCH.name), kept)
+    assert lease.acquire()
+    assert lease.epoch == 4
+
+
+def test_an_epoch_that_redis_has_counted_further_is_kept(store):
+    lease = Lease(store, "one", LONG_MS)
+    lease.acquire()
+    store.redis.set(store.key(keys.EPOCH.name), 40)
+    assert lease.acquire()
+    assert lease.epoch == 41

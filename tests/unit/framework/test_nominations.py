@@ -1,0 +1,91 @@
+"""Promised nodes: who has to respect them, and what a trial leaves behind."""
+
+from dsched.framework.attempt import FailedAttempt
+from dsched.framework.diagnosis import diagnose
+from dsched.framework.evaluate import evaluate
+from dsched.framework.interface import Code
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.trial import Trial
+from dsched.model.meta import NodeName
+from dsched.model.pod import Pod
+from tests.builders import make_node, make_pod
+from tests.unit.framework.frameworks import default_framework
+
+N1 = NodeName("n1")
+
+
+def pod(name: str, cpu: str, priority: int = 0) -> PodInfo:
+    made: Pod = make_pod(name, cpu=cpu, priority=priority)
+    return PodInfo(made)
+
+
+def cluster(*on_node: PodInfo) -> Snapshot:
+    """One node of 4 CPUs with pods on it."""
+    snapshot = Snapshot()
+    snapshot.table.set_node(make_node("n1", cpu="4"))
+    for each in on_node:
+        snapshot.table.add_pod(each, N1)
+    return snapshot
+
+
+def fits(snapshot: Snapshot, info: PodInfo) -> bool:
+    return bool(evaluate(default_framework(), info, snapshot).feasible[0])
+
+
+def test_room_promised_to_equals_and_betters_is_taken() -> None:
+    """4 CPUs, 3 promised: 2 more do not fit beside them, 1 does."""
+    snapshot = cluster()
+    snapshot.nominations.set(pod("shop/promised", "3", priority=5), N1)
+    assert not fits(snapshot, pod("shop/equal", "2", priority=5))
+    assert not fits(snapshot, pod("shop/lower", "2", priority=1))
+    assert fits(snapshot, pod("shop/small", "1", priority=1))
+
+
+def test_a_pod_of_higher_priority_need_not_respect_a_promise() -> None:
+    snapshot = cluster()
+    snapshot.nominations.set(pod("shop/promised", "3", priority=5), N1)
+    assert fits(snapshot, pod("shop/higher", "2", priority=6))
+
+
+def test_a_pod_does_not_stand_in_its_own_way() -> None:
+    snapshot = cluster()
+    promised = pod("shop/promised", "3", priority=5)
+    snapshot.nominations.set(promised, N1)
+    assert fits(snapshot, promised)
+
+
+def test_a_promise_ends_and_its_room_is_free() -> None:
+    snapshot = cluster()
+    promised, waiting = pod("shop/promised", "3", priority=5), pod("shop/equal", "2", priority=5)
+    snapshot.nominations.set(promised, N1)
+    evaluation = evaluate(default_framework(), waiting, snapshot)
+    snapshot.nominations.drop(promised.uid)
+    assert not evaluation.refresh(), "a promise changes more than the rows that changed"
+    assert fits(snapshot, waiting)
+
+
+def test_a_trial_leaves_the_node_as_it_was() -> None:
+    first, second, third = pod("shop/a", "1"), pod("shop/b", "1"), pod("shop/c", "1")
+    snapshot = cluster(first, second, third)
+    table = snapshot.table
+    before = table.info(0).requested
+    evaluation = evaluate(default_framework(), pod("shop/new", "2"), snapshot)
+    with Trial(default_framework(), evaluation.state, evaluation.pod, snapshot, 0) as trial:
+        trial.remove(first)
+        trial.add(pod("shop/other", "1"))
+        trial.remove(third)
+        assert trial.status() is None
+    assert [each.key for each in table.info(0).pods] == ["shop/a", "shop/b", "shop/c"]
+    assert table.info(0).requested == before
+
+
+def test_rejections_by_code() -> None:
+    """A cordoned node cannot be helped by evictions, a full one can."""
+    snapshot = cluster(pod("shop/big", "4"))
+    snapshot.table.set_node(make_node("n2", cpu="4", unschedulable=True))
+    framework, info = default_framework(), pod("shop/new", "2")
+    evaluation = evaluate(framework, info, snapshot)
+    attempt = FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnose(evaluation, 2))
+    assert attempt.rejected_with(Code.UNSCHEDULABLE).tolist() == [0]
+    assert attempt.rejected_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [1]

@@ -1,0 +1,29 @@
+"""Which pods are of one class."""
+
+from dsched.framework.pod_info import PodInfo
+from tests.builders import make_pod
+
+EPHEMERAL = {"volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}
+
+
+def test_pods_that_differ_in_name_and_uid_alone_are_one_class() -> None:
+    assert PodInfo(make_pod("shop/a", cpu=1)).class_key == PodInfo(make_pod("shop/b", cpu=1)).class_key
+
+
+def test_the_node_of_a_bound_pod_does_not_matter() -> None:
+    assert PodInfo(make_pod("shop/a", node="n1")).class_key == PodInfo(make_pod("shop/a")).class_key
+
+
+def test_namespace_labels_and_spec_do() -> None:
+    keys = {
+        PodInfo(make_pod("shop/a")).class_key,
+        PodInfo(make_pod("farm/a")).class_key,
+        PodInfo(make_pod("shop/a", labels={"app": "web"})).class_key,
+        PodInfo(make_pod("shop/a", priority=1)).class_key,
+    }
+    assert len(keys) == 4
+
+
+def test_the_claim_of_an_ephemeral_volume_is_named_after_its_pod() -> None:
+    first, second = make_pod("shop/a", spec=EPHEMERAL), make_pod("shop/b", spec=EPHEMERAL)
+    assert PodInfo(first).class_key != PodInfo(second).class_key

@@ -1,0 +1,200 @@
+"""The index of pods: after any history it says what counting the pods one by one says."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsched.arithmetic.affinity_terms import PodTerms, pod_terms
+from dsched.arithmetic.pod_query import PodQuery
+from dsched.framework import pod_index
+from dsched.framework.pod_index import PodIndex, RowCounts, terms_of
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import NodeTable
+from dsched.model import selectors
+from dsched.model.meta import NodeName
+from dsched.model.selectors import Selector
+from tests.builders import make_node, make_pod, make_table
+from tests.unit.plugins.neighbours import HOST, ZONE, affinity, deleting, term
+
+NODE_NAMES = [f"n{number}" for number in range(5)]
+POD_NAMES = [f"p{number}" for number in range(8)]
+WEB = selectors.labels_equal({"app": "web"})
+QUERIES = [
+    PodQuery(frozenset({"a"}), WEB),
+    PodQuery(frozenset({"a"}), WEB, deleting=False),
+    PodQuery(frozenset({"a", "b"}), selectors.labels_equal({"tier": "x"})),
+    PodQuery(None, WEB),
+    PodQuery(None, selectors.EVERYTHING),
+    PodQuery(None, Selector(nothing=True)),
+]
+SPECS = [
+    {},
+    {},
+    affinity(apart=[term(HOST, "app In web")]),
+    affinity(near=[term(ZONE, "app In web")], dislikes=[(3, term(HOST, "app In web"))]),
+]
+PODS = st.builds(
+    lambda namespace, name, labels, spec, gone: (deleting if gone else lambda pod: pod)(
+        make_pod(f"{namespace}/{name}", labels=labels, spec=spec)
+    ),
+    st.sampled_from("ab"),
+    st.sampled_from(POD_NAMES),
+    st.sampled_from([{}, {"app": "web"}, {"app": "web", "tier": "x"}, {"tier": "x"}]),
+    st.sampled_from(SPECS),
+    st.sampled_from([False, False, False, True]),
+)
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), PODS, st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("add"), PODS, st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("remove"), st.sampled_from(POD_NAMES)),
+        st.tuples(st.just("node"), st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("node-gone"), st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("ask"), st.sampled_from(QUERIES)),
+    ),
+    max_size=40,
+)
+
+
+def do(table: NodeTable, what: str, *args: Any) -> None:
+    match what, args:
+        case "add", (pod, node):
+            table.add_pod(PodInfo(pod), NodeName(node))
+        case "remove", (name,):
+            table.remove_pod(f"uid-{name}")  # type: ignore[arg-type]
+        case "node", (name,):
+            table.set_node(make_node(name))
+        case "node-gone", (name,):
+            table.remove_node(name)
+        case "ask", (query,):
+            assert table.pod_index.matching(query).tolist() == counted(table, query)
+
+
+def counted(table: NodeTable, query: PodQuery) -> list[int]:
+    return [sum(query.admits_pod(pod.pod) for pod in table.info(row).pods) for row in range(len(table))]
+
+
+def grouped(table: NodeTable) -> dict[PodTerms, dict[int, int]]:
+    """Rows of the pods that have terms, counted by terms."""
+    found: dict[PodTerms, dict[int, int]] = {}
+    for row in range(len(table)):
+        for pod in table.info(row).pods:
+            terms = pod_terms(pod.pod)
+            if not terms.empty:
+                rows = found.setdefault(terms, Counter())
+                rows[row] += 1
+    return {terms: dict(rows) for terms, rows in found.items()}
+
+
+def groups(index: PodIndex) -> dict[PodTerms, dict[int, int]]:
+    found = {}
+    for group in index.groups:
+        rows, counts = group.pods.nonzero()
+        found[group.terms] = dict(zip(rows.tolist(), counts.tolist(), strict=True))
+        assert group.pods.total == counts.sum()
+    return found
+
+
+def same(table: NodeTable) -> None:
+    for query in QUERIES:
+        assert table.pod_index.matching(query).tolist() == counted(table, query)
+    assert groups(table.pod_index) == grouped(table)
+
+
+@settings(max_examples=200, deadline=None)
+@given(CHANGES, st.integers(0, 40))
+def test_any_history_leads_to_what_counting_gives(changes: list[tuple[Any, ...]], used_from: int) -> None:
+    """``used_from``: at which change the index is used for the first time."""
+    table = make_table([make_node("n0"), make_node("n1")])
+    for number, change in enumerate(changes):
+        if change[0] != "ask" or number >= used_from:
+            do(table, *change)
+        if number == used_from:
+            assert groups(table.pod_index) == grouped(table)
+    same(table)
+
+
+@settings(max_examples=50, deadline=None)
+@given(CHANGES)
+def test_so_it_does_where_little_is_remembered(changes: list[tuple[Any, ...]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pod_index, "_MOST_CHANGES", 3)
+        patch.setattr(pod_index, "_FEW_ROWS", 1)
+        patch.setattr(pod_index, "MOST_QUERIES", 2)
+        table = make_table([make_node("n0"), make_node("n1")])
+        for change in changes:
+            do(table, *change)
+        same(table)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3))), st.sampled_from([1, 4, 256]))
+def test_counts_by_row(added: list[tuple[int, int]], few: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pod_index, "_FEW_ROWS", few)
+        tested, expected = RowCounts(), Counter[int]()
+        for row, amount in added:
+            tested.add(row, amount)
+            expected[row] += amount
+        for row, amount in added[::2]:
+            tested.add(row, -amount)
+            expected[row] -= amount
+    rows, counts = tested.nonzero()
+    assert dict(zip(rows.tolist(), counts.tolist(), strict=True)) == {row: n for row, n in expected.items() if n}
+    assert tested.total == expected.total()
+
+
+def test_versions_of_groups() -> None:
+    table = make_table([make_node("n0")])
+    index = table.pod_index
+    assert not index.groups and index.groups_version == 0
+    guards = [PodInfo(make_pod(f"a/g{number}", spec=SPECS[2])) for number in range(2)]
+    table.add_pod(guards[0], NodeName("n0"))
+    (group,) = index.groups
+    seen = [(index.groups_version, group.version)]
+    table.add_pod(guards[1], NodeName("n0"))
+    table.add_pod(PodInfo(make_pod("a/plain")), NodeName("n0"))
+    seen.append((index.groups_version, group.version))
+    assert seen == [(1, 1), (1, 2)]
+    for guard in guards:
+        table.remove_pod(guard.uid)
+    assert not index.groups and index.groups_version == 2
+    table.add_pod(guards[0], NodeName("n0"))
+    (again,) = index.groups
+    assert again.number != group.number
+
+
+def test_counts_are_kept_for_so_many_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_index, "MOST_QUERIES", 2)
+    index = make_table([make_node("n0")]).pod_index
+    for query in (QUERIES[0], QUERIES[1], QUERIES[0], QUERIES[2]):
+        index.matching(query)
+    assert list(index._columns) == [QUERIES[0], QUERIES[2]]
+
+
+def test_what_no_query_asked_for_is_not_noted() -> None:
+    table = make_table([make_node("n0")])
+    index = table.pod_index
+    table.add_pod(PodInfo(make_pod("a/p")), NodeName("n0"))
+    assert index._kinds is None and not index._changes
+    assert index.matching(QUERIES[4]).tolist() == [1]
+
+
+def test_a_table_that_grows() -> None:
+    table = make_table([make_node("n0")])
+    assert table.pod_index.matching(QUERIES[3]).tolist() == [0]
+    for number in range(1, 200):
+        table.set_node(make_node(f"n{number}"))
+        table.add_pod(PodInfo(make_pod(f"a/p{number}", labels={"app": "web"}, spec=SPECS[2])), NodeName(f"n{number}"))
+        assert len(table.pod_index.matching(QUERIES[3])) == number + 1
+    assert np.array_equal(table.pod_index.matching(QUERIES[3]), [0] + [1] * 199)
+    same(table)
+
+
+def test_terms_are_parsed_once_a_class() -> None:
+    one, two = (PodInfo(make_pod(f"a/{name}", spec=SPECS[3])) for name in ("one", "two"))
+    assert terms_of(one) is terms_of(two)
+    assert terms_of(PodInfo(make_pod())).empty

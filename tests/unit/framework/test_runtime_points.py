@@ -1,0 +1,361 @@
+"""The other extension points: order, what ends them, and plugins that fail."""
+
+from typing import Any
+
+import pytest
+
+from dsched.config import PluginRef, Profile
+from dsched.errors import PluginError
+from dsched.framework.attempt import FailedAttempt
+from dsched.framework.contract import PluginFailure
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.diagnosis import diagnose
+from dsched.framework.evaluate import evaluate
+from dsched.framework.interface import (
+    SKIP,
+    Code,
+    PermitResult,
+    PostFilterResult,
+    PreFilterResult,
+    Scope,
+    Status,
+    unresolvable,
+    unschedulable,
+)
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import MAX_PERMIT_WAIT_S, Framework
+from dsched.framework.snapshot import Snapshot
+from tests.builders import make_node, make_pod, make_snapshot
+from tests.unit.framework.frameworks import framework_of
+
+POD = PodInfo(make_pod("shop/web"))
+CALLS: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_calls_yet() -> None:
+    CALLS.clear()
+
+
+def plugin(called: str, **answers: Any) -> type[Any]:
+    """A plugin with these methods, each answering with a value, or raising it; it notes its calls."""
+
+    def method(point: str, answer: Any) -> Any:
+        def call(self: Any, *given: Any) -> Any:
+            CALLS.append(f"{called}.{point}")
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+    methods = {point: method(point, answer) for point, answer in answers.items()}
+    return type(called, (), {"name": called, "__init__": lambda self, args, handle: None, **methods})
+
+
+def names(*found: str) -> PreFilterResult:
+    return PreFilterResult(frozenset(found))
+
+
+# -- building ------------------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_is_in_no_registry() -> None:
+    with pytest.raises(PluginError, match="profile mine: there is no plugin Gone"):
+        Framework(Profile("mine", None, {"filter": (PluginRef("Gone"),)}, {}), {}, None)
+
+
+def test_a_plugin_that_cannot_be_built() -> None:
+    def factory(args: Any, handle: Any) -> Any:
+        raise ValueError("no token")
+
+    with pytest.raises(PluginError, match="profile mine: plugin Broken cannot be built: no token"):
+        Framework(Profile("mine", None, {"filter": (PluginRef("Broken"),)}, {}), {"Broken": factory}, None)
+
+
+def test_one_object_serves_all_points_of_a_plugin() -> None:
+    framework = framework_of(plugin("Both", reserve=None, unreserve=None, permit=PermitResult()))
+    assert framework.at("reserve") == framework.at("permit")
+    assert framework.plugin("Both") is framework.at("permit")[0]
+    assert framework.plugin("Other") is None
+
+
+# -- PreEnqueue, QueueSort -----------------------------------------------------------------------------------------
+
+
+def test_the_first_rejection_gates_the_pod() -> None:
+    framework = framework_of(
+        plugin("A", pre_enqueue=None), plugin("B", pre_enqueue=unresolvable("b")), plugin("C", pre_enqueue=None)
+    )
+    assert framework.run_pre_enqueue(POD.pod) == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("b",), "B")
+    assert CALLS == ["A.pre_enqueue", "B.pre_enqueue"]
+
+
+def test_a_pre_enqueue_that_fails_keeps_the_pod_out() -> None:
+    status = framework_of(plugin("A", pre_enqueue=LookupError("x"))).run_pre_enqueue(POD.pod)
+    assert status is not None
+    assert (status.code, status.plugin) == (Code.ERROR, "A")
+
+
+def test_a_profile_without_queue_sort() -> None:
+    with pytest.raises(PluginError, match="no queue sort plugin"):
+        framework_of().sort_key(POD.pod, 1)
+
+
+# -- PreFilter -----------------------------------------------------------------------------------------------------
+
+
+def pre_filtered(*plugins: type[Any]) -> tuple[Status | None, frozenset[str] | None, set[str]]:
+    status, nodes, narrowing = framework_of(*plugins).run_pre_filter(CycleState(), POD, Snapshot())
+    return status, nodes, set(narrowing)
+
+
+def test_pre_filter_narrows_to_what_all_allow() -> None:
+    found = pre_filtered(
+        plugin("A", pre_filter=names("n1", "n2")),
+        plugin("B", pre_filter=None),
+        plugin("C", pre_filter=names("n2", "n3")),
+    )
+    assert found == (None, frozenset({"n2"}), {"A", "C"})
+
+
+def test_pre_filter_that_leaves_no_node() -> None:
+    """Source: runtime/framework.go ``RunPreFilterPlugins``; the plugins are named in alphabetical order."""
+    status, _, narrowing = pre_filtered(plugin("B", pre_filter=names("n1")), plugin("A", pre_filter=names("n2")))
+    assert status is not None
+    assert status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    assert status.message == "node(s) didn't satisfy plugin(s) [A B] simultaneously"
+    assert narrowing == {"A", "B"}
+    alone, _, _ = pre_filtered(plugin("A", pre_filter=names()))
+    assert alone is not None
+    assert alone.message == "node(s) didn't satisfy plugin A"
+
+
+def test_a_final_rejection_ends_pre_filter() -> None:
+    status, _, narrowing = pre_filtered(
+        plugin("A", pre_filter=names("n1")), plugin("B", pre_filter=unresolvable("b")), plugin("C", pre_filter=None)
+    )
+    assert status == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("b",), "B")
+    assert CALLS == ["A.pre_filter", "B.pre_filter"]
+    assert narrowing == set()
+
+
+def test_after_a_rejection_that_preemption_could_lift_the_others_are_still_asked() -> None:
+    """Preemption needs the state of all of them. Source: kubernetes#119770."""
+    status, _, narrowing = pre_filtered(
+        plugin("A", pre_filter=unschedulable("a")), plugin("B", pre_filter=names("n1")), plugin("C", pre_filter=None)
+    )
+    assert status == Status(Code.UNSCHEDULABLE, ("a",), "A")
+    assert CALLS == ["A.pre_filter", "B.pre_filter", "C.pre_filter"]
+    assert narrowing == {"B"}
+    later, _, _ = pre_filtered(plugin("A", pre_filter=unschedulable("a")), plugin("B", pre_filter=unresolvable("b")))
+    assert later == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("b",), "B")
+
+
+def test_a_skipped_plugin_does_not_filter() -> None:
+    framework = framework_of(plugin("A", pre_filter=SKIP, filter=LookupError("asked")))
+    evaluation = evaluate(framework, POD, make_snapshot([make_node()]))
+    assert evaluation.failure is None
+    assert evaluation.feasible.tolist() == [True]
+
+
+@pytest.mark.parametrize("answer", [LookupError("x"), Status(Code.ERROR, ("x",)), Status(Code.WAIT), "junk", True])
+def test_a_pre_filter_that_breaks_its_contract(answer: Any) -> None:
+    evaluation = evaluate(framework_of(plugin("A", pre_filter=answer)), POD, make_snapshot([make_node()]))
+    assert evaluation.failure is not None
+    assert evaluation.failure.plugin == "A"
+
+
+def test_diagnosis_of_a_narrowed_search() -> None:
+    framework = framework_of(
+        plugin("A", pre_filter=names("n1", "n2", "gone")), plugin("B", filter=unschedulable("busy"))
+    )
+    snapshot = make_snapshot([make_node(f"n{number}") for number in range(5)])
+    found = diagnose(evaluate(framework, POD, snapshot), 5)
+    assert found.message == "0/5 nodes are available: 2 busy, 3 node(s) didn't satisfy plugin(s) [A]."
+    assert found.unschedulable_plugins == {"A", "B"}
+
+
+# -- PreScore ------------------------------------------------------------------------------------------------------
+
+
+def test_a_skipped_plugin_does_not_score() -> None:
+    framework = framework_of(plugin("A", pre_score=SKIP, score=LookupError("asked")), plugin("B", score=7))
+    evaluation = evaluate(framework, POD, make_snapshot([make_node()]))
+    assert evaluation.totals.tolist() == [7]
+    assert set(evaluation.score_columns()) == {"B"}
+
+
+@pytest.mark.parametrize("answer", [LookupError("x"), unschedulable("x"), Status(Code.ERROR, ("x",)), "junk"])
+def test_a_pre_score_that_breaks_its_contract(answer: Any) -> None:
+    evaluation = evaluate(framework_of(plugin("A", pre_score=answer, score=1)), POD, make_snapshot([make_node()]))
+    assert evaluation.failure is not None
+    assert evaluation.failure.plugin == "A"
+
+
+def test_nobody_is_asked_for_scores_where_nothing_fits() -> None:
+    framework = framework_of(plugin("A", filter=unschedulable("no"), pre_score=LookupError("asked"), score=1))
+    evaluation = evaluate(framework, POD, make_snapshot([make_node()]))
+    assert evaluation.failure is None
+    assert "A.pre_score" not in CALLS
+
+
+# -- PostFilter ----------------------------------------------------------------------------------------------------
+
+
+def post(code: Code, *reasons: str, nominated: Any = None) -> PostFilterResult:
+    return PostFilterResult(nominated, Status(code, reasons))
+
+
+def post_filtered(*plugins: type[Any]) -> PostFilterResult | None:
+    framework = framework_of(*plugins)
+    snapshot = make_snapshot([make_node()])
+    evaluation = evaluate(framework, POD, snapshot)
+    attempt = FailedAttempt(framework, CycleState(), POD, snapshot, evaluation, diagnose(evaluation, 1))
+    return framework.run_post_filter(attempt)
+
+
+def test_no_post_filter() -> None:
+    assert post_filtered() is None
+
+
+def test_post_filter_ends_with_the_first_that_makes_room() -> None:
+    found = post_filtered(
+        plugin("A", post_filter=post(Code.UNSCHEDULABLE, "a")),
+        plugin("B", post_filter=post(Code.SUCCESS, nominated="n1")),
+        plugin("C", post_filter=post(Code.SUCCESS, nominated="n2")),
+    )
+    assert found == PostFilterResult("n1", Status(Code.SUCCESS, (), "B"))
+    assert CALLS == ["A.post_filter", "B.post_filter"]
+
+
+def test_post_filter_ends_with_the_first_that_knows_nothing_can() -> None:
+    found = post_filtered(
+        plugin("A", post_filter=post(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "a")), plugin("B", post_filter=LookupError())
+    )
+    assert found is not None
+    assert found.status == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("a",), "A")
+
+
+def test_rejections_of_post_filters_are_merged() -> None:
+    """Reasons of all, the name of the first, the last nomination that says something."""
+    found = post_filtered(
+        plugin("A", post_filter=post(Code.UNSCHEDULABLE, "a", nominated="")),
+        plugin("B", post_filter=post(Code.UNSCHEDULABLE, "b1", "b2")),
+    )
+    assert found == PostFilterResult("", Status(Code.UNSCHEDULABLE, ("a", "b1", "b2"), "A"))
+
+
+@pytest.mark.parametrize("answer", [LookupError("x"), post(Code.ERROR, "x"), post(Code.SKIP), None, "junk"])
+def test_a_post_filter_that_breaks_its_contract(answer: Any) -> None:
+    with pytest.raises(PluginFailure) as raised:
+        post_filtered(plugin("A", post_filter=answer))
+    assert raised.value.status.plugin == "A"
+
+
+# -- Reserve, Permit -----------------------------------------------------------------------------------------------
+
+
+def reserving(called: str, answer: Any = None) -> type[Any]:
+    return plugin(called, reserve=answer, unreserve=None)
+
+
+def test_reserve_runs_in_order() -> None:
+    assert framework_of(reserving("A"), reserving("B")).run_reserve(CycleState(), POD, "n1") is None
+    assert CALLS == ["A.reserve", "B.reserve"]
+
+
+@pytest.mark.parametrize("answer", [unschedulable("b"), LookupError("b"), "junk"])
+def test_a_failed_reserve_is_undone_in_reverse_order(answer: Any) -> None:
+    status = framework_of(reserving("A"), reserving("B", answer), reserving("C")).run_reserve(CycleState(), POD, "n1")
+    assert status is not None
+    assert status.plugin == "B"
+    assert CALLS == ["A.reserve", "B.reserve", "C.unreserve", "B.unreserve", "A.unreserve"]
+
+
+def test_an_unreserve_that_fails_does_not_keep_the_others_from_theirs() -> None:
+    framework = framework_of(reserving("A"), plugin("B", reserve=None, unreserve=LookupError("b")), reserving("C"))
+    framework.run_unreserve(CycleState(), POD, "n1")
+    assert CALLS == ["C.unreserve", "B.unreserve", "A.unreserve"]
+
+
+def wait(seconds: float) -> PermitResult:
+    return PermitResult(Status(Code.WAIT), seconds)
+
+
+def test_permit_gathers_waits() -> None:
+    decision = framework_of(
+        plugin("A", permit=wait(3)), plugin("B", permit=PermitResult()), plugin("C", permit=wait(10**6))
+    ).run_permit(CycleState(), POD, "n1")
+    assert decision.status is None
+    assert decision.waits == {"A": 3, "C": MAX_PERMIT_WAIT_S}
+    assert MAX_PERMIT_WAIT_S == 900
+
+
+def test_the_first_rejection_ends_permit() -> None:
+    decision = framework_of(
+        plugin("A", permit=wait(3)), plugin("B", permit=PermitResult(unschedulable("b"))), plugin("C", permit=wait(3))
+    ).run_permit(CycleState(), POD, "n1")
+    assert decision.status == Status(Code.UNSCHEDULABLE, ("b",), "B")
+    assert decision.waits == {}
+    assert CALLS == ["A.permit", "B.permit"]
+
+
+def test_permit_allows() -> None:
+    decision = framework_of(plugin("A", permit=PermitResult(Status(Code.SUCCESS)))).run_permit(CycleState(), POD, "n1")
+    assert (decision.status, decision.waits) == (None, {})
+
+
+@pytest.mark.parametrize("answer", [LookupError("x"), None, Status(Code.WAIT), "junk"])
+def test_a_permit_that_breaks_its_contract(answer: Any) -> None:
+    decision = framework_of(plugin("A", permit=answer)).run_permit(CycleState(), POD, "n1")
+    assert decision.status is not None
+    assert (decision.status.code, decision.status.plugin) == (Code.ERROR, "A")
+
+
+# -- the binding cycle ---------------------------------------------------------------------------------------------
+
+
+def test_pre_bind_ends_with_the_first_failure() -> None:
+    framework = framework_of(
+        plugin("A", pre_bind=None), plugin("B", pre_bind=LookupError("b")), plugin("C", pre_bind=None)
+    )
+    status = framework.run_pre_bind(CycleState(), POD, "n1")
+    assert status is not None
+    assert status.plugin == "B"
+    assert CALLS == ["A.pre_bind", "B.pre_bind"]
+
+
+def test_bind_bound_skip_failed() -> None:
+    framework = framework_of(
+        plugin("A", bind=None), plugin("B", bind=SKIP), plugin("C", bind=LookupError("c")), plugin("D", bind="junk")
+    )
+    found = [framework.run_bind(called, CycleState(), POD, "n1") for called in "ABCD"]
+    assert [None if status is None else status.code for status in found] == [None, Code.SKIP, Code.ERROR, Code.ERROR]
+
+
+def test_a_post_bind_that_fails_does_not_keep_the_others_from_theirs() -> None:
+    framework_of(plugin("A", post_bind=LookupError("a")), plugin("B", post_bind=None)).run_post_bind(
+        CycleState(), POD, "n1"
+    )
+    assert CALLS == ["A.post_bind", "B.post_bind"]
+
+
+# -- caching -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "cacheable"),
+    [
+        ({"filter_scope": Scope.NODE}, True),
+        ({"filter_scope": Scope.CLUSTER}, True),
+        ({"filter_scope": Scope.ANYTHING}, False),
+        ({}, False),
+    ],
+)
+def test_what_is_cached(more: dict[str, Any], cacheable: bool) -> None:
+    made = plugin("A", filter=None)
+    for key, value in more.items():
+        setattr(made, key, value)
+    assert framework_of(made).cacheable is cacheable
+    assert framework_of().cacheable

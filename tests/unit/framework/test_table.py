@@ -1,0 +1,246 @@
+"""The node table: whatever was done to it, it is what a table built from its nodes and pods is."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import CPU, MEMORY, NodeTable
+from dsched.model.meta import NodeName
+from dsched.model.node import Node
+from tests.builders import make_node, make_pod, make_table
+
+NODE_NAMES = [f"n{number}" for number in range(5)]
+POD_NAMES = [f"p{number}" for number in range(6)]
+LABELS = ["zone", "disk"]
+TAINTS = ["a:NoSchedule", "b=1:PreferNoSchedule"]
+
+NODES = st.builds(
+    make_node,
+    st.sampled_from(NODE_NAMES),
+    cpu=st.sampled_from(["1", "2500m"]),
+    pods=st.integers(0, 3),
+    allocatable=st.sampled_from([{}, {"nvidia.com/gpu": 4}, {"example.com/fpga": 1, "ephemeral-storage": "5Gi"}]),
+    labels=st.dictionaries(st.sampled_from(LABELS), st.sampled_from("abc")),
+    taints=st.lists(st.sampled_from(TAINTS), max_size=2),
+    unschedulable=st.booleans(),
+    images=st.dictionaries(st.sampled_from(["web:1", "log:1"]), st.integers(1, 9)),
+)
+PODS = st.builds(
+    lambda name, **facts: make_pod(f"shop/{name}", **facts),
+    st.sampled_from(POD_NAMES),
+    cpu=st.none() | st.sampled_from(["100m", "1"]),
+    requests=st.sampled_from([{}, {"nvidia.com/gpu": 1}, {"example.com/net": 2}]),
+    ports=st.lists(st.sampled_from(["80", "81/UDP", "127.0.0.1:80"]), max_size=2),
+)
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.just("set_node"), NODES),
+        st.tuples(st.just("remove_node"), st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("add_pod"), PODS, st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("remove_pod"), st.sampled_from(POD_NAMES)),
+        st.tuples(st.just("label"), st.sampled_from(LABELS)),
+    ),
+    max_size=30,
+)
+
+
+def facts(table: NodeTable) -> dict[str, Any]:
+    """All that the table says of its nodes, by name; what is of no meaning (row numbers, ids) left out."""
+    labels = {key: table.label(key) for key in LABELS}
+    return {
+        name: {
+            "allocatable": {key: amount for key, amount in table.info(row).allocatable.items() if amount},
+            "requested": {key: amount for key, amount in table.info(row).requested.items() if amount},
+            "nonzero": [int(table.nonzero_requested(resource)[row]) for resource in (CPU, MEMORY)],
+            "unschedulable": bool(table.unschedulable[row]),
+            "taints": table.taint_sets[table.taint_set[row]],
+            "labels": {key: column.values[column.ids[row]] for key, column in labels.items()},
+            "images": {image: state.size for image, state in table.images.items() if row in state.rows},
+            "ports": table.ports.get(row, {}),
+            "pods": {pod.uid: pod.pod for pod in table.info(row).pods},
+            "node": table.nodes[row],
+        }
+        for name, row in table.index.items()
+    }
+
+
+def images_of(found: dict[str, Any]) -> dict[str, Any]:
+    """The images a node holds, taken out of the facts."""
+    return {name: of_node.pop("images", None) for name, of_node in found.items()}
+
+
+class World:
+    """What should be in the table."""
+
+    def __init__(self) -> None:
+        self.table = NodeTable()
+        self.nodes: dict[str, Node] = {}
+        self.homes: dict[str, tuple[str, PodInfo]] = {}
+
+    def do(self, action: str, *given: Any) -> None:
+        match action, given:
+            case "set_node", (node,):
+                self.table.set_node(node)
+                self.nodes[node.name] = node
+            case "remove_node", (name,):
+                self.table.remove_node(name)
+                self.nodes.pop(name, None)
+            case "add_pod", (pod, name):
+                self.table.add_pod(PodInfo(pod), name)
+                self.homes[pod.uid] = (name, PodInfo(pod))
+            case "remove_pod", (name,):
+                removed = self.table.remove_pod(f"uid-{name}")
+                known = self.homes.pop(f"uid-{name}", None)
+                assert (removed is None) == (known is None)
+            case "label", (key,):
+                self.table.label(key)
+
+    def fresh(self) -> NodeTable:
+        """Nodes in the table's order, then the pods."""
+        table = make_table(self.nodes[name] for name in self.table.names)
+        for name, pod in self.homes.values():
+            table.add_pod(pod, NodeName(name))
+        return table
+
+
+def same(world: World) -> None:
+    fresh = world.fresh()
+    assert facts(world.table) == facts(fresh)
+    assert len(world.table) == len(world.nodes)
+    assert [world.table.index[name] for name in world.table.names] == list(range(len(world.table)))
+    assert {uid: world.table.node_of(uid) for uid in world.homes} == {
+        uid: name for uid, (name, _) in world.homes.items()
+    }
+    assert {(name, pod.uid) for name, pod in world.table.placed()} == {
+        (name, uid) for uid, (name, _) in world.homes.items()
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(CHANGES)
+def test_any_history_leads_to_the_same_table_as_building_it(changes: list[tuple[Any, ...]]) -> None:
+    world = World()
+    for change in changes:
+        world.do(*change)
+    same(world)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CHANGES, CHANGES)
+def test_the_journal_names_every_row_that_changed(before: list[tuple[Any, ...]], after: list[tuple[Any, ...]]) -> None:
+    world = World()
+    for change in before:
+        world.do(*change)
+    noted, layout, position = facts(world.table), world.table.layout, world.table.position
+    version, objects_version = world.table.version, world.table.objects_version
+    for change in after:
+        world.do(*change)
+    now = facts(world.table)
+    if now != noted:
+        assert world.table.version > version
+    if images_of(now) != images_of(noted):  # another node's report may have changed what counts for this one
+        assert world.table.objects_version > objects_version or world.table.layout > layout
+    if world.table.layout != layout:
+        return
+    changed = world.table.changed_since(position)
+    assert changed is not None
+    assert len(changed) == len(set(changed))
+    assert {world.table.index[name] for name in now if now[name] != noted[name]} <= set(changed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CHANGES, CHANGES)
+def test_rows_move_only_with_a_new_layout(before: list[tuple[Any, ...]], after: list[tuple[Any, ...]]) -> None:
+    world = World()
+    for change in before:
+        world.do(*change)
+    layout, names = world.table.layout, list(world.table.names)
+    for change in after:
+        world.do(*change)
+    if world.table.layout == layout:
+        assert world.table.names == names
+
+
+def test_growing_beyond_the_first_rows_keeps_everything() -> None:
+    world = World()
+    for number in range(200):
+        world.do("set_node", make_node(f"m{number}", labels={"zone": f"z{number % 7}"}, pods=number))
+        if number == 10:
+            world.do("label", "zone")
+        if number % 3 == 0:
+            world.do("add_pod", make_pod(f"shop/q{number}", cpu="1", ports=[80]), f"m{number}")
+    world.do("remove_node", "m77")
+    same(world)
+
+
+def test_a_pod_waits_for_its_node_and_outlives_it() -> None:
+    table = NodeTable()
+    table.add_pod(PodInfo(make_pod("shop/web", cpu="1", ports=[80])), NodeName("n1"))
+    assert table.pod("uid-web") is not None
+    table.set_node(make_node("n1"))
+    assert table.info(0).requested == {"cpu": 1000, "memory": 0, "ephemeral-storage": 0, "pods": 1}
+    table.remove_node(NodeName("n1"))
+    assert table.node_of("uid-web") == "n1"
+    table.set_node(make_node("n1"))
+    assert [int(table.requested("cpu")[0]), len(table.ports[0])] == [1000, 1]
+    assert table.remove_pod("uid-web") is not None
+    assert table.remove_pod("uid-web") is None
+
+
+def test_what_scheduling_does_not_see_changes_nothing() -> None:
+    table = make_table([make_node("n1", labels={"zone": "a"})])
+    before = (table.version, table.layout, table.position, table.objects_version)
+    node = make_node("n1", labels={"zone": "a"})
+    assert table.set_node(node) is False
+    assert table.nodes[0] is node
+    assert (table.version, table.layout, table.position, table.objects_version) == before
+    assert table.set_node(make_node("n1", labels={"zone": "b"})) is True
+    assert table.objects_version > before[3]
+
+
+def test_putting_the_same_pod_again_is_no_change() -> None:
+    table = make_table([make_node("n1"), make_node("n2")])
+    pod = PodInfo(make_pod("shop/web", cpu="1"))
+    table.add_pod(pod, NodeName("n1"))
+    version = table.version
+    table.add_pod(pod, NodeName("n1"))
+    assert table.version == version
+    table.add_pod(pod, NodeName("n2"))
+    assert [int(count) for count in table.pod_count] == [0, 1]
+
+
+def test_a_journal_that_no_longer_reaches_back_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dsched.framework.table._JOURNAL_LENGTH", 4)
+    table = make_table([make_node("n1"), make_node("n2")])
+    start = table.position
+    pod = PodInfo(make_pod("shop/web"))
+    for number in range(20):
+        table.add_pod(pod, NodeName(f"n{number % 2 + 1}"))
+    assert table.changed_since(start) is None
+    recent = table.position - 3
+    assert table.changed_since(recent) == [0, 1]
+    assert table.changed_since(table.position) == []
+
+
+def test_amounts_beyond_int64_are_taken_for_the_largest() -> None:
+    table = make_table([make_node("n1", memory="16Ei")])
+    assert int(table.allocatable("memory")[0]) == 2**63 - 1
+
+
+def test_resources_nobody_has_are_zero() -> None:
+    table = make_table([make_node("n1"), make_node("n2")])
+    assert table.allocatable("nvidia.com/gpu").tolist() == [0, 0]
+    assert table.requested("nvidia.com/gpu").tolist() == [0, 0]
+
+
+def test_an_image_keeps_its_size_whoever_reports_it_last() -> None:
+    """Nodes may report different sizes of one image; what counts must not depend on who reported last, or a replica
+    that starts from the whole table would score differently."""
+    small, large = make_node("n1", images={"web:1": 100}), make_node("n2", images={"web:1": 200})
+    changed = make_node("n1", images={"web:1": 100}, labels={"zone": "a"})
+    history = make_table([small, large])
+    history.set_node(changed)
+    assert history.images["web:1"].size == make_table([changed, large]).images["web:1"].size

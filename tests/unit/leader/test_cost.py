@@ -1,0 +1,47 @@
+"""What evaluating costs, and whether asking evaluators would pay."""
+
+import pytest
+
+from dsched.leader.cost import Costs
+
+
+def test_nothing_is_known_before_it_was_measured() -> None:
+    assert Costs().local_s("default", 1000) is None
+
+
+def test_the_average_follows_the_measurements() -> None:
+    costs = Costs()
+    costs.judged("default", 100, 0.1)
+    assert costs.local_s("default", 1000) == pytest.approx(1.0)
+    costs.judged("default", 100, 0.2)  # 0.8 x 0.001 + 0.2 x 0.002 = 0.0012 a row
+    assert costs.local_s("default", 1000) == pytest.approx(1.2)
+    assert costs.local_s("other", 1000) is None
+
+
+def test_no_rows_say_nothing() -> None:
+    costs = Costs()
+    costs.judged("default", 0, 5.0)
+    assert costs.local_s("default", 1) is None
+
+
+def test_a_round_trip_is_never_negative() -> None:
+    costs = Costs(round_trip_s=0.01)
+    costs.travelled(-1.0)  # 0.8 x 0.01
+    assert costs.round_trip_s == pytest.approx(0.008)
+
+
+@pytest.mark.parametrize(
+    ("local_s", "evaluators", "pays"),
+    [
+        (0.0, 4, False),
+        (0.001, 4, False),  # the round trip alone takes longer
+        (1.0, 0, False),
+        (1.0, 1, False),
+        (1.0, 2, True),  # 0.5 + 0.005 < 0.8
+        (0.02, 2, True),  # 0.01 + 0.005 < 0.016
+        (0.016, 2, False),  # 0.008 + 0.005 > 0.0128
+        (0.012, 4, True),  # 0.003 + 0.005 < 0.0096
+    ],
+)
+def test_when_asking_pays(local_s: float, evaluators: int, pays: bool) -> None:
+    assert Costs(round_trip_s=0.005).fan_out_pays(local_s, evaluators) is pays

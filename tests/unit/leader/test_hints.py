@@ -1,0 +1,151 @@
+"""Which rejected pods an event may help."""
+
+from typing import Any
+
+import pytest
+
+from dsched.clock import ManualClock
+from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.leader.hints import Hints
+from dsched.leader.pending import Backoff, Pending, QueuedPod
+from dsched.state.queue import Place
+from tests.builders import make_node, make_pod
+from tests.unit.framework.frameworks import NAME, default_framework, framework_of
+
+SORTING = default_framework()
+
+
+def registering(called: str, *registrations: Registration) -> type[Any]:
+    return type(
+        called,
+        (),
+        {
+            "name": called,
+            "__init__": lambda self, args, handle: None,
+            "filter": lambda self, state, pod, node: None,
+            "events_to_register": lambda self: registrations,
+        },
+    )
+
+
+class Silent:
+    """Says nothing of events: every one may help."""
+
+    name = "Silent"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def filter(self, state: Any, pod: Any, node: Any) -> None:
+        return None
+
+
+def rejected(*plugins: str, place: Place = Place.UNSCHEDULABLE) -> tuple[Pending, QueuedPod]:
+    pending = Pending(ManualClock(), Backoff())
+    pod = pending.add(PodInfo(make_pod("shop/web", cpu="2")), SORTING)
+    pending.requeued(pod, SORTING, frozenset(plugins))
+    pending.placed(pod, place)
+    return pending, pod
+
+
+def helped(framework: Framework, event: ClusterEvent, *plugins: str, place: Place = Place.UNSCHEDULABLE) -> bool:
+    pending, pod = rejected(*plugins, place=place)
+    found = Hints({NAME: framework}).helped(event, pending)
+    assert found in ([], [pod])
+    return bool(found)
+
+
+def pod_event(action: Action, old: Any = None, new: Any = None) -> ClusterEvent:
+    return ClusterEvent(Resource.ASSIGNED_POD, action, old, new)
+
+
+NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD, new=make_node("n1"))
+
+
+@pytest.mark.parametrize(
+    ("event", "plugin", "helps"),
+    [
+        (pod_event(Action.DELETE, make_pod("shop/old", cpu="4", node="n1")), "NodeResourcesFit", True),
+        (pod_event(Action.DELETE, make_pod("shop/old", cpu="4", node="n1")), "TaintToleration", False),
+        (pod_event(Action.ADD, new=make_pod("shop/new", node="n1")), "NodeResourcesFit", False),
+        (NODE_ADDED, "NodeResourcesFit", True),
+        (ClusterEvent(Resource.NODE, Action.ADD, new=make_node("n1", cpu="1")), "NodeResourcesFit", False),
+        (
+            ClusterEvent(Resource.NODE, Action.ADD, new=make_node("n1", taints=["a:NoSchedule"])),
+            "TaintToleration",
+            False,
+        ),
+        (NODE_ADDED, "TaintToleration", True),
+        (ClusterEvent(Resource.NODE, Action.DELETE, old=make_node("n1")), "NodeResourcesFit", False),
+        (ClusterEvent(Resource.NAMESPACE, Action.ADD), "NodeResourcesFit", False),
+    ],
+)
+def test_events_and_the_plugins_in_tree(event: ClusterEvent, plugin: str, helps: bool) -> None:
+    assert helped(default_framework(), event, plugin) is helps
+
+
+def test_it_is_enough_that_one_plugin_is_helped() -> None:
+    event = pod_event(Action.DELETE, make_pod("shop/old", cpu="4", node="n1"))
+    assert helped(default_framework(), event, "TaintToleration", "NodeResourcesFit")
+
+
+@pytest.mark.parametrize("place", [Place.ACTIVE, Place.BACKOFF, Place.INFLIGHT, Place.RESERVED])
+def test_pods_that_are_on_their_way_are_left_alone(place: Place) -> None:
+    assert not helped(default_framework(), NODE_ADDED, "NodeResourcesFit", place=place)
+
+
+def test_a_registration_without_a_hint_is_helped_by_every_such_event() -> None:
+    framework = framework_of(registering("Any", Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}))))
+    assert helped(framework, NODE_ADDED, "Any")
+    assert helped(framework, ClusterEvent(Resource.NODE, Action.UPDATE), "Any")
+    assert not helped(framework, ClusterEvent(Resource.NODE, Action.DELETE), "Any")
+
+
+def test_one_of_several_hints_for_an_event_is_enough() -> None:
+    """Source: scheduler.go ``buildQueueingHintMap``, which keeps all of a plugin's hint functions."""
+    for hints in ((Hint.QUEUE, Hint.SKIP), (Hint.SKIP, Hint.QUEUE)):
+        registrations = [
+            Registration(Resource.NODE, frozenset({Action.ADD}), lambda pod, event, hint=hint: hint)  # type: ignore[misc]
+            for hint in hints
+        ]
+        assert helped(framework_of(registering("Two", *registrations)), NODE_ADDED, "Two")
+
+
+def test_a_plugin_that_says_nothing_is_helped_by_everything_but_changes_of_pending_pods() -> None:
+    framework = framework_of(Silent)
+    assert helped(framework, NODE_ADDED, "Silent")
+    assert helped(framework, ClusterEvent(Resource.PVC, Action.UPDATE), "Silent")
+    assert helped(framework, pod_event(Action.ADD, new=make_pod("shop/new", node="n1")), "Silent")
+    assert not helped(framework, ClusterEvent(Resource.POD, Action.UPDATE), "Silent")
+    assert not helped(framework, ClusterEvent(Resource.PENDING_POD, Action.ADD), "Silent")
+
+
+def test_the_pods_own_change_helps_where_nothing_is_known_of_events() -> None:
+    framework = framework_of(Silent)
+    _, pod = rejected("Silent")
+    assert Hints({NAME: framework}).helps(ClusterEvent(Resource.POD, Action.UPDATE), pod)
+
+
+@pytest.mark.parametrize("answer", [LookupError("x"), "junk", None])
+def test_a_hint_that_fails_queues_the_pod(answer: Any) -> None:
+    def hint(pod: Any, event: Any) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    framework = framework_of(registering("Odd", Registration(Resource.NODE, frozenset({Action.ADD}), hint)))
+    assert helped(framework, NODE_ADDED, "Odd")
+
+
+def test_pods_of_two_profiles_are_asked_each_by_its_own() -> None:
+    quiet = framework_of(registering("Both", Registration(Resource.NODE, frozenset({Action.DELETE}))))
+    eager = framework_of(registering("Both", Registration(Resource.NODE, frozenset({Action.ADD}))))
+    pending = Pending(ManualClock(), Backoff())
+    for name in ("quiet", "eager"):
+        pod = pending.add(PodInfo(make_pod(f"shop/{name}", spec={"schedulerName": name})), SORTING)
+        pending.requeued(pod, SORTING, frozenset({"Both"}))
+        pending.placed(pod, Place.UNSCHEDULABLE)
+    found = Hints({"quiet": quiet, "eager": eager}).helped(NODE_ADDED, pending)
+    assert [pod.key for pod in found] == ["shop/eager"]

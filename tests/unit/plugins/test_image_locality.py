@@ -1,0 +1,57 @@
+"""ImageLocality."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dsched.plugins.image_locality import ImageLocality, normalized_name
+from tests.builders import make_container, make_node, make_pod, make_table
+from tests.unit.plugins.asking import scored
+
+NO_HANDLE: Any = None
+PLUGIN = ImageLocality(None, NO_HANDLE)
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("web", "web:latest"),
+        ("web:v1", "web:v1"),
+        ("example.com:5000/web", "example.com:5000/web:latest"),
+        ("example.com:5000/web:v1", "example.com:5000/web:v1"),
+        ("web@sha256:abc", "web@sha256:abc"),
+        ("", ":latest"),
+    ],
+)
+def test_the_default_tag(image: str, expected: str) -> None:
+    assert normalized_name(image) == expected
+
+
+def test_what_few_nodes_hold_is_worth_less() -> None:
+    table = make_table(
+        [
+            make_node("n1", images={"web:latest": 500 * MIB, "log:v1": 500 * MIB}),
+            make_node("n2", images={"web:latest": 500 * MIB}),
+        ]
+    )
+    # web is on 2 of 2 nodes: 100 * (500 - 23) / (1000 - 23) = 48.8
+    assert scored(PLUGIN, make_pod(image="web"), table) == [48, 48]
+    # log is on 1 of 2: 100 * (250 - 23) / 977 = 23.2
+    assert scored(PLUGIN, make_pod(image="log:v1"), table) == [23, 0]
+    # both: n1 750, n2 500, of 2 containers: 100 * 727 / 1977 = 36.8, 100 * 477 / 1977 = 24.1
+    both = make_pod(containers=[make_container(image="web")], init=[make_container("i", image="log:v1")])
+    assert scored(PLUGIN, both, table) == [36, 24]
+    assert scored(PLUGIN, both, table, np.array([1])) == [24]
+
+
+def test_the_same_image_twice_counts_twice() -> None:
+    table = make_table([make_node("n1", images={"web:latest": 500 * MIB})])
+    # 1000 of 2 containers: 100 * 977 / 1977
+    twice = make_pod(containers=[make_container("a", image="web"), make_container("b", image="web:latest")])
+    assert scored(PLUGIN, twice, table) == [49]
+
+
+def test_unknown_images_score_nothing() -> None:
+    assert scored(PLUGIN, make_pod(image="web"), make_table([make_node("n1"), make_node("n2")])) == [0, 0]

@@ -1,0 +1,95 @@
+"""Calls every script through the Python that calls it, on a Redis that only writes down what it is asked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state.client import Store
+from dsched.state.lease import Lease
+from dsched.state.nodelog import NodeLog
+from dsched.state.queue import Move, Place, Queue
+from dsched.state.reservations import Request, Reservations
+from dsched.state.results import Binds, Result, Results
+from dsched.state.standings import Asked, Lookout
+from dsched.state.usage import Usage
+from tests.builders import make_snapshot
+
+EPOCH = 7
+KEY, UID, NODE = PodKey("shop/web"), PodUid("uid-web"), NodeName("n1")
+_NUMBERS = {"lease_acquire": EPOCH, "queue_recover": 0, "reservation_adopt": 0}
+_REPLIES: dict[str, Any] = {"queue_look": [b"7", [[], None, [], []]], **_NUMBERS}
+
+
+@dataclass
+class Call:
+    """One call as it would reach Redis."""
+
+    script: str
+    keys: Sequence[str]
+    args: Sequence[Any]
+
+
+@dataclass
+class WritingDown:
+    """Takes the place of the Redis client."""
+
+    calls: list[Call] = field(default_factory=list)
+
+    def register_script(self, source: str) -> Callable[..., Any]:
+        name = source.removeprefix("-- ").partition(":")[0]
+
+        def script(keys: Sequence[str], args: Sequence[Any]) -> Any:
+            self.calls.append(Call(name, keys, args))
+            return _REPLIES.get(name, [])
+
+        return script
+
+    def xrevrange(self, name: str, count: int) -> list[Any]:
+        return []
+
+
+def _move(source: Place, target: Place) -> Move:
+    return Move(KEY, UID, source, target, 0, "turn", 0, {"message": "m"})
+
+
+def _log(store: Store) -> None:
+    NodeLog(store, EPOCH).publish(make_snapshot())
+
+
+def _lease(store: Store) -> Lease:
+    lease = Lease(store, "me", 1000)
+    lease.epoch = EPOCH
+    return lease
+
+
+def _usage(store: Store) -> None:
+    usage = Usage(store, EPOCH)
+    usage.set(NODE, {"cpu": 1})
+    usage.flush()
+
+
+CALLERS: dict[str, Callable[[Store], object]] = {
+    "bind_begin": lambda store: Binds(store).begin(EPOCH, [(KEY, UID, NODE)]),
+    "intake_mark": lambda store: Queue(store, EPOCH).mark_intake(1, ["default-scheduler"]),
+    "lease_acquire": lambda store: _lease(store).acquire(),
+    "lease_release": lambda store: _lease(store).release(),
+    "lease_renew": lambda store: _lease(store).renew(),
+    "log_append": _log,
+    "nodes_write": _usage,
+    "queue_flush": lambda store: Queue(store, EPOCH).flush_backoff(0),
+    "queue_look": lambda store: Lookout(store).look([Asked(KEY)]),
+    "queue_move": lambda store: Queue(store, EPOCH).move([_move(Place.NOWHERE, Place.ACTIVE)]),
+    "queue_pop": lambda store: Queue(store, EPOCH).pop("1", 1, 0, from_backoff=True),
+    "queue_recover": lambda store: Queue(store, EPOCH).recover(),
+    "queue_remove": lambda store: Queue(store, EPOCH).remove([(KEY, UID)]),
+    "reservation_adopt": lambda store: Reservations(store, EPOCH).adopt([UID]),
+    "reservation_allow": lambda store: Reservations(store, EPOCH).allow([(KEY, UID)]),
+    "reservation_confirm": lambda store: Reservations(store, EPOCH).confirm([(KEY, UID)]),
+    "reservation_release": lambda store: Reservations(store, EPOCH).release(
+        [(_move(Place.RESERVED, Place.ACTIVE), NODE, {"cpu": 1})]
+    ),
+    "reserve": lambda store: Reservations(store, EPOCH).reserve([Request(KEY, UID, NODE, 1, 1, {"cpu": 1}, False)], 0),
+    "results_ack": lambda store: Results(store, EPOCH).ack([Result("1-0", EPOCH, "binder", ())]),
+}
+"""The method that calls a script, by script. A script without one is missing here, or nobody needs it."""

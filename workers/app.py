@@ -1,0 +1,130 @@
+"""What evaluators and binders share: the Celery app, the process's view of its system, and the sign of life."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from celery.signals import celeryd_after_setup, celeryd_init, setup_logging, worker_shutdown
+from kombu.entity import Queue
+
+from dsched import log
+from dsched.clock import SystemClock
+from dsched.cluster.interface import Cluster
+from dsched.cluster.standalone import Standalone
+from dsched.config import SchedulerConfiguration
+from dsched.framework.interface import Registry
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+from dsched.model.messages import PING
+from dsched.plugins import profiles, registry
+from dsched.state import address, workers
+from dsched.state.broker import celery_settings
+from dsched.state.client import UNAVAILABLE, Store, connect
+from dsched.state.workers import Worker
+
+
+class System:
+    """The system that this process works for, found by its environment; connected on first use, after any fork."""
+
+    def __init__(self) -> None:
+        found = address.find(os.environ.get("DSCHED_REDIS_URL"), None, os.environ.get("DSCHED_NAME"))
+        self.redis_url = found.redis_url
+        self.name = found.name
+
+    @cached_property
+    def store(self) -> Store:
+        """The system's state."""
+        return connect(self.redis_url, self.name)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The source of truth."""
+        return Standalone(self.store)
+
+    @cached_property
+    def plugins(self) -> Registry:
+        """Every plugin there is, in tree and out of tree."""
+        return registry.load()
+
+    @cached_property
+    def config(self) -> SchedulerConfiguration:
+        """The configuration that ``DSCHED_CONFIG`` names, else the default one."""
+        path = os.environ.get("DSCHED_CONFIG")
+        return profiles.configuration(Path(path) if path else None, self.plugins)
+
+    def frameworks(self, handle: Any) -> dict[str, Framework]:
+        """The profiles' frameworks, for a handle."""
+        return profiles.frameworks(self.config, self.plugins, handle)
+
+
+class WorkerHandle:
+    """Given to every plugin that a worker builds.
+
+    Attributes:
+        snapshot: an evaluator's replica; empty in a binder.
+        cluster: the source of truth, for plugins of the binding cycle.
+        clock: the time; plugins take it from here.
+    """
+
+    def __init__(self, snapshot: Snapshot, cluster: Cluster) -> None:
+        self.snapshot = snapshot
+        self.cluster = cluster
+        self.clock = SystemClock()
+
+
+class WorkerApp:
+    """One kind of worker: its Celery app, and how it shows that it takes tasks."""
+
+    def __init__(self, kind: str, queue: str) -> None:
+        self.kind = kind
+        self.system = System()
+        self.celery = Celery(f"dsched-{kind}", set_as_current=False)
+        self.celery.conf.update(celery_settings(self.system.redis_url, self.system.name))
+        self.celery.conf.task_queues = [Queue(queue)]  # type: ignore[no-untyped-call]
+        self.celery.conf.task_default_queue = queue
+        self.name = kind
+        self.task(PING, lambda _payload: None)
+        setup_logging.connect(_configure_logging)
+        celeryd_init.connect(self._called)
+        celeryd_after_setup.connect(self._started)
+        worker_shutdown.connect(self._stopped)
+
+    def task(self, name: str, run: Callable[[bytes], None]) -> None:
+        """Run ``run(payload)`` for messages of this task name; afterwards the worker shows a sign of life."""
+
+        def body(task: Any, payload: bytes) -> None:
+            run(payload)
+            self._alive(task.request.hostname)
+
+        self.celery.task(name=name, bind=True)(body)
+
+    def _alive(self, hostname: str) -> None:
+        self.name = hostname
+        now_ms = time.time_ns() // 1_000_000
+        workers.note(self.system.store, Worker(hostname, self.kind, now_ms, self.system.config.hash))
+
+    def _called(self, instance: Any, **_: Any) -> None:
+        """Celery calls every worker celery@HOST unless told otherwise; leader and broker know each by its name."""
+        name, _at, host = instance.hostname.partition("@")
+        if name == "celery":
+            instance.hostname = f"{self.kind}-{os.getpid()}@{host}"
+
+    def _started(self, sender: str, **_: Any) -> None:
+        """Before the pool forks: be known to the leader, over a connection that the children do not share."""
+        self._alive(sender)
+        self.system.store.close()
+        del self.system.store
+
+    def _stopped(self, sender: Any, **_: Any) -> None:
+        # Left in the list, a worker is forgotten once it has been silent for long.
+        with contextlib.suppress(*UNAVAILABLE):
+            workers.leave(self.system.store, sender.hostname)
+
+
+def _configure_logging(**_: Any) -> None:
+    log.configure()

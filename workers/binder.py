@@ -1,0 +1,207 @@
+"""Binders: run the binding cycle for reserved pods and report what became of them.
+
+``celery -A workers.binder worker``. Holds nothing. A message may come twice, late, or to two binders at once: whether a
+reservation still stands is asked right before binding, and binding is a compare-and-set.
+
+Source: pkg/scheduler/schedule_one.go ``bindingCycle``.
+"""
+
+from dataclasses import dataclass
+
+from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster
+from dsched.errors import ClusterError, StaleEpoch
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Code, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+from dsched.log import logger
+from dsched.model import messages
+from dsched.model.messages import BIND, BINDERS, BindItem, BindRequest
+from dsched.model.meta import NodeName
+from dsched.state.client import UNAVAILABLE
+from dsched.state.results import Binds, Outcome
+from workers.app import WorkerApp, WorkerHandle
+
+_log = logger(__name__)
+
+REJECTED = "rejected"
+"""Verdict of a bind that a PreBind or Bind plugin failed."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One reserved pod in the binding cycle; ``info`` is read only where the profile has plugins that want it."""
+
+    item: BindItem
+    state: CycleState
+    info: PodInfo | None = None
+
+
+class BinderHandle(WorkerHandle):
+    """Given to the plugins of the binding cycle.
+
+    Attributes:
+        epoch: of the request at hand.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(Snapshot(), cluster)
+        self.epoch = 0
+
+    def bind(self, pod: PodInfo, node: NodeName) -> Status | None:
+        """Bind one pod through the cluster, as DefaultBinder does; None when it is bound there."""
+        outcome = self.cluster.bind([Binding(pod.key, pod.uid, node, self.epoch)])[0]
+        if outcome.verdict is BindVerdict.BOUND:
+            return None
+        return Status(Code.ERROR, (f"{outcome.verdict.value}: {outcome.message}",))
+
+
+class Binder:
+    """Binds; made on the first task of a process."""
+
+    def __init__(self, worker: WorkerApp) -> None:
+        self._worker = worker
+        self._cluster = worker.system.cluster
+        self._binds = Binds(worker.system.store)
+        self._handle = BinderHandle(self._cluster)
+        self._frameworks: dict[str, Framework] = worker.system.frameworks(self._handle)
+
+    def run(self, request: BindRequest) -> list[Outcome]:
+        """Take the pods of a request through the binding cycle. A pod for which PreBind says Wait has no outcome: the
+        leader hands it out again.
+
+        Raises:
+            StaleEpoch: the request is from a leader that no longer leads.
+        """
+        self._handle.epoch = request.epoch
+        pods = [(item.key, item.uid, item.node) for item in request.pods]
+        standing = self._binds.begin(request.epoch, pods)
+        jobs = [
+            Job(item, CycleState(dict(item.shared)))
+            for item, stands in zip(request.pods, standing, strict=True)
+            if stands
+        ]
+        lost = [item for item, stands in zip(request.pods, standing, strict=True) if not stands]
+        outcomes = [
+            _outcome(item, BindVerdict.RESERVATION_LOST.value, "its reservation does not stand") for item in lost
+        ]
+        framework = self._frameworks[request.profile]
+        self._read_pods([job for job in jobs if _wants_pod(framework, job)])
+        ready: list[Job] = []
+        for job in jobs:
+            status = self._pre_bind(framework, job)
+            if status is None:
+                ready.append(job)
+            elif status.code is not Code.WAIT:
+                outcomes.append(_rejected(job.item, status))
+        outcomes += self._bind(framework, ready, request.epoch)
+        self._post_bind(framework, ready, outcomes)
+        return outcomes
+
+    def _read_pods(self, jobs: list[Job]) -> None:
+        """Another pod of the same name is none of ours."""
+        for job, pod in zip(jobs, self._cluster.get_pods([job.item.key for job in jobs]), strict=True):
+            job.info = PodInfo(pod) if pod is not None and pod.uid == job.item.uid else None
+
+    def _pre_bind(self, framework: Framework, job: Job) -> Status | None:
+        if not _pre_binds(framework, job):
+            return None
+        if job.info is None:
+            return Status(Code.ERROR, ("the pod is gone",))
+        return framework.run_pre_bind(job.state, job.info, job.item.node)
+
+    def _bind(self, framework: Framework, jobs: list[Job], epoch: int) -> list[Outcome]:
+        """Ask the Bind plugins in order; the default one binds all that the others left in one call."""
+        outcomes: list[Outcome] = []
+        left = jobs
+        for plugin in framework.at("bind"):
+            if getattr(plugin, "binds_through_cluster", False):
+                outcomes += self._bind_by_default(left, epoch)
+                return outcomes
+            left, done = self._bind_by(framework, plugin.name, left)
+            outcomes += done
+        return outcomes + [_outcome(job.item, REJECTED, "no bind plugin took the pod") for job in left]
+
+    def _bind_by(self, framework: Framework, plugin: str, jobs: list[Job]) -> tuple[list[Job], list[Outcome]]:
+        left: list[Job] = []
+        done: list[Outcome] = []
+        for job in jobs:
+            if job.info is None:
+                done.append(_outcome(job.item, BindVerdict.GONE.value, "the pod is gone"))
+                continue
+            status = framework.run_bind(plugin, job.state, job.info, job.item.node)
+            if status is not None and status.code is Code.SKIP:
+                left.append(job)
+            elif status is None:
+                done.append(_outcome(job.item, BindVerdict.BOUND.value, ""))
+            else:
+                done.append(_rejected(job.item, status))
+        return left, done
+
+    def _bind_by_default(self, jobs: list[Job], epoch: int) -> list[Outcome]:
+        if not jobs:
+            return []
+        bindings = [Binding(job.item.key, job.item.uid, job.item.node, epoch) for job in jobs]
+        try:
+            found = self._cluster.bind(bindings)
+        except (ClusterError, *UNAVAILABLE) as error:
+            found = [BindOutcome(b.key, b.uid, BindVerdict.UNKNOWN, message=str(error)) for b in bindings]
+        return [
+            _outcome(job.item, outcome.verdict.value, outcome.message) for job, outcome in zip(jobs, found, strict=True)
+        ]
+
+    def _post_bind(self, framework: Framework, jobs: list[Job], outcomes: list[Outcome]) -> None:
+        if not framework.at("postBind"):
+            return
+        bound = {outcome.uid for outcome in outcomes if outcome.verdict == BindVerdict.BOUND.value}
+        for job in jobs:
+            if job.info is not None and job.item.uid in bound:
+                framework.run_post_bind(job.state, job.info, job.item.node)
+
+    def report(self, request: BindRequest, outcomes: list[Outcome]) -> None:
+        """Tell the leader."""
+        self._binds.report(request.epoch, self._worker.name, outcomes)
+
+
+def _wants_pod(framework: Framework, job: Job) -> bool:
+    """Whether a plugin of the binding cycle has to see the pod."""
+    only_default = all(getattr(plugin, "binds_through_cluster", False) for plugin in framework.at("bind"))
+    return not only_default or bool(framework.at("postBind")) or _pre_binds(framework, job)
+
+
+def _pre_binds(framework: Framework, job: Job) -> bool:
+    """Whether PreBind has anything to do; plugins may say that they have only where the cycle left them word."""
+    return any(
+        plugin.name in job.state.shared or not getattr(plugin, "pre_bind_needs_shared", False)
+        for plugin in framework.at("preBind")
+    )
+
+
+def _outcome(item: BindItem, verdict: str, message: str, plugin: str = "") -> Outcome:
+    return Outcome(item.key, item.uid, item.node, verdict, message, item.attempt, plugin)
+
+
+def _rejected(item: BindItem, status: Status) -> Outcome:
+    return _outcome(item, REJECTED, status.message, status.plugin)
+
+
+worker = WorkerApp("binder", BINDERS)
+app = worker.celery
+_binders: list[Binder] = []
+
+
+def bind(payload: bytes) -> None:
+    """Task: bind reserved pods and report; drops a request of a leader that no longer leads."""
+    request = messages.decode(payload, BindRequest)
+    if not _binders:
+        _binders.append(Binder(worker))
+    try:
+        outcomes = _binders[0].run(request)
+    except StaleEpoch as error:
+        _log.info("bind request dropped", extra={"action": "drop", "pods": len(request.pods), "reason": str(error)})
+        return
+    _binders[0].report(request, outcomes)
+
+
+worker.task(BIND, bind)

@@ -1,0 +1,77 @@
+"""Evaluators: judge shards of the node table for the leader.
+
+``celery -A workers.evaluator worker``. Holds a replica of the node table; evaluates nothing for another configuration
+or for a table version that it cannot have.
+"""
+
+import time
+
+from dsched.errors import EvaluationError
+from dsched.framework.contract import PluginFailure
+from dsched.framework.evaluate import Evaluation
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.wire import pack, pack_failure
+from dsched.model import messages
+from dsched.model.messages import EVALUATE, EVALUATORS, ClassResult, EvaluateShard, ShardResult
+from dsched.model.pod import Pod
+from dsched.state import replies
+from dsched.state.nodelog import Replica
+from workers.app import WorkerApp, WorkerHandle
+
+
+class Evaluator:
+    """Judges shards; made on the first task of a process."""
+
+    def __init__(self, worker: WorkerApp) -> None:
+        self._worker = worker
+        self._replica = Replica(worker.system.store)
+        handle = WorkerHandle(self._replica.snapshot, worker.system.cluster)
+        self._frameworks: dict[str, Framework] = worker.system.frameworks(handle)
+
+    def shard(self, message: EvaluateShard) -> ShardResult:
+        """The answer to a message; a refusal where there can be none."""
+        started = time.perf_counter()
+        refusal, classes = "", []
+        if message.config != self._worker.system.config.hash:
+            refusal = f"configuration {self._worker.system.config.hash} here, {message.config} asked for"
+        else:
+            try:
+                self._replica.catch_up(message.table)
+                classes = [self._judge(profile, pod, message) for profile, pod in message.pods]
+            except EvaluationError as error:
+                refusal = str(error)
+        return ShardResult(
+            request=message.request,
+            epoch=message.epoch,
+            shard=message.shard,
+            evaluator=self._worker.name,
+            seconds=time.perf_counter() - started,
+            classes=classes,
+            refusal=refusal,
+        )
+
+    def _judge(self, profile: str, pod: Pod, message: EvaluateShard) -> ClassResult:
+        evaluation = Evaluation(self._frameworks[profile], PodInfo(pod), self._replica.snapshot)
+        try:
+            return pack(evaluation.judge_shard(slice(message.start, message.stop)))
+        except PluginFailure as failure:
+            return pack_failure(failure)
+
+
+worker = WorkerApp("evaluator", EVALUATORS)
+app = worker.celery
+_evaluators: list[Evaluator] = []
+
+
+def evaluate(payload: bytes) -> None:
+    """Task: judge a shard and push the answer, unless nobody waits for it any more."""
+    message = messages.decode(payload, EvaluateShard)
+    if time.time_ns() // 1_000_000 > message.deadline_ms:
+        return
+    if not _evaluators:
+        _evaluators.append(Evaluator(worker))
+    replies.push(worker.system.store, message.request, messages.encode(_evaluators[0].shard(message)))
+
+
+worker.task(EVALUATE, evaluate)
