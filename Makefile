@@ -7,16 +7,19 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.dsched-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format-check ruff types contract install clean
+.PHONY: help demo test e2e lint format-check ruff types contract install clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Run a whole system for a moment: 12 nodes, about 60 pods, what fits where and what does not, and why.
 	@$(BIN)/python -m dsched demo $(ARGS)
 
 test: $(READY) ## Run the tests (ARGS='-k queue' for some of them).
 	@$(BIN)/python -m pytest $(ARGS)
+
+e2e: $(READY) ## Run the tests against a Kubernetes API server, which is built on the first call (needs Go, takes minutes).
+	@assets="$${KUBEBUILDER_ASSETS:-$$(tests/e2e/build-assets)}" && KUBEBUILDER_ASSETS="$$assets" $(BIN)/python -m pytest tests/e2e $(ARGS)
 
 lint: format-check ruff types contract ## Check format, lint rules, types and who may import whom.
 

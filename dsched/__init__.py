@@ -5,6 +5,13 @@ the base, then ``model`` < ``arithmetic`` < ``framework`` < ``plugins`` < ``stat
 ``conformance`` < ``cli``. The Celery processes live beside this package, in ``workers``.
 """
 
-from importlib.metadata import version
+__version__: str
 
-__version__ = version("dsched")
+
+def __getattr__(name: str) -> str:
+    """The version is looked up when it is asked for: most processes never do."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return version(__name__)

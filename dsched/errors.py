@@ -16,6 +16,7 @@
     ├── ClusterError           the source of truth refused
     │   ├── Conflict           the object is not what the caller thinks it is
     │   ├── NotFound           there is no such object
+    │   ├── ClusterUnavailable it does not answer
     │   └── WatchExpired       the watch's starting point is gone: list again
     ├── EvaluationError        evaluators did not answer, or answered for another table or configuration
     └── SystemNotFound         no running system at the given address
@@ -115,6 +116,10 @@ class Conflict(ClusterError):
 
 class NotFound(ClusterError):
     """There is no such object."""
+
+
+class ClusterUnavailable(ClusterError):
+    """The source of truth does not answer; what was asked of it may or may not have been done."""
 
 
 class WatchExpired(ClusterError):

@@ -10,8 +10,8 @@ import os
 import sys
 from datetime import UTC, datetime
 
-_CHATTY = ("celery.app.trace", "celery.worker.strategy")
-"""Loggers that say at INFO, twice for each task, what our own lines and metrics say better."""
+_CHATTY = ("celery.app.trace", "celery.worker.strategy", "httpx")
+"""Loggers that say at INFO, for each task or request, what our own lines and metrics say better."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 

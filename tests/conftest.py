@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from dsched.state import client
 from tests.redis_server import NoRedis, RedisServer, binary
+
+# A slow machine is no failure: nothing here depends on time.
+settings.register_profile("dsched", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dsched")
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -3,3 +3,8 @@
 Started by name (``celery -A workers.evaluator worker``, ``celery -A workers.binder worker``) and never imported by
 ``dsched``. Tasks are thin: decode, call, encode.
 """
+
+from dsched.observe import prefork
+
+METRICS_FOLDER = prefork.prepare()
+"""Where the processes of a worker's pool count, None where no metrics are wanted."""

@@ -3,29 +3,41 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from celery import Celery
-from celery.signals import celeryd_after_setup, celeryd_init, setup_logging, worker_shutdown
+from celery.signals import (
+    celeryd_after_setup,
+    celeryd_init,
+    setup_logging,
+    worker_process_init,
+    worker_ready,
+    worker_shutdown,
+)
 from kombu.entity import Queue
 
 from dsched import log
 from dsched.clock import SystemClock
+from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
-from dsched.cluster.standalone import Standalone
 from dsched.config import SchedulerConfiguration
+from dsched.errors import DschedError
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.metrics import LAST_TASK, TASK_DURATION, TASKS, recording
 from dsched.model.messages import PING
+from dsched.observe.address import address as address_of_metrics
+from dsched.observe.server import Server
 from dsched.plugins import profiles, registry
 from dsched.state import address, workers
 from dsched.state.broker import celery_settings
 from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.workers import Worker
+from workers.serving import Health, worker_server
 
 
 class System:
@@ -44,7 +56,7 @@ class System:
     @cached_property
     def cluster(self) -> Cluster:
         """The source of truth."""
-        return Standalone(self.store)
+        return opening.open_cluster(opening.from_environment(), self.store, self.config)
 
     @cached_property
     def plugins(self) -> Registry:
@@ -80,26 +92,32 @@ class WorkerHandle:
 class WorkerApp:
     """One kind of worker: its Celery app, and how it shows that it takes tasks."""
 
-    def __init__(self, kind: str, queue: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: Literal["evaluator", "binder"], queue: str) -> None:
+        self.kind: Literal["evaluator", "binder"] = kind
         self.system = System()
         self.celery = Celery(f"dsched-{kind}", set_as_current=False)
         self.celery.conf.update(celery_settings(self.system.redis_url, self.system.name))
         self.celery.conf.task_queues = [Queue(queue)]  # type: ignore[no-untyped-call]
         self.celery.conf.task_default_queue = queue
-        self.name = kind
+        self.name: str = kind
         self.task(PING, lambda _payload: None)
         setup_logging.connect(_configure_logging)
         celeryd_init.connect(self._called)
         celeryd_after_setup.connect(self._started)
         worker_shutdown.connect(self._stopped)
+        self._served: Server | None = None
+        self._health: Health | None = None
+        worker_ready.connect(self._ready)
+        worker_process_init.connect(self._forked)
 
     def task(self, name: str, run: Callable[[bytes], None]) -> None:
         """Run ``run(payload)`` for messages of this task name; afterwards the worker shows a sign of life."""
 
         def body(task: Any, payload: bytes) -> None:
-            run(payload)
+            with _counted(name):
+                run(payload)
             self._alive(task.request.hostname)
+            LAST_TASK.set(time.time())
 
         self.celery.task(name=name, bind=True)(body)
 
@@ -113,17 +131,55 @@ class WorkerApp:
         name, _at, host = instance.hostname.partition("@")
         if name == "celery":
             instance.hostname = f"{self.kind}-{os.getpid()}@{host}"
+        self._listen()
+
+    def _listen(self) -> None:
+        """Take the port for metrics, if there is one, before anything else: a worker that cannot have it ends."""
+        try:
+            where = address_of_metrics()
+            if where is not None:
+                store = connect(self.system.redis_url, self.system.name)
+                self._served, self._health = worker_server(where, self.kind, store, SystemClock())
+        except DschedError as error:
+            raise SystemExit(f"error: {error}") from error  # Celery goes on after any other exception
 
     def _started(self, sender: str, **_: Any) -> None:
         """Before the pool forks: be known to the leader, over a connection that the children do not share."""
         self._alive(sender)
+        if self._health is not None:
+            self._health.name = sender
         self.system.store.close()
         del self.system.store
 
+    def _ready(self, **_: Any) -> None:
+        """The pool has been forked, so threads do no harm."""
+        if self._served is not None:
+            self._served.start()
+
+    def _forked(self, **_: Any) -> None:
+        """In a process of the pool."""
+        if self._served is not None:
+            self._served.abandon()
+
     def _stopped(self, sender: Any, **_: Any) -> None:
+        if self._served is not None:
+            self._served.close()
         # Left in the list, a worker is forgotten once it has been silent for long.
         with contextlib.suppress(*UNAVAILABLE):
             workers.leave(self.system.store, sender.hostname)
+
+
+@contextlib.contextmanager
+def _counted(task: str) -> Iterator[None]:
+    """Count a task, and show what it has measured."""
+    started, result = time.perf_counter(), "failed"
+    try:
+        yield
+        result = "done"
+    finally:
+        TASKS.labels(task, result).inc()
+        TASK_DURATION.labels(task).observe(time.perf_counter() - started)
+        recording.flush()
 
 
 def _configure_logging(**_: Any) -> None:

@@ -6,27 +6,29 @@ reservation still stands is asked right before binding, and binding is a compare
 Source: pkg/scheduler/schedule_one.go ``bindingCycle``.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster
 from dsched.errors import ClusterError, StaleEpoch
 from dsched.framework.cycle_state import CycleState
+from dsched.framework.extending import EXTENDER
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.log import logger
+from dsched.metrics import BOUND, recording
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, BindItem, BindRequest
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, PodUid
 from dsched.state.client import UNAVAILABLE
-from dsched.state.results import Binds, Outcome
+from dsched.state.results import OTHER_CONFIGURATION, REJECTED, WAITING, Binds, Outcome
 from workers.app import WorkerApp, WorkerHandle
 
 _log = logger(__name__)
 
-REJECTED = "rejected"
-"""Verdict of a bind that a PreBind or Bind plugin failed."""
+NOT_BOUND = "the extender says that it has bound the pod, the cluster does not"
 
 
 @dataclass(slots=True)
@@ -68,12 +70,20 @@ class Binder:
         self._frameworks: dict[str, Framework] = worker.system.frameworks(self._handle)
 
     def run(self, request: BindRequest) -> list[Outcome]:
-        """Take the pods of a request through the binding cycle. A pod for which PreBind says Wait has no outcome: the
-        leader hands it out again.
+        """Take the pods of a request through the binding cycle; a request of a leader that has another configuration is
+        refused, for its plugins are not those that decided.
 
         Raises:
             StaleEpoch: the request is from a leader that no longer leads.
         """
+        framework = self._frameworks.get(request.profile)
+        own = self._worker.system.config.hash
+        if request.config != own or framework is None:
+            message = f"configuration {own} here, {request.config} asked for"
+            _log.warning(
+                "bind request refused", extra={"action": "refuse", "pods": len(request.pods), "reason": message}
+            )
+            return [_outcome(item, OTHER_CONFIGURATION, message) for item in request.pods]
         self._handle.epoch = request.epoch
         pods = [(item.key, item.uid, item.node) for item in request.pods]
         standing = self._binds.begin(request.epoch, pods)
@@ -86,14 +96,15 @@ class Binder:
         outcomes = [
             _outcome(item, BindVerdict.RESERVATION_LOST.value, "its reservation does not stand") for item in lost
         ]
-        framework = self._frameworks[request.profile]
         self._read_pods([job for job in jobs if _wants_pod(framework, job)])
         ready: list[Job] = []
         for job in jobs:
             status = self._pre_bind(framework, job)
             if status is None:
                 ready.append(job)
-            elif status.code is not Code.WAIT:
+            elif status.code is Code.WAIT:
+                outcomes.append(_outcome(job.item, WAITING, status.message, status.plugin))
+            else:
                 outcomes.append(_rejected(job.item, status))
         outcomes += self._bind(framework, ready, request.epoch)
         self._post_bind(framework, ready, outcomes)
@@ -112,16 +123,70 @@ class Binder:
         return framework.run_pre_bind(job.state, job.info, job.item.node)
 
     def _bind(self, framework: Framework, jobs: list[Job], epoch: int) -> list[Outcome]:
-        """Ask the Bind plugins in order; the default one binds all that the others left in one call."""
-        outcomes: list[Outcome] = []
-        left = jobs
+        """Ask extenders first, then the Bind plugins in order; the default one binds all that the others left in one
+        call."""
+        left, outcomes = self._bind_by_extender(framework, jobs)
         for plugin in framework.at("bind"):
             if getattr(plugin, "binds_through_cluster", False):
-                outcomes += self._bind_by_default(left, epoch)
-                return outcomes
+                started = recording.now()
+                bound = self._bind_by_default(left, epoch)
+                _measure(framework.profile_name, bound, recording.now() - started)
+                return outcomes + bound
             left, done = self._bind_by(framework, plugin.name, left)
             outcomes += done
         return outcomes + [_outcome(job.item, REJECTED, "no bind plugin took the pod") for job in left]
+
+    def _bind_by_extender(self, framework: Framework, jobs: list[Job]) -> tuple[list[Job], list[Outcome]]:
+        """Have pods bound by the extender that wants to; returns those that are left to the Bind plugins.
+
+        Whether an extender has done it, answer or not, the cluster knows: a pod that is not bound there has the outcome
+        unknown, so that the leader looks it up again before anybody binds it. One that is bound already, by an earlier
+        request, is left to the Bind plugins, to which binding again does nothing.
+
+        Source: pkg/scheduler/schedule_one.go ``extendersBinding``.
+        """
+        extenders = framework.extenders
+        if extenders is None:
+            return jobs, []
+        asked = [
+            (job, job.info)
+            for job in jobs
+            if job.info is not None and not job.info.node_name and extenders.binds(job.info)
+        ]
+        failures = extenders.bind([(info, job.item.node) for job, info in asked])
+        doubtful = [
+            job for (job, _), failure in zip(asked, failures, strict=True) if failure is None or failure.unclear
+        ]
+        bound = self._bound(doubtful)
+        left = {job.item.uid: job for job in jobs}
+        outcomes: list[Outcome] = []
+        for (job, info), failure in zip(asked, failures, strict=True):
+            item = job.item
+            if failure is not None and item.uid not in bound and extenders.ignores_failure_to_bind(info):
+                _log.info("extender passed over", extra={"action": "bind", "pod": item.key, "error": failure.message})
+                continue
+            del left[item.uid]
+            if item.uid in bound:
+                outcomes.append(_outcome(item, BindVerdict.BOUND.value, ""))
+            elif failure is None or failure.unclear:
+                message = NOT_BOUND if failure is None else failure.message
+                outcomes.append(_outcome(item, BindVerdict.UNKNOWN.value, message, EXTENDER))
+            else:
+                outcomes.append(_outcome(item, REJECTED, failure.message, EXTENDER))
+        return list(left.values()), outcomes
+
+    def _bound(self, jobs: list[Job]) -> frozenset[PodUid]:
+        """Which of these pods are bound where they were to be bound, as far as the cluster can be asked."""
+        try:
+            found = self._cluster.get_pods([job.item.key for job in jobs]) if jobs else []
+        except (ClusterError, *UNAVAILABLE) as error:
+            _log.warning("pods not looked up", extra={"action": "bind", "pods": len(jobs), "error": str(error)})
+            return frozenset()
+        return frozenset(
+            job.item.uid
+            for job, pod in zip(jobs, found, strict=True)
+            if pod is not None and pod.uid == job.item.uid and pod.node_name == job.item.node
+        )
 
     def _bind_by(self, framework: Framework, plugin: str, jobs: list[Job]) -> tuple[list[Job], list[Outcome]]:
         left: list[Job] = []
@@ -166,6 +231,8 @@ class Binder:
 
 def _wants_pod(framework: Framework, job: Job) -> bool:
     """Whether a plugin of the binding cycle has to see the pod."""
+    if framework.extenders is not None and framework.extenders.bind_timeout_s:
+        return True
     only_default = all(getattr(plugin, "binds_through_cluster", False) for plugin in framework.at("bind"))
     return not only_default or bool(framework.at("postBind")) or _pre_binds(framework, job)
 
@@ -176,6 +243,13 @@ def _pre_binds(framework: Framework, job: Job) -> bool:
         plugin.name in job.state.shared or not getattr(plugin, "pre_bind_needs_shared", False)
         for plugin in framework.at("preBind")
     )
+
+
+def _measure(profile: str, outcomes: list[Outcome], seconds: float) -> None:
+    """One call has bound them all: each took its share."""
+    for outcome in outcomes:
+        status = "Success" if outcome.verdict == BindVerdict.BOUND.value else "Error"
+        recording.extension_point("Bind", status, profile, seconds / len(outcomes))
 
 
 def _outcome(item: BindItem, verdict: str, message: str, plugin: str = "") -> Outcome:
@@ -201,6 +275,8 @@ def bind(payload: bytes) -> None:
     except StaleEpoch as error:
         _log.info("bind request dropped", extra={"action": "drop", "pods": len(request.pods), "reason": str(error)})
         return
+    for verdict, count in Counter(outcome.verdict for outcome in outcomes).items():
+        BOUND.labels(verdict).inc(count)
     _binders[0].report(request, outcomes)
 
 

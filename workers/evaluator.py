@@ -12,12 +12,16 @@ from dsched.framework.evaluate import Evaluation
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.wire import pack, pack_failure
+from dsched.metrics import CATCH_UP_DURATION, REFUSALS, REPLICA_LAG, REPLICA_REBUILDS
 from dsched.model import messages
 from dsched.model.messages import EVALUATE, EVALUATORS, ClassResult, EvaluateShard, ShardResult
 from dsched.model.pod import Pod
 from dsched.state import replies
 from dsched.state.nodelog import Replica
 from workers.app import WorkerApp, WorkerHandle
+
+LONGEST_LAG = 1 << 20
+"""Versions of different leaders are further apart (see `dsched.state.nodelog.incarnation`)."""
 
 
 class Evaluator:
@@ -37,10 +41,12 @@ class Evaluator:
             refusal = f"configuration {self._worker.system.config.hash} here, {message.config} asked for"
         else:
             try:
-                self._replica.catch_up(message.table)
+                self._catch_up(message.table)
                 classes = [self._judge(profile, pod, message) for profile, pod in message.pods]
             except EvaluationError as error:
                 refusal = str(error)
+        if refusal:
+            REFUSALS.inc()
         return ShardResult(
             request=message.request,
             epoch=message.epoch,
@@ -50,6 +56,15 @@ class Evaluator:
             classes=classes,
             refusal=refusal,
         )
+
+    def _catch_up(self, version: int) -> None:
+        started = time.perf_counter()
+        behind = version - self._replica.version
+        anew = not 0 <= behind < LONGEST_LAG
+        REPLICA_LAG.set(0 if anew else behind)
+        REPLICA_REBUILDS.inc(anew)
+        self._replica.catch_up(version)
+        CATCH_UP_DURATION.observe(time.perf_counter() - started)
 
     def _judge(self, profile: str, pod: Pod, message: EvaluateShard) -> ClassResult:
         evaluation = Evaluation(self._frameworks[profile], PodInfo(pod), self._replica.snapshot)

@@ -112,6 +112,9 @@ def balanced_allocation(requested: Ints, allocatable: Ints) -> Ints:
     """
     counts, capacity = _capacities(allocatable)
     fractions = np.minimum(requested.astype(np.float64) / capacity.astype(np.float64), 1.0)
+    if len(fractions) == 2 and counts.all():
+        even: Floats = 1.0 - np.abs((fractions[0] - fractions[1]) / 2.0)
+        return (even * MAX_SCORE).astype(np.int64)
     number = counts.sum(axis=0)
     deviation = np.where(number == 2, _half_distance(fractions, counts), 0.0)
     if len(fractions) > 2:
@@ -171,7 +174,7 @@ def normalized(scores: Ints, *, highest: int | None = None, reverse: bool = Fals
 def _capacities(allocatable: Ints) -> tuple[Flags, Ints]:
     """Which resources count, and allocatable with 1 for those that do not, to divide by."""
     counts = allocatable != 0
-    return counts, np.where(counts, allocatable, 1)
+    return counts, allocatable if counts.all() else np.where(counts, allocatable, 1)
 
 
 def _quotient(numerator: Ints, denominator: Ints) -> Ints:
@@ -184,6 +187,8 @@ def _quotient(numerator: Ints, denominator: Ints) -> Ints:
 
 def _weighted_sums(scores: Ints, counts: Flags, weights: Ints) -> tuple[Ints, Ints]:
     """Sum of weighted scores, and of the weights that count, 1 where none does."""
+    if counts.all():
+        return weights @ scores, np.broadcast_to(np.maximum(weights.sum(), 1), scores.shape[1:])
     column = np.where(counts, weights[:, np.newaxis], 0)
     weight_sum = column.sum(axis=0)
     return (scores * column).sum(axis=0), np.where(weight_sum == 0, 1, weight_sum)

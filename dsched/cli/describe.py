@@ -41,7 +41,7 @@ def pod(
     name: options.Name = None,
 ) -> None:
     """Show a pod: what it asks for, where it is, what the scheduler knows and said about it."""
-    store = options.open_store(redis_url, data_dir, name)
+    store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
     (key,) = choosing.keys(kinds.POD, [wanted], namespace)
     objects = Objects(store)
     (raw,) = objects.get_pods([key])
@@ -63,7 +63,7 @@ def node(
     name: options.Name = None,
 ) -> None:
     """Show a node: labels, taints, what it has, what of it is in use, and its pods."""
-    store = options.open_store(redis_url, data_dir, name)
+    store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
     objects = Objects(store)
     (value,) = objects.get(kinds.NODE, [wanted])
     if value is None:

@@ -9,7 +9,6 @@ import typer
 
 from dsched.cli import choosing, configuration, console, explain_report, options
 from dsched.clock import SystemClock
-from dsched.cluster.standalone import Standalone
 from dsched.config import SchedulerConfiguration
 from dsched.errors import NotFound
 from dsched.manifests import kinds
@@ -59,9 +58,13 @@ def pod(
     store = options.open_store(redis_url, data_dir, name)
     (key,) = choosing.keys(kinds.POD, [wanted], namespace)
     schedulers = [profile.scheduler_name for profile in configured.profiles]
-    standing = living.read(store, Standalone(store), PodKey(key), schedulers)
-    _warn_of_others(store, configured)
-    explained = explain(configured, plugins, standing, seed)
+    cluster = options.cluster_of(store, configured)
+    try:
+        standing = living.read(store, cluster, PodKey(key), schedulers)
+        _warn_of_others(store, configured)
+        explained = explain(configured, plugins, standing, seed, cluster.get_objects)
+    finally:
+        cluster.stand_down()
     asked = _asked(explained, nodes)
     if output is Output.JSON:
         console.write(msgspec.json.format(explain_report.encoded(explained, standing, asked)).decode())

@@ -105,7 +105,7 @@ def fsck(
     Nothing is written. A running system can be checked: what looks wrong is looked at twice.
     """
     known = _profiles(config)
-    store = options.open_store(redis_url, data_dir, name)
+    store = options.open_objects(redis_url, data_dir, name, "dsched queue, kubectl get pods")
     report = inspection.inspect(store, SystemClock(), known, pause, oldest_reservation)
     if output is Output.JSON:
         console.write(msgspec.json.format(msgspec.json.encode(answer(report))).decode())

@@ -70,7 +70,7 @@ def get(
     chosen, names = choosing.kind_and_names(words)
     if watch and len(chosen) > 1:
         raise typer.BadParameter("--watch takes one kind only")
-    store = options.open_store(redis_url, data_dir, name)
+    store = options.open_objects(redis_url, data_dir, name, "kubectl get")
     place = None if all_namespaces else namespace or DEFAULT_NAMESPACE
     wish = Wish(names, place, selector.parse(labels))
     cluster = Standalone(store)

@@ -6,11 +6,24 @@ from typing import Annotated
 import typer
 
 from dsched import log
-from dsched.cli.options import DataDir, Name, RedisUrl
-from dsched.cluster.standalone import Standalone
+from dsched.cli.options import (
+    ClusterKind,
+    DataDir,
+    Kubeconfig,
+    KubeContext,
+    MetricsHost,
+    MetricsPort,
+    Name,
+    RedisUrl,
+    chosen_cluster,
+)
+from dsched.cluster import opening
+from dsched.cluster.opening import Kind
+from dsched.leader import serving
 from dsched.leader.fanout import Mode
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings, default_identity
+from dsched.observe.address import LOOPBACK
 from dsched.plugins import profiles, registry
 from dsched.state import address
 from dsched.state.client import connect
@@ -38,11 +51,18 @@ def leader(
     lease_s: Annotated[
         float, typer.Option("--lease", min=0.5, help="Seconds the lease lasts; a standby takes over within it.")
     ] = 3.0,
-    seed: Annotated[int, typer.Option("--seed", help="Of the choice among equally good nodes.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", envvar="DSCHED_SEED", help="Of the choice among equally good nodes.")
+    ] = 0,
     decisions: Annotated[
         Path | None,
         typer.Option("--decisions", help="Append one JSON line a decision to this file.", show_default=False),
     ] = None,
+    cluster: ClusterKind = Kind.STANDALONE,
+    kubeconfig: Kubeconfig = None,
+    kube_context: KubeContext = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = LOOPBACK,
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
 ) -> None:
     """Run a leader; run two or more and one leads while the others stand by.
@@ -55,9 +75,18 @@ def leader(
     plugins = registry.load()
     loaded = profiles.configuration(config_file if config_file and config_file.name else None, plugins)
     settings = Settings(identity=default_identity(identity), lease_s=lease_s, mode=mode, seed=seed, decisions=decisions)
-    process = Leader(settings, store, Standalone(store), loaded, plugins)
+    chosen = chosen_cluster(cluster, kubeconfig, kube_context)
+    process = Leader(settings, store, opening.open_cluster(chosen, store, loaded, check=True), loaded, plugins)
     process.stop_on_signals()
-    process.run()
+    if metrics_port is None:
+        process.run()
+        return
+    served = serving.server(metrics_host, metrics_port, connect(found.redis_url, found.name), process)
+    served.start()
+    try:
+        process.run()
+    finally:
+        served.close()
 
 
 def register(app: typer.Typer) -> None:

@@ -1,52 +1,93 @@
-"""``dsched``: the commands put together, and the one place where errors become messages and exit codes."""
+"""``dsched``: the list of commands, and the one place where errors become messages and exit codes."""
 
 import sys
+from typing import Annotated
 
 import typer
 
-from dsched.cli import (
-    configuration,
-    conformance,
-    console,
-    demo,
-    describe,
-    explain,
-    fsck,
-    health,
-    importing,
-    leader,
-    objects,
-    queue,
-    redis_url,
-    simulate,
-    system,
-    waiting,
-)
+from dsched.cli import console, lazy
+from dsched.cli.lazy import Source
 from dsched.errors import DschedError
+
+COMMANDS = {
+    "up": Source(
+        "dsched.cli.system",
+        "Run a system on this machine: Redis (unless --redis-url names one), leaders, evaluators and binders.",
+    ),
+    "down": Source("dsched.cli.system", "Stop the system that 'dsched up' runs with the data folder. Its data stays."),
+    "status": Source(
+        "dsched.cli.status",
+        "Tell what runs, who leads and how full the queues are; exit code 1 when it does not run or nobody leads.",
+    ),
+    "redis-url": Source("dsched.cli.redis_url", "Print the URL of the system's Redis, password included."),
+    "leader": Source("dsched.cli.leader", "Run a leader; run two or more and one leads while the others stand by."),
+    "healthcheck": Source(
+        "dsched.cli.health",
+        "Exit code 0 when the process is well, else 1: a leader when somebody leads (itself or the one it stands by "
+        "for), a worker when it has run a task on this host lately; Redis has to answer in both cases.",
+    ),
+    "demo": Source(
+        "dsched.cli.demo",
+        "Run a whole system for a moment, let it place a cluster's pods, show where they are, and stop it again.",
+    ),
+    "conformance": Source(
+        "dsched.cli.conformance",
+        "Decide on vectors recorded from kube-scheduler v1.34.1; exit code 1 when any answer differs.",
+    ),
+    "apply": Source(
+        "dsched.cli.objects",
+        "Create the objects of manifests, or change them to what these say; on bad input nothing of a call is applied.",
+    ),
+    "delete": Source(
+        "dsched.cli.objects",
+        "Delete objects, at once: those that manifests name, or those of a kind by name, by labels, or all.",
+    ),
+    "get": Source("dsched.cli.objects", "Show objects."),
+    "describe": Source("dsched.cli.describe", "Everything about one pod or node."),
+    "wait": Source("dsched.cli.waiting", "Wait for pods: exit code 0 when it is so, 1 when the time is up first."),
+    "import": Source("dsched.cli.importing", "Turn data sets into manifests."),
+    "queue": Source(
+        "dsched.cli.queue",
+        "Show the scheduling queue: how many pods stand in each place, and the first of each in their order.",
+    ),
+    "fsck": Source(
+        "dsched.cli.fsck",
+        "Check the scheduling state in Redis; exit code 1 when an invariant is broken, with a line for each breach.",
+    ),
+    "config": Source("dsched.cli.configuration", "KubeSchedulerConfiguration files: what they come to, what is wrong."),
+    "simulate": Source(
+        "dsched.cli.simulate",
+        "Place pods in memory, with the leader's own cycle: no Redis, no workers, nothing is applied.",
+    ),
+    "bench": Source("dsched.cli.bench", "How fast a whole system on this machine is."),
+    "explain": Source("dsched.cli.explain", "Why a pod would go where it would go, now."),
+}
 
 app = typer.Typer(
     name="dsched",
+    cls=lazy.group(COMMANDS),
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     help="A Kubernetes-compatible scheduler that runs as many processes around one Redis.",
 )
 
-system.register(app)
-redis_url.register(app)
-leader.register(app)
-health.register(app)
-demo.register(app)
-conformance.register(app)
-objects.register(app)
-describe.register(app)
-waiting.register(app)
-importing.register(app)
-queue.register(app)
-fsck.register(app)
-configuration.register(app)
-simulate.register(app)
-explain.register(app)
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dsched import __version__
+
+        console.out.print(f"dsched {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def dsched(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """What all commands share: nothing but the version."""
 
 
 def main() -> None:

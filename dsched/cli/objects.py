@@ -56,7 +56,7 @@ def apply(
     if not files:
         raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
     manifests = load(files, namespace)
-    store = options.open_store(redis_url, data_dir, name)
+    store = options.open_objects(redis_url, data_dir, name, "kubectl apply")
     with _progress("applying", len(manifests)) as advance:
         applied = Applier(store).apply(manifests, advance)
     _print(applied, output)
@@ -78,7 +78,7 @@ def delete(
     """Delete objects, at once: those that manifests name, or those of a kind by name, by labels, or all."""
     if bool(files) == bool(words):
         raise typer.BadParameter("name either files (-f) or a kind")
-    store = options.open_store(redis_url, data_dir, name)
+    store = options.open_objects(redis_url, data_dir, name, "kubectl delete")
     if files:
         wanted = [(each.kind, each.key) for each in load_names(files, namespace)]
     else:

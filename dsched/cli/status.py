@@ -10,7 +10,7 @@ import typer
 from dsched.cli import console, options
 from dsched.clock import SystemClock
 from dsched.errors import RedisUnavailable
-from dsched.state import address, client, keys, workers
+from dsched.state import address, client, keys, phases, workers
 from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
@@ -52,6 +52,7 @@ class State(msgspec.Struct, frozen=True):
         reservations: pods that have a node and are not yet bound.
         nodes, pods: objects in the cluster, where it is kept in Redis.
         workers: every worker that has written to Redis, also those that are gone.
+        leader_seconds: the leader's time by what it did, since its process began; empty before the first leader.
     """
 
     version: str
@@ -62,6 +63,7 @@ class State(msgspec.Struct, frozen=True):
     nodes: int
     pods: int
     workers: list[WorkerStatus]
+    leader_seconds: dict[str, float] = {}
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -84,6 +86,11 @@ class Status(msgspec.Struct, frozen=True):
     def well(self) -> bool:
         """Whether it can schedule: Redis answers and a leader leads."""
         return self.state is not None and self.state.leader is not None
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command()(status)
 
 
 def status(
@@ -131,6 +138,7 @@ def read(store: client.Store) -> State:
             pipe.hlen(store.key(name))
         info, leader, epoch, *counts = pipe.execute()
         seen = workers.read(store)
+        spent = phases.read(store).seconds
     *queues, inflight, reservations, nodes, pods = counts
     names = [queue.name.removeprefix("queue:") for queue in ZSETS]
     return State(
@@ -142,6 +150,7 @@ def read(store: client.Store) -> State:
         nodes=nodes,
         pods=pods,
         workers=[WorkerStatus(worker.name, worker.kind, worker.last_seen_ms) for worker in seen],
+        leader_seconds=dict(spent),
     )
 
 

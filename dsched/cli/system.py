@@ -1,14 +1,16 @@
-"""``dsched up``, ``down`` and ``status``: a whole system on this machine."""
+"""``dsched up`` and ``down``: a whole system on this machine."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dsched.cli import configuration, console, options, status
+from dsched.cli import configuration, console, options
 from dsched.clock import SystemClock
+from dsched.cluster.opening import Kind
 from dsched.errors import ConfigError
 from dsched.leader.fanout import Mode
+from dsched.observe.address import LOOPBACK, PORT_VARIABLE
 from dsched.plugins import registry
 from dsched.state import address, client
 from dsched.supervisor import background, commands, supervise
@@ -18,7 +20,6 @@ def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command()(up)
     app.command()(down)
-    app.command("status")(status.status)
 
 
 def up(
@@ -50,6 +51,20 @@ def up(
             help="File to which leaders append each decision.",
         ),
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            envvar=PORT_VARIABLE,
+            min=1,
+            max=65535,
+            show_default=False,
+            help="Serve metrics and health: the first process on this port, each further one on the next.",
+        ),
+    ] = None,
+    metrics_host: options.MetricsHost = LOOPBACK,
+    cluster: options.ClusterKind = Kind.STANDALONE,
+    kubeconfig: options.Kubeconfig = None,
+    kube_context: options.KubeContext = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Return when the system is ready; it runs on.")
     ] = False,
@@ -67,6 +82,9 @@ def up(
         config=config,
         mode=mode.value,
         decisions=decisions,
+        cluster=options.chosen_cluster(cluster, kubeconfig, kube_context),
+        metrics_port=metrics_port,
+        metrics_host=metrics_host,
     )
     if detach:
         _start_in_background(system, data_dir)
@@ -93,8 +111,12 @@ def _start_in_background(system: commands.System, data_dir: Path | None) -> None
     console.out.print(
         f"system {found.name!r} runs (supervisor pid {found.supervisor_pid}, Redis {client.shown(found.redis_url)})\n"
         f"logs:  {system.data_dir / 'logs'}\n"
-        f"next:  dsched apply -f FILE{chosen}\n"
+        f"next:  {_next(system)}{chosen}\n"
         f"look:  dsched status{chosen}\n"
         f"stop:  dsched down{chosen}",
         markup=False,
     )
+
+
+def _next(system: commands.System) -> str:
+    return "dsched queue" if system.cluster.kind is Kind.KUBERNETES else "dsched apply -f FILE"

@@ -141,7 +141,7 @@ def wait(
     declared unschedulable, and the scheduler has nothing left to try. Pods of other schedulers are not waited for
     when settling.
     """
-    store = options.open_store(redis_url, data_dir, name)
+    store = options.open_objects(redis_url, data_dir, name, "kubectl wait")
     place = None if all_namespaces else namespace or DEFAULT_NAMESPACE
     waiting = Waiting(store, Wish(place, selector.parse(labels)), SystemClock())
     with _progress(waiting) as show:

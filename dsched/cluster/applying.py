@@ -42,6 +42,15 @@ class Applied:
     outcome: Outcome
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """New objects of one kind, as one script call takes them."""
+
+    kind: kinds.Kind
+    count: int
+    packed: bytes
+
+
 class Applier:
     """Writes objects to the standalone cluster in Redis. Every method raises RedisUnavailable while it does not answer.
 
@@ -83,6 +92,35 @@ class Applier:
             for late in self._write(kind, of_kind, classes, advance):
                 outcomes[_identity(late.manifest)] = late.outcome
         return [Applied(each.kind, each.key, outcomes[_identity(each)]) for each in manifests]
+
+    def prepare(self, manifests: Sequence[Manifest]) -> list[Prepared]:
+        """Do beforehand all that creating new objects takes but the writing; `create` writes the batches in order.
+
+        Raises:
+            ManifestError: something cannot be applied.
+        """
+        classes = self._classes(manifests)
+        problems = Problems()
+        now_ms = self._clock.now_ms()
+        found: list[Prepared] = []
+        for kind, batch in _by_kind(manifests):
+            plans = [planning.plan(each, None, classes, now_ms, problems) for each in batch]
+            problems.raise_any()
+            written = [(each, stored.tail(each.value)) for each in plans if each is not None]
+            found += [
+                Prepared(kind, len(part), _pack(kind, part))
+                for part in stored.batches(written, lambda change: len(change[1]))
+            ]
+        return found
+
+    def create(self, batch: Prepared) -> None:
+        """Write a batch of new objects.
+
+        Raises:
+            Conflict: one of them is there already; nothing was written.
+        """
+        if there := self._send(batch.kind, batch.packed):
+            raise Conflict(f"{batch.kind.singular} {', '.join(sorted(there))}: there already; nothing was created")
 
     def delete(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[bool]:
         """Delete objects, at once; says which were there."""
@@ -164,14 +202,15 @@ class Applier:
 
     def _put(self, kind: kinds.Kind, batch: Sequence[Written]) -> set[str]:
         """Write a batch, or learn which of its objects have changed."""
+        return self._send(kind, _pack(kind, batch))
+
+    def _send(self, kind: kinds.Kind, packed: bytes) -> set[str]:
         fresh = str(uuid.uuid4())
         with client.reachable(self._store):
             if kind is kinds.POD:
-                packed = stored.packed([_packed_pod(each, tail) for each, tail in batch])
                 changed = self._put_pods(_PUT_PODS_KEYS, [fresh, self._log_length, stored.head(kind), packed])
             else:
                 names = state_keys.names(keys.ID, keys.VERSION, keys.LOG, keys.objects(kind))
-                packed = stored.packed([_packed(each, tail) for each, tail in batch])
                 changed = self._put_objects(names, [fresh, self._log_length, kind.name, stored.head(kind), packed])
         return {key.decode() for key in changed}
 
@@ -182,6 +221,11 @@ def _by_kind(manifests: Sequence[Manifest]) -> list[tuple[kinds.Kind, list[Manif
 
 def _identity(manifest: Manifest) -> tuple[str, str]:
     return manifest.kind.name, manifest.key
+
+
+def _pack(kind: kinds.Kind, batch: Sequence[Written]) -> bytes:
+    one = _packed_pod if kind is kinds.POD else _packed
+    return stored.packed([one(each, tail) for each, tail in batch])
 
 
 def _packed(plan: Plan, tail: bytes) -> list[object]:

@@ -25,7 +25,7 @@ class Change(Enum):
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     BOUND = "BOUND"
-    """A pod got its node and nothing else changed; `Event.object` is not sent."""
+    """A pod got its node and nothing else changed; `Event.object` may be left out."""
     STATUS = "STATUS"
     """Only the status that the scheduler itself writes (conditions, nominated node) changed."""
 
@@ -39,7 +39,7 @@ class Event:
         key: ``namespace/name``, or ``name`` for objects without a namespace.
         version: the object's version after the change.
         uid: of the object; of the dead one for DELETED.
-        object: the object after the change; None for DELETED, BOUND and STATUS.
+        object: the object after the change; None for DELETED and STATUS, and where the cluster leaves it out for BOUND.
         node: the node, for BOUND.
     """
 
@@ -128,7 +128,19 @@ class PodEvent:
 
 
 class Cluster(Protocol):
-    """The source of truth."""
+    """The source of truth.
+
+    Attributes:
+        kind: ``standalone`` or ``kubernetes``.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    def stand_down(self) -> None:
+        """This process does not lead any more: nobody watches, and what was to be written in the background and is not
+        yet is left to the next leader."""
+        ...
 
     def list(self) -> Listing:
         """Everything there is."""

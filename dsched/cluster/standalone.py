@@ -69,6 +69,8 @@ class Standalone:
         log_length: about how many changes a watcher may be behind.
     """
 
+    kind = "standalone"
+
     def __init__(self, store: Store, clock: Clock | None = None, log_length: int = LOG_LENGTH) -> None:
         self._store = store
         self._clock = clock or SystemClock()
@@ -91,6 +93,9 @@ class Standalone:
         nodes = {key: from_json(json, Node) for key, json in self._objects.scan(kinds.NODE)}
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
         return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
+
+    def stand_down(self) -> None:
+        """Nothing goes on in the background."""
 
     def newest_version(self) -> int:
         """The version of the newest change, to watch from without listing; 0 before the first."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.diagnosis import Diagnosis
-from dsched.framework.evaluate import Evaluation
+from dsched.framework.findings import Findings
 from dsched.framework.interface import Code
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -23,12 +23,12 @@ class FailedAttempt:
     state: CycleState
     pod: PodInfo
     snapshot: Snapshot
-    evaluation: Evaluation
+    evaluation: Findings
     diagnosis: Diagnosis
 
     def try_on(self, row: int) -> Trial:
         """A trial of the pod on a node."""
-        return Trial(self.framework, self.state, self.pod, self.snapshot, row)
+        return Trial(self.framework, self.state, self.pod, self.snapshot, row, self.evaluation.unsettled(row))
 
     def rejected_with(self, code: Code) -> NDArray[np.intp]:
         """Table rows of the nodes that were rejected with this code; a rejection by PreFilter counts for every node,

@@ -30,20 +30,24 @@ class Classes:
         for framework, pod in pods:
             key = (framework.profile_name, pod.class_key)
             if framework.cacheable and key not in fresh and not self._usable(key):
-                fresh[key] = Evaluation(framework, pod, self._snapshot)
+                fresh[key] = Evaluation(framework, pod, self._snapshot, shared=True)
         self._judge_all([evaluation for evaluation in fresh.values() if evaluation.open])
         for key, evaluation in fresh.items():
             self._keep(key, evaluation)
 
-    def evaluation(self, framework: Framework, pod: PodInfo) -> Evaluation:
-        """What the plugins say of this pod now. A nominated pod has an evaluation of its own: it need not make room for
-        itself."""
+    def evaluation(self, framework: Framework, pod: PodInfo, own: bool = False) -> Evaluation:
+        """What the plugins say of this pod now.
+
+        Args:
+            own: of this very pod, which need not make room for itself; else of the pods of its class that were promised
+                no node.
+        """
         key = (framework.profile_name, pod.class_key)
-        shared = framework.cacheable and self._snapshot.nominations.node_of(pod.uid) is None
+        shared = framework.cacheable and not own
         if shared and self._usable(key):
             self._kept.move_to_end(key)
             return self._kept[key]
-        evaluation = Evaluation(framework, pod, self._snapshot)
+        evaluation = Evaluation(framework, pod, self._snapshot, shared)
         if evaluation.open:
             self._judge_all([evaluation])
         if shared:

@@ -3,14 +3,19 @@ becomes a status Error that names the plugin, so that one pod fails and nothing 
 """
 
 from collections.abc import Callable
+from random import random
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dsched.framework.interface import Code, Status, Verdict
+from dsched.metrics import recording
 
 Result = TypeVar("Result")
+
+STATUS = (Status, type(None))
+"""What most methods answer; None is success."""
 
 
 class PluginFailure(Exception):
@@ -28,10 +33,24 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     Raises:
         PluginFailure: it raised.
     """
+    started = recording.now() if random() < recording.SAMPLED else 0.0
     try:
-        return call(*args)
+        answer = call(*args)
     except Exception as error:
+        if started:
+            recording.plugin_call(plugin, call, recording.now() - started, "Error")
         raise PluginFailure(plugin, f"{type(error).__name__}: {error}") from error
+    if started:
+        recording.plugin_call(plugin, call, recording.now() - started, outcome(answer))
+    return answer
+
+
+def outcome(answer: object) -> str:
+    """What a call ended with, as metrics say it: the text of a status' code, Success where there is none."""
+    if isinstance(answer, tuple):  # PreFilter's answer for all plugins begins with the rejection
+        answer = answer[0]
+    status = getattr(answer, "status", answer)
+    return str(status.code) if isinstance(status, Status) else "Success"
 
 
 def answered(plugin: str, kinds: tuple[type[Any], ...], call: Callable[..., Result], *args: Any) -> Result:
@@ -73,9 +92,12 @@ def sound(plugin: str, verdict: Verdict, open_: NDArray[np.bool_]) -> Verdict:
         raise PluginFailure(plugin, f"filter_table judged {index.shape} rows of {open_.shape}")
     if index.dtype.kind not in "iu":
         raise PluginFailure(plugin, f"filter_table answered with {index.dtype}, expected int32")
-    if len(index) and (index.max() > len(statuses) or index.min() < 0):
-        wrong = index.max() if index.max() > len(statuses) else index.min()
+    highest = int(np.maximum.reduce(index, initial=0))
+    if highest > len(statuses) or (index.dtype.kind == "i" and int(np.minimum.reduce(index, initial=0)) < 0):
+        wrong = highest if highest > len(statuses) else int(index.min())
         raise PluginFailure(plugin, f"filter_table names status {wrong} of {len(statuses)}")
+    if highest == 0:
+        return verdict
     for number, status in enumerate(statuses, start=1):
         if not status.rejected and bool((index[open_] == number).any()):
             raise PluginFailure(plugin, f"{status.code}: {status.message}")

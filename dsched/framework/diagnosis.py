@@ -6,7 +6,7 @@ Source: pkg/scheduler/framework/types.go ``Diagnosis``, ``FitError.Error``.
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from dsched.framework.evaluate import Evaluation
+from dsched.framework.findings import Findings
 from dsched.framework.interface import Code, Status, unresolvable
 
 NO_NODES = "no nodes available to schedule pods"
@@ -35,7 +35,9 @@ class Diagnosis:
     @staticmethod
     def of_node(status: Status) -> "Diagnosis":
         """One node was chosen, and a plugin then turned the pod away."""
-        return Diagnosis(1, None, ((status, 1),), frozenset({status.plugin}))
+        plugin, nobody = frozenset({status.plugin}), frozenset[str]()
+        pending = status.code is Code.PENDING
+        return Diagnosis(1, None, ((status, 1),), nobody if pending else plugin, plugin if pending else nobody)
 
     def after_post_filter(self, message: str) -> "Diagnosis":
         """The same with what PostFilter said."""
@@ -59,7 +61,7 @@ class Diagnosis:
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
 
 
-def diagnose(evaluation: Evaluation, nodes: int) -> Diagnosis:
+def diagnose(evaluation: Findings, nodes: int) -> Diagnosis:
     """Why the evaluated pod fits nowhere; also right for one that fits somewhere, about the nodes where it does not."""
     rejection = evaluation.rejection
     if rejection is not None:

@@ -1,27 +1,32 @@
 """What the plugins of a profile say of one class of pods over the node table, kept up to date row by row.
 
-Deciding a batch of pods one after the other costs each of them only the rows that its predecessors touched, and gives
-the decisions that evaluating each pod anew would give.
+Deciding a batch of pods one after the other costs each of them only what its predecessors changed, and gives the
+decisions that evaluating each pod anew would give. What that is, the plugins' scopes tell: where pods came or went,
+
+* plugins whose answers depend on the node object alone are not asked again,
+* those that look at the pods of the node are asked about the rows that changed,
+* those that look at the whole cluster are asked about every row.
 """
 
-from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.framework.answers import Answers
 from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Code, Rows, Scope, Status
-from dsched.framework.judge import Columns, first_rejection, judge_shard, overwrite, run_filters, run_scores
+from dsched.framework.foresight import Foresight
+from dsched.framework.interface import Rows, Scope, Status
+from dsched.framework.judge import Columns, all_passed, judge_shard, overwrite, run_filters, run_scores
+from dsched.framework.measured import whole
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.ranking import INFEASIBLE, Ranking
-from dsched.framework.runtime import Framework, row_numbers
+from dsched.framework.ranking import Ranking
+from dsched.framework.runners import FilterRunner, ScoreRunner
+from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.trial import filter_beside_nominated
-from dsched.model.meta import NodeName
-
-Number = TypeVar("Number", bound=np.generic)
+from dsched.framework.trial import Trial, filter_beside_nominated
+from dsched.model.meta import NodeName, PodUid
 
 
 def evaluate(framework: Framework, pod: PodInfo, snapshot: Snapshot) -> "Evaluation":
@@ -32,20 +37,27 @@ def evaluate(framework: Framework, pod: PodInfo, snapshot: Snapshot) -> "Evaluat
     return evaluation
 
 
-class Evaluation:
+class Evaluation(Answers):
     """PreFilter runs on construction; while `open`, the rows wait to be judged: here, or by evaluators
     whose columns `fill` takes.
 
     Attributes:
+        pod: one of the class.
         state: what the plugins wrote.
         failure: the status Error of a plugin that failed; nothing else is valid then.
         rejection: the status by which PreFilter rejected the pod; nothing was filtered then.
         narrowed: node names that PreFilter narrowed the search to, None for all nodes.
         narrowing: the plugins that narrowed it, in running order.
-        rows: the rows that are searched.
     """
 
-    def __init__(self, framework: Framework, pod: PodInfo, snapshot: Snapshot) -> None:
+    def __init__(self, framework: Framework, pod: PodInfo, snapshot: Snapshot, shared: bool = False) -> None:
+        """
+        Args:
+            shared: it stands for all pods of the class that were promised no node; else for this very pod, which need
+                not make room for itself.
+        """
+        table = snapshot.table
+        self._respected_by = NOBODY if shared else pod.uid
         self.framework = framework
         self.pod = pod
         self.state = CycleState()
@@ -54,21 +66,25 @@ class Evaluation:
         self.narrowed: frozenset[NodeName] | None = None
         self.narrowing: list[str] = []
         self._snapshot = snapshot
-        self._table = snapshot.table
-        self._layout = self._table.layout
-        self._position = self._objects_version = self._snapshot_version = self._nominations_version = 0
-        self._take_bearings()
-        self._ranking: Ranking | None = None
+        self._layout = table.layout
         try:
             self.rejection, self.narrowed, self.narrowing = framework.run_pre_filter(self.state, pod, snapshot)
         except PluginFailure as failure:
             self.failure = failure.status
-        self.rows: Rows = self._table.all_rows
+        rows: Rows = table.all_rows
         if self.narrowed is not None:
-            known = sorted(self._table.index[name] for name in self.narrowed if name in self._table.index)
-            self.rows = np.array(known, dtype=np.intp)
-        self._columns = Columns(np.zeros(self.searched, dtype=np.bool_))
-        self._skips: tuple[Hashable, ...] = ()
+            known = sorted(table.index[name] for name in self.narrowed if name in table.index)
+            rows = np.array(known, dtype=np.intp)
+        super().__init__(table, rows)
+        self._local: NDArray[np.bool_] = self._columns.passed
+        self._unmoved: NDArray[np.bool_] = self._columns.passed
+        self._foresight: Foresight | None = None
+        self._own_row = -1
+        self._in_a_row = 0
+        self._skips: Mapping[str, Hashable] = {}
+        self._reach = Scope.NODE
+        self._sort_plugins()
+        self._take_bearings()
         self._note_skips()
 
     @property
@@ -87,7 +103,7 @@ class Evaluation:
     def judge_here(self) -> None:
         """Judge all of `rows` in this process."""
         try:
-            columns = run_filters(self.framework, self.state, self.pod, self._table, self.rows)
+            columns = whole("Filter", run_filters, self.framework, self.state, self.pod, self._table, self.rows)
         except PluginFailure as failure:
             self.failure = failure.status
             return
@@ -98,17 +114,12 @@ class Evaluation:
         self._take_bearings()
         self._columns = columns
         self._ranking = None
+        self._foresight = None
+        self._unmoved = all_passed(columns, self._still)
+        self._local = self._unmoved & all_passed(columns, self._moving)
         try:
             self._keep_promises(self._promised())
-        except PluginFailure as failure:
-            self.failure = failure.status
-            return
-        if not columns.passed.any():
-            return
-        try:
-            self.framework.run_pre_score(self.state, self.pod, self._snapshot, self.feasible)
-            run_scores(self.framework, self.state, self.pod, self._table, self.rows, columns)
-            self._ranking = Ranking(self.framework, self.state, self.pod, columns)
+            self._rank()
         except PluginFailure as failure:
             self.failure = failure.status
         self._note_skips()
@@ -117,30 +128,249 @@ class Evaluation:
         """Judge again what changed since; False when all has to be evaluated anew."""
         if self._layout != self._table.layout or self.failure is not None:
             return False
+        if self._snapshot.version == self._snapshot_version:
+            return True
         changed = self._table.changed_since(self._position)
-        if changed is None or self._out_of_reach():
+        promised = self._snapshot.nominations.changed_since(self._nominations_version)
+        objects = self._table.objects_version != self._objects_version
+        moved = self._moved()
+        if changed is None or promised is None or moved is None or self._out_of_reach(objects, moved):
             return False
-        at = self._positions(changed)
+        wide = self._reach is Scope.CLUSTER or bool(moved)
+        index = self._table.index
+        rows = dict.fromkeys([*changed, *(index[name] for name in promised if name in index)])
+        if wide:
+            rows.update(dict.fromkeys(self._promised()))
+        if changed and (objects or not self._only_placed(self._own_row)):
+            self._in_a_row = 0
+        at = self._positions(list(rows))
         try:
-            if len(at):
-                self._judge_again(at)
+            if wide:
+                kept = self._judge_wide(at, moved)
+            else:
+                kept = True
+                if len(at):
+                    self._judge_again(at, objects)
         except PluginFailure as failure:
-            self.failure = failure.status
-        self._position = self._table.position
+            self.failure, kept = failure.status, True
+        self._take_bearings()
+        return kept
+
+    def before_placing(self, row: int) -> None:
+        """A pod of the class is about to be put on the node of a table row."""
+        if self._in_a_row < _OFTEN or self._ranking is None:
+            return
+        if self._foresight is None:
+            scorers = [scorer for scorer in self._scorers() if _looks_at_pods(scorer)]
+            self._foresight = Foresight.of(self.state, self.pod, self._table, self._moving, scorers)
+        if self._foresight is None:
+            self._in_a_row = _NEVER
+        elif not self._foresight.knows(row):
+            try:
+                self._foresight.look(self._columns)
+            except PluginFailure:  # it will be asked about what has become of the row instead
+                self._foresight, self._in_a_row = None, _NEVER
+
+    def placed(self, row: int) -> None:
+        """A pod of the class has been put on the node of a table row: where nothing else has changed, and it was
+        foreseen what the plugins would say of it then, they need not be asked."""
+        self._own_row = row
+        if not self._only_placed(row) or not isinstance(self.rows, slice):
+            return
+        self._in_a_row += 1
+        if self._foresight is None or self._ranking is None or not self._foresight.knows(row):
+            return
+        moved = self._moved()
+        if self._snapshot.nominations or moved is None or self._out_of_reach(False, moved):
+            return
+        change = self._foresight.take(row, self._columns)
+        if change is None:
+            return
+        self._ranking.raised(row, change)
+        if self._reach is Scope.CLUSTER or moved:
+            self._position = self._table.position  # what looks at the whole cluster is still to be asked
+        else:
+            self._take_bearings()
+
+    def _only_placed(self, row: int) -> bool:
+        """Whether nothing has changed since but that a pod came to the node of a table row, which is known to have."""
+        return (
+            self._table.position == self._position + 1
+            and row == self._own_row
+            and self._snapshot.others_version == self._others_version
+            and self._snapshot.nominations.version == self._nominations_version
+        )
+
+    def unsettled(self, row: int) -> Sequence[FilterRunner] | None:
+        """The filters whose answer about a table row may be another one when pods come or go, the others having let the
+        node through; None where that is not known."""
+        at = self._place(row)
+        if not self.open or self._in_turn or at is None or not self._unmoved[at]:
+            return None
+        return self._pod_dependent
+
+    def admits(self, pod: PodInfo, row: int) -> bool:
+        """Whether a pod of the class fits on the node of a table row that it was promised itself.
+
+        Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        at = self._place(row)
+        if not self.open or at is None or not (self._in_turn or self._unmoved[at]):
+            return False
+        with Trial(self.framework, self.state, pod, self._snapshot, row, self.unsettled(row)) as trial:
+            return trial.status() is None
+
+    # -- judging again ---------------------------------------------------------------------------------------------
+
+    def _sort_plugins(self) -> None:
+        """Tell apart what has to be asked again when pods come or go."""
+        filters = [runner for runner in self.framework.filters if runner.name not in self.state.skip_filter]
+        self._wide = [runner for runner in filters if runner.scope in (Scope.CLUSTER, Scope.ANYTHING)]
+        self._moving = [runner for runner in filters if runner.scope in (Scope.SUMS, Scope.USAGE)]
+        self._pod_dependent = [*self._moving, *self._wide]
+        self._still = [runner for runner in filters if runner.scope in (Scope.NODE, Scope.NODES)]
+        self._in_turn = any(runner.table_form is None for runner in filters)
+        """Filters that judge one node at a time are not asked about nodes that others have rejected."""
+
+    def _judge_again(self, at: NDArray[np.intp], objects: bool) -> None:
+        """Judge some positions; where only pods moved, by the plugins that look at pods."""
+        before = self._columns.passed[at]
+        self._judge_local(at, objects)
+        self._columns.passed[at] = self._local[at]
+        rows = self._rows_at(at)
+        promised = self._promised()
+        if promised:
+            touched = set(rows.tolist())
+            self._keep_promises([row for row in promised if row in touched])
+        passed = self._columns.passed[at]
+        if self._ranking is None:
+            if passed.any():
+                self._rank()
+                self._note_skips()
+            return
+        flipped = before != passed
+        everyone = objects or bool((flipped & passed).any())  # scores of infeasible nodes mean nothing
+        self._score(at, rows, [scorer for scorer in self._scorers() if everyone or _looks_at_pods(scorer)])
+        self._ranking.update(at, at[flipped], rescored=objects)
+
+    def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
+        """Ask the filters that judge a node by itself about some positions."""
+        if not len(at):
+            return
+        rows = self._rows_at(at)
+        everyone = objects or self._in_turn
+        if everyone:
+            fresh = run_filters(self.framework, self.state, self.pod, self._table, rows)
+            for name, verdict in fresh.verdicts.items():
+                self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], at, verdict)
+            self._unmoved[at] = all_passed(fresh, self._still)
+            self._local[at] = self._unmoved[at] & all_passed(fresh, self._moving)
+            if self._foresight is not None:
+                self._foresight = None
+            return
+        passed = self._unmoved[at]
+        for runner in self._moving:
+            verdict = runner.run(self.state, self.pod, self._table, rows, passed)
+            self._columns.verdicts[runner.name] = overwrite(self._columns.verdicts[runner.name], at, verdict)
+            if verdict.statuses:
+                passed &= verdict.index == 0
+        self._local[at] = passed
+        if self._foresight is not None:
+            self._foresight.forget(at)
+
+    def _judge_wide(self, at: NDArray[np.intp], moved: Collection[str]) -> bool:
+        """Ask the plugins that look at the whole cluster about every row, the others about some positions; False when
+        the pod has to be evaluated anew."""
+        if self._in_turn or not self.framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
+            return False
+        self._judge_local(at, objects=False)
+        before = self._columns.passed
+        passed = self._local.copy()
+        for runner in self._wide:
+            verdict = runner.run(self.state, self.pod, self._table, self.rows, passed)
+            self._columns.verdicts[runner.name] = verdict
+            if verdict.statuses:
+                passed &= verdict.index == 0
+        self._columns.passed = passed
+        self._keep_promises(self._promised())
+        if self._ranking is None or not passed.any():
+            self._ranking = None
+            self._columns.raw_scores = {}
+            self._rank()
+            self._note_skips()
+            return True
+        self._rank_again(at, np.flatnonzero(before != passed), moved)
         return True
+
+    def _rank(self) -> None:
+        """Score all rows, those that are known excepted."""
+        if not self._columns.passed.any():
+            return
+        self.framework.run_pre_score(self.state, self.pod, self._snapshot, self.feasible)
+        whole("Score", run_scores, self.framework, self.state, self.pod, self._table, self.rows, self._columns)
+        self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
+
+    def _rank_again(self, at: NDArray[np.intp], flipped: NDArray[np.intp], moved: Collection[str]) -> None:
+        """Score all rows by the plugins that look at the whole cluster, some by the others.
+
+        Args:
+            flipped: positions that became feasible or ceased to be.
+        """
+        skipped = frozenset(self.state.skip_score)
+        self.framework.run_wide_pre_score(self.state, self.pod, self._snapshot, self.feasible, moved)
+        if self.state.skip_score != skipped:
+            self._columns.raw_scores = {}
+            self._rank()
+            self._note_skips()
+            return
+        if moved:
+            self._note_skips()
+        wide = [scorer for scorer in self._scorers() if scorer.scope is Scope.CLUSTER]
+        for scorer in wide:
+            raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
+            self._columns.raw_scores[scorer.name] = raw
+        others = [scorer for scorer in self._scorers() if scorer not in wide]
+        self._score(at, self._rows_at(at), [scorer for scorer in others if _looks_at_pods(scorer)])
+        joined = flipped[self._columns.passed[flipped]]
+        if len(joined):  # scores of infeasible nodes mean nothing
+            self._score(joined, self._rows_at(joined), others)
+        if self._ranking is None or any(not scorer.together for scorer in wide):
+            self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
+        else:
+            self._ranking.update(np.union1d(at, flipped) if len(flipped) else at, flipped, rescored=False)
+
+    def _scorers(self) -> list[ScoreRunner]:
+        return [scorer for scorer in self.framework.scores if scorer.name in self._columns.raw_scores]
+
+    def _score(self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner]) -> None:
+        if not len(at):
+            return
+        passed = self._columns.passed[at]
+        for scorer in scorers:
+            raw = scorer.run(self.state, self.pod, self._table, rows, passed)
+            self._columns.raw_scores[scorer.name][at] = raw
 
     def _promised(self) -> list[int]:
         """Rows of nodes that other pods were promised."""
+        nominations = self._snapshot.nominations
+        if not nominations:
+            return []
         index = self._table.index
-        return [index[name] for name in self._snapshot.nominations.nodes() if name in index]
+        return [index[name] for name in nominations.nodes() if name in index]
 
     def _keep_promises(self, rows: Sequence[int]) -> None:
         """Reject nodes on which the pod would take room that was promised to others."""
-        for row, at in zip(rows, self._places(rows), strict=True):
+        for row in rows:
+            at = self._place(row)
             beside = (
                 None
                 if at is None
-                else filter_beside_nominated(self.framework, self.state, self.pod, self._snapshot, row)
+                else filter_beside_nominated(
+                    self.framework, self.state, self.pod, self._snapshot, row, self._respected_by
+                )
             )
             if beside is not None and not beside.passed[0]:
                 here = np.array([at], dtype=np.intp)
@@ -148,58 +378,45 @@ class Evaluation:
                     self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], here, verdict)
                 self._columns.passed[here] = False
 
-    def _places(self, rows: Sequence[int]) -> list[int | None]:
-        """Where table rows stand in the columns, None for those that are not searched."""
-        if isinstance(self.rows, slice):
-            return list(rows)
-        place = {int(row): at for at, row in enumerate(self.rows)}
-        return [place.get(row) for row in rows]
-
     def _take_bearings(self) -> None:
         self._position = self._table.position
         self._snapshot_version = self._snapshot.version
         self._objects_version = self._table.objects_version
+        self._others_version = self._snapshot.others_version
         self._nominations_version = self._snapshot.nominations.version
 
     def _note_skips(self) -> None:
-        """Remember under what circumstances plugins skipped the pod."""
+        """Remember under what circumstances plugins skipped the pod, and what the answers depend on."""
+        self._reach = self.framework.reach(self.state, scored=self._ranking is not None)
         try:
-            self._skips = self.framework.skips(self.state, self.pod, self._snapshot) if self.open else ()
+            self._skips = self.framework.skips(self.state, self.pod, self._snapshot) if self.open else {}
         except PluginFailure as failure:
             self.failure = failure.status
 
-    def _out_of_reach(self) -> bool:
-        """Whether something changed that touches more than the rows that did."""
-        if self._snapshot.nominations.version != self._nominations_version:
-            return True
-        if self._snapshot.version == self._snapshot_version:
-            return False
-        reach = self.framework.reach(self.state, scored=self._ranking is not None)
-        if reach in (Scope.CLUSTER, Scope.ANYTHING) or self.rejection is not None:
-            return True
+    def _moved(self) -> Collection[str] | None:
+        """Plugins that skipped the pod and might not do so again; None when one fails to say, which the new evaluation
+        tells."""
         try:
-            if self.framework.skips(self.state, self.pod, self._snapshot) != self._skips:
-                return True
+            skips = self.framework.skips(self.state, self.pod, self._snapshot)
         except PluginFailure:
-            return True  # which the new evaluation tells
-        return reach is Scope.NODES and self._table.objects_version != self._objects_version
+            return None
+        return [name for name, version in skips.items() if version != self._skips.get(name)]
 
-    def _judge_again(self, at: NDArray[np.intp]) -> None:
-        rows = row_numbers(self.rows)[at]
-        fresh = run_filters(self.framework, self.state, self.pod, self._table, rows)
-        for name, verdict in fresh.verdicts.items():
-            self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], at, verdict)
-        self._columns.passed[at] = fresh.passed
-        touched = set(rows.tolist())
-        self._keep_promises([row for row in self._promised() if row in touched])
-        if self._ranking is None:
-            if self._columns.passed[at].any():
-                self.judge_here()
-            return
-        run_scores(self.framework, self.state, self.pod, self._table, rows, fresh)
-        for name, scores in fresh.raw_scores.items():
-            self._columns.raw_scores[name][at] = scores
-        self._ranking.update(at)
+    def _out_of_reach(self, objects: bool, moved: Collection[str]) -> bool:
+        """Whether something changed that touches more than can be judged again.
+
+        Args:
+            objects: whether node objects did.
+            moved: plugins that might not skip the pod again.
+        """
+        if self._reach is Scope.ANYTHING or self.rejection is not None or (objects and self._reach is Scope.NODES):
+            return True
+        others = self._snapshot.others_version != self._others_version
+        return (self._reach is Scope.CLUSTER or bool(moved)) and (objects or others)
+
+    def _rows_at(self, at: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The table rows at these positions."""
+        return at if isinstance(self.rows, slice) else self.rows[at]
 
     def _positions(self, rows: Sequence[int]) -> NDArray[np.intp]:
         """Where these table rows stand in the columns; rows that are not searched are left out."""
@@ -207,44 +424,6 @@ class Evaluation:
         if isinstance(self.rows, slice):
             return wanted
         return np.flatnonzero(np.isin(self.rows, wanted))
-
-    # -- reading, by table row -------------------------------------------------------------------------------------
-
-    @property
-    def searched(self) -> int:
-        """Number of nodes that were searched."""
-        return len(row_numbers(self.rows))
-
-    @property
-    def feasible(self) -> NDArray[np.bool_]:
-        """Whether the pod fits, by table row."""
-        return self._spread(self._columns.passed, np.zeros(len(self._table), dtype=np.bool_))
-
-    @property
-    def totals(self) -> NDArray[np.int64]:
-        """Sum of the normalised, weighted scores by table row, -1 where the pod does not fit."""
-        absent = np.full(len(self._table), INFEASIBLE, dtype=np.int64)
-        return absent if self._ranking is None else self._spread(self._ranking.totals, absent)
-
-    def score_columns(self) -> dict[str, NDArray[np.int64]]:
-        """Normalised score times weight by plugin and table row, valid where feasible; plugins whose PreScore said Skip
-        are absent."""
-        if self._ranking is None:
-            return {}
-        absent = np.zeros(len(self._table), dtype=np.int64)
-        return {name: self._spread(column, absent.copy()) for name, column in self._ranking.weighted.items()}
-
-    def raw_columns(self) -> dict[str, NDArray[np.int64]]:
-        """What `score_columns` has, as the plugins gave it: before normalising and weights."""
-        if self._ranking is None:
-            return {}
-        absent = np.zeros(len(self._table), dtype=np.int64)
-        return {name: self._spread(column, absent.copy()) for name, column in self._columns.raw_scores.items()}
-
-    def fits(self, row: int) -> bool:
-        """Whether the pod fits on the node of a table row."""
-        at = self._places([row])[0]
-        return at is not None and bool(self._columns.passed[at])
 
     def best_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """The best of some feasible rows of a table that is searched whole, scored as if there were no others.
@@ -269,51 +448,12 @@ class Evaluation:
         best: NDArray[np.intp] = rows[totals == totals.max()]
         return best
 
-    def best_rows(self) -> NDArray[np.intp]:
-        """Table rows with the highest total, in table order; empty where the pod fits nowhere."""
-        if self._ranking is None:
-            return np.zeros(0, dtype=np.intp)
-        totals = self._ranking.totals
-        highest = totals.max()
-        if highest == INFEASIBLE:
-            return np.zeros(0, dtype=np.intp)
-        best = np.flatnonzero(totals == highest)
-        return best if isinstance(self.rows, slice) else self.rows[best]
 
-    def status_of(self, row: int) -> Status | None:
-        """The status of the first filter that rejected a table row; None when it fits or is not searched."""
-        at = row if isinstance(self.rows, slice) else int(np.searchsorted(self.rows, row))
-        if not isinstance(self.rows, slice) and (at == len(self.rows) or self.rows[at] != row):
-            return None
-        return first_rejection(self._columns, at)
+NOBODY = PodUid("")
+_OFTEN = 3
+"""From so many pods of a class in a row on it pays to look ahead."""
+_NEVER = -(2**62)
 
-    def rows_with(self, code: Code) -> NDArray[np.intp]:
-        """Table rows of the searched nodes whose first rejection has this code."""
-        open_ = np.ones(len(self._columns.passed), dtype=np.bool_)
-        found = np.zeros(len(self._columns.passed), dtype=np.bool_)
-        for verdict in self._columns.verdicts.values():
-            has_code = np.array([False, *(status.code is code for status in verdict.statuses)])
-            found |= open_ & has_code[verdict.index]
-            open_ &= verdict.index == 0
-        return row_numbers(self.rows)[found]
 
-    def rejections(self) -> list[tuple[Status, int]]:
-        """Statuses by which nodes were rejected, each node's by the first filter to do so, and how many nodes."""
-        open_ = np.ones(len(self._columns.passed), dtype=np.bool_)
-        found: list[tuple[Status, int]] = []
-        for plugin, verdict in self._columns.verdicts.items():
-            counts = np.bincount(verdict.index[open_], minlength=len(verdict.statuses) + 1)
-            found += [
-                (status.by(plugin), int(count))
-                for status, count in zip(verdict.statuses, counts[1:], strict=True)
-                if count
-            ]
-            open_ &= verdict.index == 0
-        return found
-
-    def _spread(self, values: NDArray[Number], absent: NDArray[Number]) -> NDArray[Number]:
-        """A column over the searched rows as one over the table."""
-        if isinstance(self.rows, slice):
-            return values
-        absent[self.rows] = values
-        return absent
+def _looks_at_pods(runner: FilterRunner | ScoreRunner) -> bool:
+    return runner.scope in (Scope.SUMS, Scope.USAGE) or runner.table_form is None

@@ -109,13 +109,15 @@ class Scope(Enum):
 
     NODE = 0
     """The node object alone."""
-    USAGE = 1
+    SUMS = 1
+    """The node object and the sums of what the pods on that node request; for plugins that work on the table."""
+    USAGE = 2
     """The node object and the pods on that node."""
-    NODES = 2
+    NODES = 3
     """Any node object."""
-    CLUSTER = 3
+    CLUSTER = 4
     """Anything in the snapshot."""
-    ANYTHING = 4
+    ANYTHING = 5
     """Things outside the snapshot as well, or this very pod: nothing is cached. The default for plugins that say
     nothing."""
 
@@ -182,6 +184,7 @@ class Resource(Enum):
     CSI_NODE = "CSINode"
     CSI_DRIVER = "CSIDriver"
     CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
+    VOLUME_ATTACHMENT = "VolumeAttachment"
     PDB = "PodDisruptionBudget"
 
 

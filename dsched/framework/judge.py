@@ -3,15 +3,18 @@
 An evaluator runs it over its shard, the leader over the whole table, and either again over the few rows that changed.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic.matching import count
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Rows, Scope, Status, Verdict
+from dsched.framework.measured import whole
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
@@ -36,19 +39,28 @@ class Columns:
     raw_scores: dict[str, NDArray[np.int64]] = field(default_factory=dict)
 
 
-def run_filters(framework: Framework, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Columns:
+def run_filters(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    table: NodeTable,
+    rows: Rows,
+    runners: Sequence[FilterRunner] | None = None,
+) -> Columns:
     """Filter ``rows``; PreFilter has run.
 
+    Args:
+        runners: some of the filters; None is all of them.
     Raises:
         PluginFailure: a plugin raised or broke its contract.
     """
-    length = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-    columns = Columns(np.ones(length, dtype=np.bool_))
-    for runner in framework.filters:
+    columns = Columns(np.ones(count(rows), dtype=np.bool_))
+    for runner in framework.filters if runners is None else runners:
         if runner.name not in state.skip_filter:
             verdict = runner.run(state, pod, table, rows, columns.passed)
             columns.verdicts[runner.name] = verdict
-            columns.passed &= verdict.index == 0
+            if verdict.statuses:
+                columns.passed &= verdict.index == 0
     return columns
 
 
@@ -79,13 +91,23 @@ def judge_shard(framework: Framework, state: CycleState, pod: PodInfo, snapshot:
     Raises:
         PluginFailure: a plugin raised or broke its contract.
     """
-    columns = run_filters(framework, state, pod, snapshot.table, shard)
+    columns: Columns = whole("Filter", run_filters, framework, state, pod, snapshot.table, shard)
     if columns.passed.any():
         feasible = np.zeros(len(snapshot.table), dtype=np.bool_)
         feasible[shard] = columns.passed
         framework.run_pre_score(state, pod, snapshot, feasible, WITHIN_SHARD)
-        run_scores(framework, state, pod, snapshot.table, shard, columns, WITHIN_SHARD)
+        whole("Score", run_scores, framework, state, pod, snapshot.table, shard, columns, WITHIN_SHARD)
     return columns
+
+
+def all_passed(columns: Columns, runners: Sequence[FilterRunner]) -> NDArray[np.bool_]:
+    """By position, whether these filters let the node through."""
+    passed = np.ones(len(columns.passed), dtype=np.bool_)
+    for runner in runners:
+        verdict = columns.verdicts.get(runner.name)
+        if verdict is not None and verdict.statuses:
+            passed &= verdict.index == 0
+    return passed
 
 
 def first_rejection(columns: Columns, at: int) -> Status | None:
@@ -99,6 +121,10 @@ def first_rejection(columns: Columns, at: int) -> Status | None:
 
 def overwrite(column: Verdict, at: NDArray[np.intp], fresh: Verdict) -> Verdict:
     """The column with ``fresh`` written at the positions ``at``, its statuses added to the column's."""
+    if not fresh.statuses:
+        if column.statuses:
+            column.index[at] = 0
+        return column
     statuses = list(column.statuses)
     place = {status: number for number, status in enumerate(statuses, start=1)}
     renumber = np.zeros(len(fresh.statuses) + 1, dtype=np.int32)

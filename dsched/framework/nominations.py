@@ -3,8 +3,13 @@
 Source: pkg/scheduler/backend/queue/nominator.go.
 """
 
+from collections.abc import Set as AbstractSet
+
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName, PodUid
+
+_MOST_CHANGES = 1024
+"""Changes that are remembered."""
 
 
 class Nominations:
@@ -18,6 +23,7 @@ class Nominations:
         self.version = 0
         self._pods: dict[NodeName, dict[PodUid, PodInfo]] = {}
         self._node_of: dict[PodUid, NodeName] = {}
+        self._changed: list[NodeName] = []
 
     def __bool__(self) -> bool:
         return bool(self._node_of)
@@ -27,7 +33,7 @@ class Nominations:
         self.drop(pod.uid)
         self._pods.setdefault(node, {})[pod.uid] = pod
         self._node_of[pod.uid] = node
-        self.version += 1
+        self._note(node)
 
     def drop(self, uid: PodUid) -> None:
         """The promise ends."""
@@ -37,7 +43,7 @@ class Nominations:
             del pods[uid]
             if not pods:
                 del self._pods[node]
-            self.version += 1
+            self._note(node)
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """The node a pod was promised, None without a promise."""
@@ -47,13 +53,26 @@ class Nominations:
         """Nodes that are promised to anyone."""
         return list(self._pods)
 
+    def changed_since(self, version: int) -> AbstractSet[NodeName] | None:
+        """Nodes that were promised or not any more since then; None when that is too long ago."""
+        behind = self.version - version
+        if behind > len(self._changed):
+            return None
+        return set(self._changed[-behind:]) if behind else set()
+
+    def _note(self, node: NodeName) -> None:
+        self.version += 1
+        self._changed.append(node)
+        if len(self._changed) > 2 * _MOST_CHANGES:
+            del self._changed[:_MOST_CHANGES]
+
     def on(self, node: NodeName) -> list[PodInfo]:
         """Pods that were promised the node, in the order of the promises."""
         return list(self._pods.get(node, {}).values())
 
-    def ahead_of(self, pod: PodInfo, node: NodeName) -> list[PodInfo]:
-        """Pods promised the node whose room ``pod`` may not take: those of equal or higher priority.
+    def ahead_of(self, uid: PodUid, priority: int, node: NodeName) -> list[PodInfo]:
+        """Pods promised the node whose room a pod may not take: those of equal or higher priority.
 
         Source: pkg/scheduler/framework/runtime/framework.go ``addGENominatedPods``.
         """
-        return [other for other in self.on(node) if other.uid != pod.uid and other.priority >= pod.priority]
+        return [other for other in self.on(node) if other.uid != uid and other.priority >= priority]

@@ -7,7 +7,8 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Normalization
 from dsched.framework.judge import Columns
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework, ScoreRunner
+from dsched.framework.runners import ScoreRunner
+from dsched.framework.runtime import Framework
 
 INFEASIBLE = -1
 """Total of a node that a filter rejected."""
@@ -16,57 +17,119 @@ INFEASIBLE = -1
 class Ranking:
     """Totals of one class of pods over the rows of its `Columns`.
 
+    Scores that each node has by itself, or that only need the highest of all, are summed in a column of which a change
+    touches few rows; those of plugins with a normalization of their own are added to it anew each time.
+
     Attributes:
         totals: sum of the normalised, weighted scores; `INFEASIBLE` where a filter rejected.
-        weighted: the summands by plugin, valid where feasible.
     """
 
     def __init__(self, framework: Framework, state: CycleState, pod: PodInfo, columns: Columns) -> None:
         self._state = state
         self._pod = pod
         self._columns = columns
-        self._scorers = [scorer for scorer in framework.scores if scorer.name in columns.raw_scores]
+        scorers = [scorer for scorer in framework.scores if scorer.name in columns.raw_scores]
+        self._scorers = scorers
+        self._by_row = [scorer for scorer in scorers if scorer.normalization is not Normalization.CUSTOM]
+        self._together = [scorer for scorer in scorers if scorer.normalization is Normalization.CUSTOM]
+        self._scaled = [scorer for scorer in self._by_row if scorer.normalization is not Normalization.NONE]
         self._highest: dict[str, int] = {}
-        self.weighted: dict[str, NDArray[np.int64]] = {}
+        self._sums: NDArray[np.int64] = np.zeros(len(columns.passed), dtype=np.int64)
         self.totals: NDArray[np.int64] = np.full(len(columns.passed), INFEASIBLE, dtype=np.int64)
-        self._rebuild()
+        self.rebuild()
 
-    def update(self, at: NDArray[np.intp]) -> None:
+    @property
+    def scorers(self) -> list[str]:
+        """The plugins that take part."""
+        return [scorer.name for scorer in self._scorers]
+
+    def update(self, at: NDArray[np.intp], flipped: NDArray[np.intp], rescored: bool) -> None:
         """Take in that the columns changed at these positions.
+
+        Args:
+            flipped: those of them that became feasible or ceased to be.
+            rescored: plugins whose scores are scaled by the highest were asked again.
+        Raises:
+            PluginFailure: a plugin's normalising failed.
+        """
+        if any(self._scale_moved(scorer, flipped, rescored) for scorer in self._scaled):
+            self.rebuild()
+            return
+        passed = self._columns.passed[at]
+        if len(at):
+            self._sum(at if np.logical_and.reduce(passed) else at[passed])
+        if self._together:
+            self._finish()
+        else:
+            self.totals[at] = np.where(passed, self._sums[at], INFEASIBLE)
+
+    def rebuild(self) -> None:
+        """Take in that any of the columns may have changed.
 
         Raises:
             PluginFailure: a plugin's normalising failed.
         """
-        if any(self._scale_moved(scorer) for scorer in self._scorers):
-            self._rebuild()
-            return
-        self.totals[at] = INFEASIBLE
-        self._write(at[self._columns.passed[at]])
+        self._highest = {scorer.name: self._highest_raw(scorer) for scorer in self._scaled}
+        self._sum(self._feasible())
+        self._finish()
 
-    def _rebuild(self) -> None:
-        feasible = np.flatnonzero(self._columns.passed)
-        self._highest = {scorer.name: self._highest_raw(scorer) for scorer in self._scorers}
-        self.weighted = {scorer.name: np.zeros(len(self.totals), dtype=np.int64) for scorer in self._scorers}
-        self.totals.fill(INFEASIBLE)
-        self._write(feasible)
+    def raised(self, at: int, by: int) -> None:
+        """The sum of a feasible row changed by so much; where scores are brought to scale together, `update` has to
+        follow."""
+        self._sums[at] += by
+        if not self._together:
+            self.totals[at] += by
 
-    def _write(self, at: NDArray[np.intp]) -> None:
-        total = np.zeros(len(at), dtype=np.int64)
+    def weighted(self) -> dict[str, NDArray[np.int64]]:
+        """The summands by plugin, valid where feasible.
+
+        Raises:
+            PluginFailure: a plugin's normalising failed.
+        """
+        at = self._feasible()
+        columns = {}
         for scorer in self._scorers:
-            raw = self._columns.raw_scores[scorer.name][at]
-            scaled = scorer.scaled(self._state, self._pod, raw, self._highest[scorer.name])
-            self.weighted[scorer.name][at] = scaled
-            total += scaled
+            column = columns[scorer.name] = np.zeros(len(self.totals), dtype=np.int64)
+            column[at] = self._scale(scorer, at)
+        return columns
+
+    def _feasible(self) -> NDArray[np.intp] | slice:
+        """Positions of the feasible rows."""
+        passed = self._columns.passed
+        return slice(0, len(passed)) if np.logical_and.reduce(passed) else np.flatnonzero(passed)
+
+    def _sum(self, at: NDArray[np.intp] | slice) -> None:
+        total = np.zeros(len(self.totals[at]), dtype=np.int64)
+        for scorer in self._by_row:
+            total += self._scale(scorer, at)
+        self._sums[at] = total
+
+    def _finish(self) -> None:
+        """Add the scores that are brought to scale together."""
+        at = self._feasible()
+        total = self._sums[at].copy()
+        for scorer in self._together:
+            total += self._scale(scorer, at)
+        self.totals.fill(INFEASIBLE)
         self.totals[at] = total
 
-    def _scale_moved(self, scorer: ScoreRunner) -> bool:
-        """Whether the other nodes' normalised scores change because some rows did."""
-        if scorer.normalization is Normalization.NONE:
-            return False
-        return scorer.normalization is Normalization.CUSTOM or self._highest_raw(scorer) != self._highest[scorer.name]
+    def _scale(self, scorer: ScoreRunner, at: NDArray[np.intp] | slice) -> NDArray[np.int64]:
+        raw = self._columns.raw_scores[scorer.name][at]
+        return scorer.scaled(self._state, self._pod, raw, self._highest.get(scorer.name, 0))
+
+    def _scale_moved(self, scorer: ScoreRunner, flipped: NDArray[np.intp], rescored: bool) -> bool:
+        """Whether the highest score, which scales all others, is another one now."""
+        highest = self._highest[scorer.name]
+        if not rescored:
+            if not len(flipped):
+                return False
+            raw, joined = self._columns.raw_scores[scorer.name][flipped], self._columns.passed[flipped]
+            beyond = int(np.maximum.reduce(raw[joined], initial=0)) > highest
+            was_highest = highest > 0 and bool((raw[~joined] == highest).any())
+            if not beyond and not was_highest:
+                return False
+        return self._highest_raw(scorer) != highest
 
     def _highest_raw(self, scorer: ScoreRunner) -> int:
-        if scorer.normalization is Normalization.NONE:
-            return 0
         raw = self._columns.raw_scores[scorer.name]
-        return int(np.max(raw, where=self._columns.passed, initial=0))
+        return int(np.maximum.reduce(raw[self._columns.passed], initial=0))

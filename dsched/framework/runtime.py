@@ -5,18 +5,16 @@ Whatever a plugin raises or answers out of contract becomes a status Error that 
 Source: pkg/scheduler/framework/runtime/framework.go.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic.scores import normalized
 from dsched.config import Profile
 from dsched.errors import PluginError
-from dsched.framework import interface
-from dsched.framework.contract import PluginFailure, answered, guarded, sound, whole_numbers
+from dsched.framework.contract import STATUS, PluginFailure, answered, guarded
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Code,
@@ -25,14 +23,14 @@ from dsched.framework.interface import (
     PostFilterResult,
     PreFilterResult,
     Registry,
-    Rows,
     Scope,
     Status,
-    Verdict,
 )
+from dsched.framework.measured import measured
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.table import NodeInfo, NodeTable
+from dsched.framework.table import NodeInfo
 from dsched.log import logger
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
@@ -40,110 +38,11 @@ from dsched.model.pod import Pod
 MAX_PERMIT_WAIT_S = 15 * 60.0
 """A plugin cannot make a pod wait longer. Source: runtime/framework.go ``maxTimeout``."""
 
-STATUS = (Status, type(None))
-"""What most methods answer; None is success."""
-
 _log = logger(__name__)
 
 if TYPE_CHECKING:
     from dsched.framework.attempt import FailedAttempt
-
-
-@dataclass(frozen=True, slots=True)
-class FilterRunner:
-    """One Filter plugin behind the whole-table form."""
-
-    name: str
-    scope: Scope
-    table_form: Callable[..., Verdict] | None
-    node_form: Callable[..., Status | None] | None
-
-    def run(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]) -> Verdict:
-        """Judge ``rows``; the per-node form is called only where ``open_`` (no earlier filter rejected).
-
-        Raises:
-            PluginFailure: the plugin raised, answered with the wrong shape, or said Error.
-        """
-        if self.table_form is not None:
-            verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
-            return sound(self.name, verdict, open_)
-        return self._node_by_node(state, pod, table, rows, open_)
-
-    def _node_by_node(
-        self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]
-    ) -> Verdict:
-        if self.node_form is None:
-            raise PluginFailure(self.name, "has neither filter_table nor filter")
-        index = np.zeros(len(open_), dtype=np.int32)
-        known: dict[Status, int] = {}
-        where = row_numbers(rows)
-        for position in np.flatnonzero(open_):
-            status = answered(self.name, STATUS, self.node_form, state, pod, table.info(int(where[position])))
-            if status is None or status.code is Code.SUCCESS:
-                continue
-            if not status.rejected:
-                raise PluginFailure(self.name, f"{status.code}: {status.message}")
-            index[position] = known.setdefault(status, len(known) + 1)
-        return Verdict(index, tuple(known))
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreRunner:
-    """One Score plugin behind the whole-table form."""
-
-    name: str
-    weight: int
-    scope: Scope
-    normalization: Normalization
-    table_form: Callable[..., NDArray[np.int64]] | None
-    node_form: Callable[..., int] | None
-    custom: Callable[..., NDArray[np.int64]] | None
-
-    def run(
-        self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, feasible: NDArray[np.bool_]
-    ) -> NDArray[np.int64]:
-        """Raw scores of ``rows``; the per-node form is called only where ``feasible``, other rows get 0.
-
-        Raises:
-            PluginFailure: the plugin raised or answered with the wrong shape.
-        """
-        if self.table_form is not None:
-            answer = guarded(self.name, self.table_form, state, pod, table, rows)
-            return whole_numbers(self.name, "score_table", answer, len(feasible))
-        if self.node_form is None:
-            raise PluginFailure(self.name, "has neither score_table nor score")
-        scores = np.zeros(len(feasible), dtype=np.int64)
-        where = row_numbers(rows)
-        for position in np.flatnonzero(feasible):
-            node = table.info(int(where[position]))
-            score = answered(self.name, (int, np.integer), self.node_form, state, pod, node)
-            scores[position] = guarded(self.name, np.int64, score)
-        return scores
-
-    def scaled(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64], highest: int) -> NDArray[np.int64]:
-        """Scores of feasible nodes brought to 0..100 and weighted; ``highest`` is the highest of all feasible nodes.
-
-        Raises:
-            PluginFailure: the plugin raised, or a score is out of range.
-        """
-        if self.normalization is Normalization.CUSTOM and self.custom is not None:
-            answer = guarded(self.name, self.custom, state, pod, scores)
-            scores = whole_numbers(self.name, "normalize", answer, len(scores))
-        elif self.normalization is not Normalization.NONE:
-            reverse = self.normalization is Normalization.MAX_REVERSED
-            scores = normalized(scores, highest=highest, reverse=reverse)
-        if len(scores) and (scores.min() < 0 or scores.max() > interface.MAX_NODE_SCORE):
-            raise PluginFailure(
-                self.name,
-                f"invalid score, should be in the range of [0, {interface.MAX_NODE_SCORE}] after normalizing: "
-                f"{scores.min()}..{scores.max()}",
-            )
-        return scores * self.weight
-
-
-def row_numbers(rows: Rows) -> NDArray[np.intp]:
-    """The rows as numbers."""
-    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+    from dsched.framework.extending import Extending
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +59,18 @@ class Framework:
     Attributes:
         profile_name: the ``schedulerName`` it serves.
         filters, scores: runners in order.
+        extenders: the configuration's, None where there are none; they have their say after the plugins.
         cacheable: no plugin of the cycle depends on anything but the pod's class and the snapshot.
     """
 
-    def __init__(self, profile: Profile, registry: Registry, handle: Any) -> None:
+    def __init__(self, profile: Profile, registry: Registry, handle: Any, extenders: "Extending | None" = None) -> None:
         """
         Raises:
             PluginError: a plugin is not in the registry or cannot be built.
         """
         self.profile = profile
         self.profile_name = profile.scheduler_name
+        self.extenders = extenders
         self._built: dict[str, Any] = {}
         self._registry = registry
         self._handle = handle
@@ -213,17 +114,17 @@ class Framework:
         ]
         return max(scopes, key=_reach, default=Scope.NODE)
 
-    def skips(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> tuple[Hashable, ...]:
-        """Equal as long as the plugins that skipped the pod would skip it again.
+    def skips(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, Hashable]:
+        """By plugin that skipped the pod, what stays equal as long as it would skip it again.
 
         Raises:
             PluginFailure: a plugin raised.
         """
-        return tuple(
-            guarded(name, plugin.skip_version, pod, snapshot)
+        return {
+            name: guarded(name, plugin.skip_version, pod, snapshot)
             for name, plugin in self._skip_versioned.items()
             if name in state.skip_filter or name in state.skip_score
-        )
+        }
 
     def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
         """The pod's place in the active queue, as the profile's QueueSort plugin has it.
@@ -236,6 +137,7 @@ class Framework:
             return order
         raise PluginError(f"profile {self.profile_name}: no queue sort plugin is enabled")
 
+    @measured("PreEnqueue", "preEnqueue")
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The status of the first plugin that keeps the pod out of the active queue, None when it may enter."""
         for plugin in self.at("preEnqueue"):
@@ -244,6 +146,7 @@ class Framework:
                 return status
         return None
 
+    @measured("PreFilter", "preFilter")
     def run_pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[Status | None, frozenset[NodeName] | None, list[str]]:
@@ -276,6 +179,50 @@ class Framework:
                     return _nothing_left(narrowing), None, narrowing
         return rejection, None if rejection else nodes, narrowing
 
+    def run_wide_pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, moved: Collection[str]) -> bool:
+        """Run PreFilter again where it depends on the whole snapshot, after pods came or went. False when more than the
+        plugins' own state is different now.
+
+        Args:
+            moved: plugins that might not skip the pod again; others that did will.
+        Raises:
+            PluginFailure: a plugin raised or broke its contract.
+        """
+        for plugin in self.at("preFilter"):
+            skipped = plugin.name in state.skip_filter
+            wide = getattr(plugin, "filter_scope", Scope.ANYTHING) is Scope.CLUSTER
+            # A narrower scope of PreFilter says when it skips the pod, not what it leaves for a Filter that looks wide.
+            again = self._pre_filter_scopes[plugin.name] is Scope.CLUSTER or (wide and not skipped)
+            if not again or (skipped and plugin.name in self._skip_versioned and plugin.name not in moved):
+                continue
+            result = answered(plugin.name, (PreFilterResult, *STATUS), plugin.pre_filter, state, pod, snapshot)
+            skips = isinstance(result, Status) and result.code is Code.SKIP
+            plain = result is None or skips or (isinstance(result, Status) and result.code is Code.SUCCESS)
+            if skips != skipped or not plain:
+                return False
+        return True
+
+    def run_wide_pre_score(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        feasible: NDArray[np.bool_],
+        moved: Collection[str],
+    ) -> None:
+        """Run PreScore again where it depends on the whole snapshot, as `run_wide_pre_filter` does PreFilter.
+
+        Raises:
+            PluginFailure: a plugin raised or did not succeed.
+        """
+        for plugin in self.at("preScore"):
+            if getattr(plugin, "score_scope", Scope.ANYTHING) is not Scope.CLUSTER:
+                continue
+            if plugin.name in state.skip_score:
+                if plugin.name in self._skip_versioned and plugin.name not in moved:
+                    continue
+            self._run_pre_score(plugin, state, pod, snapshot, feasible)
+
     def run_add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
         """Tell the PreFilter plugins that a pod was put on a node for the sake of argument.
 
@@ -301,6 +248,7 @@ class Framework:
             if status is not None and status.code is not Code.SUCCESS:
                 raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
 
+    @measured("PostFilter", "postFilter")
     def run_post_filter(self, attempt: "FailedAttempt") -> PostFilterResult | None:
         """Run PostFilter until a plugin makes the pod schedulable or says that nothing can; None when there is none.
 
@@ -318,7 +266,10 @@ class Framework:
             if status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                 return PostFilterResult(result.nominated, status, result.victims)
             if not status.rejected:
-                raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
+                failure = PluginFailure(plugin.name, f"{status.code}: {status.message}")
+                if status.code is Code.ERROR:  # told as the plugin says it
+                    failure.status = status
+                raise failure
             nominated = result.nominated if result.nominated is not None else nominated
             rejected.append(status)
         if not rejected:
@@ -326,6 +277,7 @@ class Framework:
         reasons = tuple(reason for status in rejected for reason in status.reasons)
         return PostFilterResult(nominated, Status(Code.UNSCHEDULABLE, reasons, rejected[0].plugin))
 
+    @measured("PreScore", "preScore")
     def run_pre_score(
         self,
         state: CycleState,
@@ -340,15 +292,21 @@ class Framework:
             PluginFailure: a plugin raised or did not succeed.
         """
         for plugin in self.at("preScore"):
-            if getattr(plugin, "score_scope", Scope.ANYTHING) not in scopes:
-                continue
-            status = answered(plugin.name, STATUS, plugin.pre_score, state, pod, snapshot, feasible)
-            if status is None or status.code is Code.SUCCESS:
-                continue
-            if status.code is not Code.SKIP:
-                raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
-            state.skip_score.add(plugin.name)
+            if getattr(plugin, "score_scope", Scope.ANYTHING) in scopes:
+                self._run_pre_score(plugin, state, pod, snapshot, feasible)
 
+    def _run_pre_score(
+        self, plugin: Any, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> None:
+        status = answered(plugin.name, STATUS, plugin.pre_score, state, pod, snapshot, feasible)
+        state.skip_score.discard(plugin.name)
+        if status is None or status.code is Code.SUCCESS:
+            return
+        if status.code is not Code.SKIP:
+            raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
+        state.skip_score.add(plugin.name)
+
+    @measured("Reserve", "reserve")
     def run_reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Run Reserve in order; when one fails, Unreserve runs for all in reverse order and its status is returned."""
         for plugin in self.at("reserve"):
@@ -358,6 +316,7 @@ class Framework:
                 return status
         return None
 
+    @measured("Unreserve", "reserve")
     def run_unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Run Unreserve of every Reserve plugin, in reverse order; it must be repeatable and may not fail: a failure is
         only logged, for the reservation ends all the same."""
@@ -369,6 +328,7 @@ class Framework:
                     "Unreserve failed", extra={"action": "unreserve", "pod": pod.key, "error": failure.status.message}
                 )
 
+    @measured("Permit", "permit")
     def run_permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitDecision:
         """Run Permit; the first rejection ends it, waits are gathered."""
         waits: dict[str, float] = {}
@@ -384,6 +344,7 @@ class Framework:
             waits[plugin.name] = min(result.timeout_s, MAX_PERMIT_WAIT_S)
         return PermitDecision(None, waits)
 
+    @measured("PreBind", "preBind")
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Run PreBind in order; the status of the first that does not succeed."""
         for plugin in self.at("preBind"):
@@ -396,6 +357,7 @@ class Framework:
         """Run one Bind plugin; None when it has bound the pod, Skip when it leaves it to the next one."""
         return _guarded_status(name, self._plugin(name).bind, state, pod, node)
 
+    @measured("PostBind", "postBind")
     def run_post_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         """Run PostBind; the pod is bound, so a failure is only logged."""
         for plugin in self.at("postBind"):
@@ -428,7 +390,7 @@ class Framework:
         plugin = self._plugin(name)
         return FilterRunner(
             name,
-            getattr(plugin, "filter_scope", Scope.ANYTHING),
+            _widened(plugin, getattr(plugin, "filter_scope", Scope.ANYTHING)),
             getattr(plugin, "filter_table", None),
             getattr(plugin, "filter", None),
         )
@@ -440,7 +402,7 @@ class Framework:
         return ScoreRunner(
             name,
             weight,
-            getattr(plugin, "score_scope", Scope.ANYTHING),
+            _widened(plugin, getattr(plugin, "score_scope", Scope.ANYTHING)),
             getattr(plugin, "normalization", declared),
             getattr(plugin, "score_table", None),
             getattr(plugin, "score", None),
@@ -456,6 +418,11 @@ def _pre_filter_scope(plugin: Any) -> Scope:
     """Where a plugin says nothing of its PreFilter, it depends on what its Filter depends on."""
     said: Scope = getattr(plugin, "pre_filter_scope", getattr(plugin, "filter_scope", Scope.ANYTHING))
     return said
+
+
+def _widened(plugin: Any, scope: Scope) -> Scope:
+    """A filter or a score depends on what PreFilter of the same plugin depends on, where that is more."""
+    return max(scope, _pre_filter_scope(plugin), key=_reach) if hasattr(plugin, "pre_filter") else scope
 
 
 def _guarded_status(plugin: str, call: Callable[..., Status | None], *args: Any) -> Status | None:

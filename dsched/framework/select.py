@@ -1,12 +1,14 @@
 """Choosing the host: sampling where a configuration asks for it, the best set, and the seeded choice among equals."""
 
 import hashlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dsched.framework.evaluate import Evaluation
+from dsched.framework.ranking import INFEASIBLE
 from dsched.framework.table import NodeTable
 from dsched.model.meta import PodUid
 
@@ -32,7 +34,7 @@ class Choice:
     """A host for a pod.
 
     Attributes:
-        best: table rows of the best set; more than one when there was a tie.
+        best: table rows of the best set; more than one when there was a tie; empty where nobody asks for it.
         examined: nodes that were looked at, all of them unless sampling stopped earlier.
     """
 
@@ -41,19 +43,56 @@ class Choice:
     examined: int
 
 
+_FEW = 64
+"""Places of a walk that are looked at one after the other before the best set is gathered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A walk that visits each of so many places once, from ``start`` in steps of ``stride``; no two pods' are alike."""
+
+    places: int
+    start: int
+    stride: int
+
+    @staticmethod
+    def of(text: str, places: int) -> "Walk":
+        """The walk that belongs to a text."""
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        stride = int.from_bytes(digest[8:], "little") % places or 1
+        while math.gcd(stride, places) != 1:
+            stride += 1
+        return Walk(places, int.from_bytes(digest[:8], "little") % places, stride)
+
+    def first(self, steps: int) -> NDArray[np.intp]:
+        """The first places."""
+        return np.asarray((self.start + self.stride * np.arange(min(steps, self.places))) % self.places)
+
+    def steps_to(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
+        """When each of these is reached."""
+        return np.asarray((places - self.start) * pow(self.stride, -1, self.places) % self.places)
+
+
 class Selector:
-    """Chooses hosts. Equals are told apart by a hash of seed, pod UID, attempt and node name, so that the choice does
-    not depend on what was decided before, on batches, or on the order of rows.
+    """Chooses hosts. Equals are told apart by a walk over the nodes in the order of their hashed names, which seed, pod
+    UID and attempt determine: the first of the best set on it is chosen. So the choice does not depend on what was
+    decided before, on batches, or on the order of rows.
 
     Attributes:
         next_start: where the next sampled search begins, a row in zone order; goes round the nodes.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, tell_best: bool = True) -> None:
+        """
+        Args:
+            tell_best: whether choices tell the best set, which takes time where it is large.
+        """
         self.seed = seed
         self.next_start = 0
+        self._tell_best = tell_best
         self._names_of: int = -1
-        self._name_hashes: NDArray[np.uint64] = np.zeros(0, dtype=np.uint64)
+        self._by_hash: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self._place_of: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._order: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._order_of = (-1, -1)
 
@@ -62,18 +101,29 @@ class Selector:
     ) -> Choice | None:
         """The host for a pod, None when it fits nowhere."""
         self._follow(table)
+        if nodes_to_find(percentage, len(table)) < len(table) and isinstance(evaluation.rows, slice):
+            rows, examined = self.search(evaluation, table, percentage)
+            best = evaluation.best_among(rows)
+        elif self._tell_best or not isinstance(evaluation.rows, slice):
+            best, examined = evaluation.best_rows(), len(table)
+        else:
+            row = self._first_of_best(evaluation, uid, attempt)
+            return None if row is None else Choice(row, np.zeros(0, dtype=np.intp), len(table))
+        if len(best) == 0:
+            return None
+        return Choice(self.draw(best, uid, attempt), best, examined)
+
+    def search(self, evaluation: Evaluation, table: NodeTable, percentage: int) -> tuple[NDArray[np.intp], int]:
+        """Rows of the feasible nodes that a search finds, in table order, and how many nodes it looks at."""
+        self._follow(table)
         wanted = nodes_to_find(percentage, len(table))
         if wanted < len(table) and isinstance(evaluation.rows, slice):
             self._follow_zones(table)
-            best, examined = self._sampled(evaluation, wanted)
-        else:
-            best, examined = evaluation.best_rows(), len(table)
-        if len(best) == 0:
-            return None
-        return Choice(self._draw(best, uid, attempt), best, examined)
+            return self._sampled(evaluation, wanted)
+        return np.flatnonzero(evaluation.feasible), len(table)
 
     def _sampled(self, evaluation: Evaluation, wanted: int) -> tuple[NDArray[np.intp], int]:
-        """The best set among the first ``wanted`` feasible nodes from `next_start` on.
+        """The first ``wanted`` feasible nodes from `next_start` on.
 
         Source: pkg/scheduler/schedule_one.go ``findNodesThatPassFilters``.
         """
@@ -82,20 +132,36 @@ class Selector:
         places = np.flatnonzero(evaluation.feasible[order])
         examined = nodes if len(places) < wanted else int(places[wanted - 1]) + 1
         self.next_start = (self.next_start + examined) % nodes
-        return evaluation.best_among(np.sort(order[places[:wanted]])), examined
+        return np.sort(order[places[:wanted]]), examined
 
-    def _draw(self, best: NDArray[np.intp], uid: PodUid, attempt: int) -> int:
+    def draw(self, best: NDArray[np.intp], uid: PodUid, attempt: int) -> int:
+        """The one of these rows, at least one, that a pod gets."""
         if len(best) == 1:
             return int(best[0])
-        digest = hashlib.blake2b(f"{self.seed} {uid} {attempt}".encode(), digest_size=8).digest()
-        mixed = _mix(self._name_hashes[best] ^ np.frombuffer(digest, dtype=np.uint64))
-        return int(best[np.argmin(mixed)])
+        steps = self._walk(uid, attempt).steps_to(self._place_of[best])
+        return int(best[np.argmin(steps)])
+
+    def _first_of_best(self, evaluation: Evaluation, uid: PodUid, attempt: int) -> int | None:
+        """What `draw` makes of the best set of a table that is searched whole, mostly without gathering the set."""
+        totals = evaluation.totals
+        highest = np.maximum.reduce(totals, initial=INFEASIBLE)
+        if highest == INFEASIBLE:
+            return None
+        rows = self._by_hash[self._walk(uid, attempt).first(_FEW)]
+        hits = totals[rows] == highest
+        at = int(hits.argmax())
+        return int(rows[at]) if hits[at] else self.draw(np.flatnonzero(totals == highest), uid, attempt)
+
+    def _walk(self, uid: PodUid, attempt: int) -> Walk:
+        return Walk.of(f"{self.seed} {uid} {attempt}", len(self._by_hash))
 
     def _follow(self, table: NodeTable) -> None:
         if self._names_of == table.layout:
             return
-        hashes = (hashlib.blake2b(name.encode(), digest_size=8).digest() for name in table.names)
-        self._name_hashes = np.frombuffer(b"".join(hashes), dtype=np.uint64)
+        hashes = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in table.names]
+        self._by_hash = np.array(sorted(range(len(hashes)), key=lambda row: (hashes[row], table.names[row])), np.intp)
+        self._place_of = np.empty(len(hashes), dtype=np.intp)
+        self._place_of[self._by_hash] = np.arange(len(hashes))
         self._names_of = table.layout
         self.next_start %= max(len(table), 1)
 
@@ -104,13 +170,6 @@ class Selector:
         if self._order_of != (table.layout, table.objects_version):
             self._order = zone_order(table)
             self._order_of = (table.layout, table.objects_version)
-
-
-def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatter every bit over the whole word (the finalizer of splitmix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
 
 
 def zone_order(table: NodeTable) -> NDArray[np.intp]:

@@ -36,6 +36,11 @@ class Snapshot:
         """Grows with every change of anything in here."""
         return self.table.version + self._others_version + self.nominations.version
 
+    @property
+    def others_version(self) -> int:
+        """Grows with every change of an object that is neither pod nor node."""
+        return self._others_version
+
     def version_of(self, kind: str) -> int:
         """Grows with every change of an object of this kind, which is neither Pod nor Node."""
         return self._kind_versions.get(kind, 0)

@@ -9,6 +9,7 @@ removing a node moves rows and starts a new *layout*, after which nothing that w
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -265,6 +266,24 @@ class NodeTable:
             self.add_pod(pod, self.names[row])
         self.pods[row] = wanted
 
+    @contextmanager
+    def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
+        """In its context the sums are as if one more such pod were on each of these rows; nothing else is."""
+        self._add_sums(rows, pod, 1)
+        try:
+            yield
+        finally:
+            self._add_sums(rows, pod, -1)
+
+    def _add_sums(self, rows: "int | NDArray[np.intp]", pod: PodInfo, sign: int) -> None:
+        demand = pod.demand
+        for resource, amount in demand.requests.items():
+            column = self._resource(resource)
+            self._requested[column, rows] += sign * amount
+        self._nonzero[0, rows] += sign * demand.nonzero_cpu
+        self._nonzero[1, rows] += sign * demand.nonzero_memory
+        self._pod_count[rows] += sign
+
     def node_of(self, uid: PodUid) -> NodeName | None:
         """The node a pod is on, None when it is on none."""
         return self._node_of.get(uid)
@@ -408,15 +427,9 @@ class NodeTable:
                     state.size = _image_size(self.nodes[state.first], name)
 
     def _count(self, row: int, pod: PodInfo, sign: int) -> None:
-        demand = pod.demand
-        for resource, amount in demand.requests.items():
-            column = self._resource(resource)
-            self._requested[column, row] += sign * amount
-        self._nonzero[0, row] += sign * demand.nonzero_cpu
-        self._nonzero[1, row] += sign * demand.nonzero_memory
-        self._pod_count[row] += sign
-        if demand.ports:
-            self._count_ports(row, demand.ports, sign)
+        self._add_sums(row, pod, sign)
+        if pod.demand.ports:
+            self._count_ports(row, pod.demand.ports, sign)
         if self._pod_index is not None:
             self._pod_index.count(row, pod, sign)
 

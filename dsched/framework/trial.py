@@ -4,6 +4,7 @@ A trial changes the table and the plugins' state for the sake of argument and pu
 order of the node's pods included.
 """
 
+from collections.abc import Sequence
 from types import TracebackType
 
 import numpy as np
@@ -12,21 +13,36 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Status
 from dsched.framework.judge import Columns, first_rejection, run_filters
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo
+from dsched.model.meta import PodUid
 
 
 class Trial:
     """One pod on one node, while it is used as a context manager."""
 
-    def __init__(self, framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int) -> None:
+    def __init__(
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        row: int,
+        unsettled: Sequence[FilterRunner] | None = None,
+    ) -> None:
+        """
+        Args:
+            unsettled: the filters to ask, the others being known to let the node through; None is all of them.
+        """
         self._framework = framework
         self._state = state.fork()
         self._pod = pod
         self._snapshot = snapshot
         self._table = snapshot.table
         self._row = row
+        self._unsettled = unsettled
         self._before = list(self._table.pods[row].values())
 
     def __enter__(self) -> "Trial":
@@ -67,7 +83,7 @@ class Trial:
             PluginFailure: a filter failed.
         """
         rows = np.array([self._row], dtype=np.intp)
-        return run_filters(self._framework, self._state, self._pod, self._table, rows)
+        return run_filters(self._framework, self._state, self._pod, self._table, rows, self._unsettled)
 
     def status(self) -> Status | None:
         """Why the pod does not fit, None when it does; it has to fit with the pods that were promised the node, and
@@ -78,9 +94,9 @@ class Trial:
         Raises:
             PluginFailure: a plugin failed.
         """
-        promised = self._snapshot.nominations.ahead_of(self._pod, self.node.name)
+        promised = self._snapshot.nominations.ahead_of(self._pod.uid, self._pod.priority, self.node.name)
         if promised:
-            with Trial(self._framework, self._state, self._pod, self._snapshot, self._row) as crowded:
+            with Trial(self._framework, self._state, self._pod, self._snapshot, self._row, self._unsettled) as crowded:
                 for other in promised:
                     crowded.add(other)
                 rejection = first_rejection(crowded.filter(), 0)
@@ -90,15 +106,17 @@ class Trial:
 
 
 def filter_beside_nominated(
-    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, uid: PodUid
 ) -> Columns | None:
     """What the filters say of a node when the pods that were promised it are there; None when there are none that
     ``pod`` has to respect.
 
+    Args:
+        uid: of the pod that need not make room for itself.
     Raises:
         PluginFailure: a plugin failed.
     """
-    promised = snapshot.nominations.ahead_of(pod, snapshot.table.names[row])
+    promised = snapshot.nominations.ahead_of(uid, pod.priority, snapshot.table.names[row])
     if not promised:
         return None
     with Trial(framework, state, pod, snapshot, row) as crowded:

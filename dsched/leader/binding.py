@@ -10,37 +10,48 @@ from dataclasses import dataclass
 
 from dsched.clock import Clock
 from dsched.cluster.interface import BindVerdict, Cluster, SchedulingStatus
-from dsched.errors import RedisUnavailable, StateError
+from dsched.errors import ClusterUnavailable, RedisUnavailable, StateError
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.dispatch import Dispatcher
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures
+from dsched.leader.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
 from dsched.leader.pending import Pending
 from dsched.log import logger
-from dsched.metrics import BINDS, REBINDS, RESERVATIONS, SCHEDULE_ATTEMPTS, STALE_RESULTS
+from dsched.metrics import BINDS, REBINDS, RESERVATIONS, STALE_RESULTS, recording
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.state.cache import Cache, amounts
 from dsched.state.queue import Move, Place
 from dsched.state.reservations import Reservations
-from dsched.state.results import Outcome, Result
+from dsched.state.results import REJECTED, WAITING, Outcome, Result
 
 _log = logger(__name__)
 
 PODS_A_MESSAGE = 64
 OVERDUE_S = 5.0
 """How long a bind may take before it is looked up."""
-REJECTED = "rejected"
-"""Verdict of a bind that a PreBind or Bind plugin failed."""
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+"""How long a pod whose bind did not succeed waits before it is handed out again: twice as long each time."""
+PRE_BIND_POLL_S = 1.0
+"""How long a pod waits for which PreBind was not ready. Source: plugins/volumebinding/binder.go ``BindPodVolumes``."""
 FOR_GOOD = frozenset({REJECTED, BindVerdict.REFUSED.value})
 """Verdicts after which the pod is queued again, unless it is bound after all."""
 
 
 @dataclass(slots=True)
 class Owed:
-    """A reserved pod that is not known to be bound."""
+    """A reserved pod that is not known to be bound.
+
+    Attributes:
+        handed_out_at: 0 before it was.
+        due_at: when it is handed out again although there was an answer; 0 while none came.
+        failures: answers that settled nothing, since it was reserved.
+        popped_at: when its attempt began.
+    """
 
     info: PodInfo
     node: NodeName
@@ -48,6 +59,9 @@ class Owed:
     state: CycleState
     attempt: int
     handed_out_at: float = 0.0
+    due_at: float = 0.0
+    failures: int = 0
+    popped_at: float = 0.0
 
 
 class Binding:
@@ -77,6 +91,8 @@ class Binding:
         self._clock = clock
         self._happened = happened
         self._owed: dict[PodUid, Owed] = {}
+        self._pace = Pace()
+        self._full = False
 
     def owed(self, uid: PodUid) -> Owed | None:
         """A reserved pod, None when nothing is reserved for it."""
@@ -84,6 +100,19 @@ class Binding:
 
     def __len__(self) -> int:
         return len(self._owed)
+
+    def is_full(self, waiting: int) -> bool:
+        """Whether the binders have enough to do.
+
+        Args:
+            waiting: reserved pods that Permit holds back.
+        """
+        limit = SOME_LEFT if self._full else IN_BINDERS
+        self._full = len(self._owed) - waiting >= limit
+        if self._full:
+            since = self._clock.monotonic() - STUCK_S
+            self._full = sum(o.handed_out_at > 0 and o.popped_at > since for o in self._owed.values()) >= limit
+        return self._full
 
     def reserve(self, owed: Owed) -> None:
         """A reservation stands; it is handed out by `hand_out`, at once or when Permit allows it."""
@@ -102,7 +131,7 @@ class Binding:
     def _send(self, profile: str, pods: Sequence[Owed]) -> None:
         items = [BindItem(o.info.key, o.info.uid, o.node, o.attempt, o.state.shared) for o in pods]
         for owed in pods:
-            owed.handed_out_at = self._clock.monotonic()
+            owed.handed_out_at, owed.due_at = self._clock.monotonic(), 0.0
         try:
             self._dispatcher.bind(BindRequest(epoch=self._epoch, config=self._config, profile=profile, pods=items))
         except RedisUnavailable as error:
@@ -125,12 +154,14 @@ class Binding:
         bound: dict[PodUid, Owed] = {}
         unclear: dict[PodUid, Owed] = {}
         failed: dict[PodUid, Outcome] = {}
+        now = self._clock.monotonic()
         for result in results:
             for outcome in result.outcomes:
                 owed = self._owed.get(outcome.uid)
                 if owed is None:
                     continue
                 BINDS.labels(outcome.verdict).inc()
+                self._pace.settled(owed.handed_out_at, now)
                 if outcome.verdict == BindVerdict.BOUND.value and owed.node == outcome.node:
                     bound[outcome.uid] = owed
                 elif result.epoch != self._epoch:
@@ -138,10 +169,13 @@ class Binding:
                     unclear[outcome.uid] = owed
                 elif outcome.attempt != owed.attempt:
                     STALE_RESULTS.inc()
+                elif outcome.verdict == WAITING:
+                    owed.due_at = self._clock.monotonic() + PRE_BIND_POLL_S
                 elif outcome.verdict == BindVerdict.RESERVATION_LOST.value:
                     raise StateError(f"{owed.info.key}: its reservation is no longer in Redis")
                 else:
                     unclear[outcome.uid] = owed
+                    self._pause(owed)
                     if outcome.verdict in FOR_GOOD:
                         failed[outcome.uid] = outcome
                     _log.warning(
@@ -157,6 +191,7 @@ class Binding:
         if not pods:
             return
         self._reservations.confirm([(owed.info.key, owed.info.uid) for owed in pods])
+        counted = recording.Bound()
         for owed in pods:
             self._owed.pop(owed.info.uid, None)
             self._cache.confirm(owed.info.uid)
@@ -165,26 +200,46 @@ class Binding:
                 self._pending.drop(owed.info.key)
                 if pod.info.demand != owed.info.demand:  # resized while it was reserved
                     self._cache.add_pod(pod.info, owed.node)
-            SCHEDULE_ATTEMPTS.labels("scheduled", owed.framework.profile_name).inc()
+            first_ms = 0 if pod is None else pod.first_ms
+            counted.add(owed.framework.profile_name, owed.popped_at, owed.attempt, first_ms)
             self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=owed.info.pod.on(owed.node)))
+        counted.flush(self._clock.monotonic(), self._clock.now_ms())
         RESERVATIONS.set(len(self._owed))
 
     def on_node(self, node: NodeName) -> list[Owed]:
         """Reserved pods on a node."""
         return [owed for owed in self._owed.values() if owed.node == node]
 
-    def look_up_overdue(self) -> None:
-        """Look up binds without an outcome for too long."""
-        now = self._clock.monotonic()
-        late = [o for o in self._owed.values() if o.handed_out_at and now - o.handed_out_at > OVERDUE_S]
-        if late:
-            self._look_up(late, {})
+    def _pause(self, owed: Owed) -> None:
+        """Several answers to one job count once."""
+        if not owed.due_at:
+            owed.due_at = self._clock.monotonic() + min(FIRST_PAUSE_S * 2**owed.failures, LONGEST_PAUSE_S)
+            owed.failures = min(owed.failures + 1, 16)
 
-    def _look_up(self, pods: Sequence[Owed], failed: dict[PodUid, Outcome]) -> None:
-        """Read the pods and decide: bound here, gone, bound elsewhere, failed for good, or hand out again."""
+    def look_up_overdue(self) -> None:
+        """Look up binds without an outcome for too long, and those whose pause is over; hand them out again where that
+        does not settle them."""
+        now = self._clock.monotonic()
+        again = self._look_up([owed for owed in self._owed.values() if self._is_due(owed, now)], {})
+        if again:
+            REBINDS.inc(len(again))
+            self.hand_out(again)
+
+    def _is_due(self, owed: Owed, now: float) -> bool:
+        """Soon after an answer, late where none came."""
+        if owed.due_at or not owed.handed_out_at:
+            return 0 < owed.due_at <= now
+        return self._pace.overdue(owed.handed_out_at, _patience_s(owed), now)
+
+    def _look_up(self, pods: Sequence[Owed], failed: dict[PodUid, Outcome]) -> list[Owed]:
+        """Read the pods and decide: bound here, gone, bound elsewhere, or failed for good; returns the others."""
         if not pods:
-            return
-        found = self._cluster.get_pods([owed.info.key for owed in pods])
+            return []
+        try:
+            found = self._cluster.get_pods([owed.info.key for owed in pods])
+        except ClusterUnavailable as error:  # they stay owed, and are overdue again soon
+            _log.warning("pods not looked up", extra={"action": "look_up", "pods": len(pods), "error": str(error)})
+            return []
         bound: list[Owed] = []
         again: list[Owed] = []
         for owed, pod in zip(pods, found, strict=True):
@@ -199,9 +254,7 @@ class Binding:
             else:
                 again.append(owed)
         self.bound(bound)
-        if again:
-            REBINDS.inc(len(again))
-            self.hand_out(again)
+        return again
 
     def _fail(self, owed: Owed, outcome: Outcome) -> None:
         message = f"binding rejected: {outcome.message}" if outcome.message else "binding rejected"
@@ -212,6 +265,7 @@ class Binding:
         owed.framework.run_unreserve(owed.state, owed.info, owed.node)
         pod = self._pending.get(owed.info.key)
         if pod is not None and pod.uid == owed.info.uid and target is not Place.NOWHERE:
+            pod.preempting.end()
             self._pending.requeued(pod, owed.framework, plugins)
             move = self._pending.move(pod, target, message=message, error=int(not plugins))
         else:
@@ -223,8 +277,11 @@ class Binding:
         RESERVATIONS.set(len(self._owed))
         if pod is not None:
             self._pending.placed(pod, target)
+            recording.incoming(target, recording.ATTEMPT_FAILURE)
+            took_s = self._clock.monotonic() - owed.popped_at if owed.popped_at else None
+            recording.attempts("unschedulable" if plugins else "error", owed.framework.profile_name, took_s)
             reason = UNSCHEDULABLE if plugins else SCHEDULER_ERROR
-            self._failures.tell([SchedulingStatus(pod.key, pod.uid, reason, message)])
+            self._failures.tell([SchedulingStatus(pod.key, pod.uid, reason, message, NO_NODE)])
         elif (current := self._pending.get(owed.info.key)) is not None and current.uid == owed.info.uid:
             self._pending.drop(owed.info.key)
         _log.info(
@@ -232,3 +289,9 @@ class Binding:
             extra={"action": "release", "pod": owed.info.key, "node": owed.node, "to": target, "reason": message},
         )
         self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=owed.info.pod.on(owed.node)))
+
+
+def _patience_s(owed: Owed) -> float:
+    """How long the bind may take; an extender has its own deadline besides."""
+    extenders = owed.framework.extenders
+    return OVERDUE_S if extenders is None else OVERDUE_S + extenders.bind_timeout_s

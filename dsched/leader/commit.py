@@ -6,7 +6,7 @@ reservations stand, and the next leader adopts them.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dsched.clock import Clock
 from dsched.framework.diagnosis import Diagnosis
@@ -16,8 +16,9 @@ from dsched.leader.decisions import DecisionLog
 from dsched.leader.failure import Failures
 from dsched.leader.pending import Pending
 from dsched.leader.permit import WaitingPods
+from dsched.leader.phases import EVALUATE, HAND_OUT, REQUEUE, RESERVE
 from dsched.leader.preemption import Preemptions
-from dsched.metrics import RESERVATIONS_REFUSED
+from dsched.metrics import PERMIT_WAIT, RESERVATIONS_REFUSED, recording
 from dsched.model.meta import NodeName
 from dsched.state import reservations
 from dsched.state.cache import Cache, amounts
@@ -47,6 +48,7 @@ class Commit:
         preemptions: Preemptions,
         log: DecisionLog,
         clock: Clock,
+        phase: Callable[[str], None] = lambda phase: None,
     ) -> None:
         self._cycle = cycle
         self._pending = pending
@@ -58,33 +60,44 @@ class Commit:
         self._preemptions = preemptions
         self._log = log
         self._clock = clock
+        self._phase = phase
 
     def batch(self, popped: Sequence[Popped]) -> None:
         """Take a batch from in flight to reserved, or back into the queue."""
-        candidates = self._candidates(popped)
+        candidates = self._candidates(popped, self._clock.monotonic())
         for round_ in range(ROUNDS):
             if not candidates:
                 return
+            self._phase(EVALUATE)
+            began = recording.now()
             decisions = self._cycle.decide(candidates)
+            recording.decided(recording.now() - began, len(decisions))
+            self._phase(RESERVE)
             version = self._cache.snapshot.table.version
             again = self._place([(decision, decision.node) for decision in decisions if decision.node is not None])
+            self._phase(REQUEUE)
             unplaced = [decision for decision in decisions if decision.node is None]
-            self._failures.requeue(unplaced)
+            self._preemptions.note(unplaced)
+            self._failures.requeue(unplaced, self._clock.monotonic())
             self._preemptions.carry_out(unplaced)
             refused = {id(decision) for decision in again}
             self._log.write([decision for decision in decisions if id(decision) not in refused], version)
             candidates = [decision.candidate for decision in again]
             if round_ == ROUNDS - 1:
-                self._failures.give_up(again, NODE_KEPT_CHANGING)
+                for decision in again:
+                    self._preemptions.ended(decision.candidate.info)
+                self._failures.give_up(again, NODE_KEPT_CHANGING, self._clock.monotonic())
 
-    def _candidates(self, popped: Sequence[Popped]) -> list[Candidate]:
+    def _candidates(self, popped: Sequence[Popped], popped_at: float) -> list[Candidate]:
         found: list[Candidate] = []
+        now_ms = self._clock.now_ms()
         for entry in popped:
             pod = self._pending.get(entry.key)
             if pod is not None and pod.uid == entry.uid:
                 self._pending.placed(pod, Place.INFLIGHT)
                 pod.attempts = entry.attempt
-                found.append(Candidate(pod.info, entry.attempt))
+                pod.first_ms = pod.first_ms or now_ms
+                found.append(Candidate(pod.info, entry.attempt, popped_at))
         return found
 
     def _place(self, placed: Sequence[Placed]) -> list[Decision]:
@@ -108,6 +121,7 @@ class Commit:
                     again.append(decision)
         for node in refused:  # after the loop: what it has counted is in Redis already
             self._cache.usage.look_again(node)
+        self._phase(HAND_OUT)
         self._binding.hand_out(ready)
         return again
 
@@ -136,7 +150,8 @@ class Commit:
     def _reserved(self, decision: Decision, node: NodeName) -> Owed:
         info = decision.candidate.info
         self._cache.reserved(node)
-        owed = Owed(info, node, decision.framework, decision.state, decision.candidate.attempt)
+        candidate = decision.candidate
+        owed = Owed(info, node, decision.framework, decision.state, candidate.attempt, popped_at=candidate.popped_at)
         self._binding.reserve(owed)
         pod = self._pending.get(info.key)
         if pod is not None:
@@ -160,6 +175,9 @@ class Commit:
         allowed, rejected = self._waiting.settled()
         ready: list[Owed] = []
         self._reservations.allow([(waiting.pod.key, waiting.pod.uid) for waiting in allowed])
+        for result, settled in (("Success", allowed), ("Unschedulable", rejected)):
+            for waiting in settled:
+                PERMIT_WAIT.labels(result).observe(max(0, self._clock.now_ms() - waiting.since_ms) / 1000)
         for waiting in allowed:
             self._waiting.drop(waiting.pod.uid)
             owed, pod = self._binding.owed(waiting.pod.uid), self._pending.get(waiting.pod.key)

@@ -7,18 +7,21 @@ Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from dsched.clock import Clock
+from dsched.framework import extended as extending
 from dsched.framework.attempt import FailedAttempt
 from dsched.framework.classes import Classes, JudgeAll
 from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.diagnosis import Diagnosis, diagnose
 from dsched.framework.evaluate import Evaluation
+from dsched.framework.extended import Extended
+from dsched.framework.findings import Findings
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -30,10 +33,15 @@ from dsched.model.meta import NO_NODE, NodeName, PodUid
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pod that has been popped."""
+    """A pod that has been popped.
+
+    Attributes:
+        popped_at: when, seconds on the monotonic clock; 0 where nobody measures.
+    """
 
     info: PodInfo
     attempt: int
+    popped_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ class Decision:
         victims: pods to delete so that there is room.
         displaced: pods of lower priority that had been promised the nominated node and are no longer.
         promised: the node that the pod had been promised, for a pod that was placed.
+        extended: what extenders said, where they were asked.
     """
 
     candidate: Candidate
@@ -64,6 +73,7 @@ class Decision:
     victims: tuple[PodInfo, ...] = ()
     displaced: tuple[PodInfo, ...] = ()
     promised: NodeName | None = None
+    extended: Extended | None = None
 
 
 class Assumptions(Protocol):
@@ -104,34 +114,69 @@ class Cycle:
         return [self._decide(framework, candidate) for framework, candidate in known]
 
     def _decide(self, framework: Framework, candidate: Candidate) -> Decision:
-        evaluation = self._classes.evaluation(framework, candidate.info)
+        info = candidate.info
+        evaluation = self._classes.evaluation(framework, info)
+        extenders = framework.extenders
+        asks_extenders = extenders is not None and extenders.concerned(info)
+        try:
+            promised = self._promised(candidate, evaluation)
+            if self._cache.snapshot.nominations.node_of(info.uid) and (promised is None or asks_extenders):
+                evaluation = self._classes.evaluation(framework, info, own=True)
+        except PluginFailure as failure:
+            return Decision(candidate, framework, evaluation.state.clone(), error=failure.status)
         state = evaluation.state.clone()
         if evaluation.failure is not None:
             return Decision(candidate, framework, state, error=evaluation.failure)
         table = self._cache.snapshot.table
-        percentage = self._percentages[framework.profile_name]
         try:
-            choice = self._promised(candidate, evaluation) or self._selector.choose(
-                evaluation, table, candidate.info.uid, candidate.attempt, percentage
-            )
-        except PluginFailure as failure:  # a sample is normalised anew
+            extended, choice = self._choose(framework, candidate, evaluation, promised)
+        except PluginFailure as failure:  # a sample is normalised anew, or an extender failed
             return Decision(candidate, framework, state, error=failure.status)
         if choice is None:
-            return self._unplaced(framework, candidate, state, evaluation)
-        best = tuple(table.names[row] for row in choice.best)
-        return self._placed(framework, candidate, state, table.names[choice.row], best)
+            decision = self._unplaced(framework, candidate, state, extended or evaluation)
+        else:
+            best = tuple(table.names[row] for row in choice.best)
+            evaluation.before_placing(choice.row)
+            decision = self._placed(framework, candidate, state, table.names[choice.row], best)
+            if decision.node is not None:
+                evaluation.placed(choice.row)
+        return decision if extended is None else replace(decision, extended=extended)
 
-    def _promised(self, candidate: Candidate, evaluation: Evaluation) -> Choice | None:
-        """The node that the pod was promised, when it fits there: it is taken without looking at others.
+    def _choose(
+        self, framework: Framework, candidate: Candidate, evaluation: Evaluation, promised: int | None
+    ) -> tuple[Extended | None, Choice | None]:
+        """The host, None where the pod fits nowhere; and what extenders said, None where they were not asked."""
+        table, info = self._cache.snapshot.table, candidate.info
+        percentage = self._percentages[framework.profile_name]
+        if framework.extenders is not None and framework.extenders.concerned(info):
+            return extending.choose(
+                framework.extenders,
+                evaluation,
+                self._cache.snapshot,
+                self._selector,
+                info,
+                candidate.attempt,
+                percentage,
+                promised,
+            )
+        if promised is not None:
+            return None, Choice(promised, np.array([promised], dtype=np.intp), examined=1)
+        return None, self._selector.choose(evaluation, table, info.uid, candidate.attempt, percentage)
+
+    def _promised(self, candidate: Candidate, evaluation: Evaluation) -> int | None:
+        """The row of the node that the pod was promised, when it fits there: it is taken without looking at others.
 
         Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
+
+        Raises:
+            PluginFailure: a plugin failed.
         """
         snapshot = self._cache.snapshot
         node = snapshot.nominations.node_of(candidate.info.uid)
         row = None if node is None else snapshot.table.index.get(node)
-        if row is None or not evaluation.fits(row):
+        if row is None or evaluation.failure is not None or not evaluation.admits(candidate.info, row):
             return None
-        return Choice(row, np.array([row], dtype=np.intp), examined=1)
+        return row
 
     def _placed(
         self,
@@ -171,7 +216,7 @@ class Cycle:
         return waiting
 
     def _unplaced(
-        self, framework: Framework, candidate: Candidate, state: CycleState, evaluation: Evaluation
+        self, framework: Framework, candidate: Candidate, state: CycleState, evaluation: Findings
     ) -> Decision:
         snapshot = self._cache.snapshot
         diagnosis = diagnose(evaluation, len(snapshot.table))
@@ -222,7 +267,7 @@ class Cycle:
 
 
 def _turned_away(framework: Framework, candidate: Candidate, state: CycleState, status: Status) -> Decision:
-    """Reserve or Permit said no to the chosen node."""
+    """Reserve or Permit said no to the chosen node; a promise ends with that."""
     if status.code is Code.ERROR or not status.rejected:
         return Decision(candidate, framework, state, error=status)
-    return Decision(candidate, framework, state, diagnosis=Diagnosis.of_node(status))
+    return Decision(candidate, framework, state, diagnosis=Diagnosis.of_node(status), nominated=NO_NODE)

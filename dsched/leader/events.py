@@ -4,14 +4,14 @@ Events are gathered while the leader works on something else and applied afterwa
 when an event happened is back in the queue by then, so the event finds it: none is missed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dsched.framework.interface import ClusterEvent
 from dsched.framework.runtime import Framework
 from dsched.leader.hints import Hints
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.log import logger
-from dsched.metrics import RESCUED
+from dsched.metrics import RESCUED, recording
 from dsched.model.meta import PodKey
 from dsched.state.queue import Move, Place, Queue
 
@@ -45,12 +45,21 @@ class Events:
         if not self._gathered:
             return 0
         moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
+        labels: list[str] = []
+        handled = recording.Handled()
+        kind: tuple[object, object] = (None, None)
         for event in self._gathered:
+            if event.resource is not kind[0] or event.action is not kind[1]:
+                kind = (event.resource, event.action)
+                handled.begin(event.label)
             for pod in self._hints.helped(event, self._pending):
-                if pod.key not in moves and (move := self.move_for(pod)) is not None:
+                if pod.key not in moves and (move := self.move_for(pod, event)) is not None:
                     moves[pod.key] = (pod, move)
+                    labels.append(event.label)
+            handled.event()
+        handled.flush()
         self._gathered = []
-        return self.make(list(moves.values()))
+        return self.make(list(moves.values()), labels)
 
     def rescue(self, now_ms: int) -> int:
         """Move pods that have been unschedulable for too long; each was missed by some event, or none came."""
@@ -64,21 +73,33 @@ class Events:
                     RESCUED.labels(plugin).inc()
         if moves:
             _log.info("old unschedulable pods moved", extra={"action": "rescue", "pods": len(moves)})
-        return self.make(moves)
+        return self.make(moves, [recording.UNSCHEDULABLE_TIMEOUT] * len(moves))
 
-    def move_for(self, pod: QueuedPod) -> Move | None:
-        """The move of a rejected pod that may be tried again; None for one that has to stay where it is."""
+    def move_for(self, pod: QueuedPod, event: ClusterEvent | None = None) -> Move | None:
+        """The move of a rejected pod that may be tried again, because of an event or without one; None for one that has
+        to stay where it is."""
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
         if pod.place is Place.GATED:
             status = framework.run_pre_enqueue(pod.info.pod)
             return None if status is not None else self._pending.move(pod, Place.ACTIVE, message="")
         if pod.place is Place.UNSCHEDULABLE:
-            return self._pending.move(pod, self._pending.ready_place(pod))
+            at_once = event is not None and self._hints.end_pause(event, pod)
+            return self._pending.move(pod, self._pending.ready_place(pod, at_once=at_once))
         return None
 
-    def make(self, moves: list[tuple[QueuedPod, Move]]) -> int:
-        """Make moves; returns how many were made."""
+    @property
+    def gathered(self) -> list[str]:
+        """The names of the events that are not applied yet; from any thread."""
+        return [event.label for event in tuple(self._gathered)]
+
+    def make(self, moves: list[tuple[QueuedPod, Move]], causes: Sequence[str]) -> int:
+        """Make moves, each with the event that causes it; returns how many were made."""
         refused = set(self._queue.move([move for _, move in moves]))
+        recording.came(
+            (move.target, cause)
+            for number, ((_, move), cause) in enumerate(zip(moves, causes, strict=True))
+            if number not in refused
+        )
         for number, (pod, move) in enumerate(moves):
             if number not in refused:
                 self._pending.placed(pod, move.target)

@@ -4,6 +4,7 @@ Source: pkg/scheduler/schedule_one.go ``handleSchedulingFailure``; backend/queue
 ``AddUnschedulableIfNotPresent``.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +13,8 @@ from dsched.framework.interface import Code, Status
 from dsched.leader.cycle import Decision
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.log import logger
-from dsched.metrics import SCHEDULE_ATTEMPTS
+from dsched.metrics import recording
+from dsched.model.meta import NO_NODE
 from dsched.state.queue import Move, Place, Queue
 
 _log = logger(__name__)
@@ -30,8 +32,12 @@ class Failures:
         self._queue = queue
         self._cluster = cluster
 
-    def requeue(self, decisions: Sequence[Decision]) -> list[QueuedPod]:
-        """Put undecided pods back: unschedulable where plugins rejected them, else backoff. Returns those put back."""
+    def requeue(self, decisions: Sequence[Decision], now_s: float = 0.0) -> list[QueuedPod]:
+        """Put undecided pods back: unschedulable where plugins rejected them, else backoff. Returns those put back.
+
+        Args:
+            now_s: the monotonic clock, for how long the attempts took.
+        """
         moves: list[tuple[QueuedPod, Move, Decision]] = []
         for decision in decisions:
             pod = self._pending.get(decision.candidate.info.key)
@@ -39,26 +45,27 @@ class Failures:
                 moves.append((pod, self.move(pod, decision), decision))
         refused = set(self._queue.move([move for _, move, _ in moves]))
         made = [entry for number, entry in enumerate(moves) if number not in refused]
-        for pod, move, decision in made:
+        for pod, move, _ in made:
             self._pending.placed(pod, move.target)
-            _count(decision)
+        _count([(decision, move) for _, move, decision in made], now_s)
         self.tell([_status(pod, decision) for pod, _, decision in made])
         return [pod for pod, _, _ in made]
 
     def move(self, pod: QueuedPod, decision: Decision) -> Move:
         """The move of a pod that was not placed, back into the queue."""
         diagnosis = decision.diagnosis
-        plugins = frozenset() if diagnosis is None else diagnosis.unschedulable_plugins | diagnosis.pending_plugins
+        waiting = frozenset() if diagnosis is None else diagnosis.pending_plugins
+        plugins = waiting if diagnosis is None else diagnosis.unschedulable_plugins | waiting
         pod.attempts = decision.candidate.attempt
-        self._pending.requeued(pod, decision.framework, plugins)
+        self._pending.requeued(pod, decision.framework, plugins, waiting)
         target = Place.UNSCHEDULABLE if plugins else Place.BACKOFF
         message = _message(decision)
         return self._pending.move(pod, target, message=message, error=int(not plugins))
 
-    def give_up(self, decisions: Sequence[Decision], message: str) -> None:
+    def give_up(self, decisions: Sequence[Decision], message: str, now_s: float = 0.0) -> None:
         """Put pods back that were decided again and again without being committed."""
         error = Status(Code.ERROR, (message,))
-        self.requeue([replace(decision, node=None, waiting=None, error=error) for decision in decisions])
+        self.requeue([replace(decision, node=None, waiting=None, error=error) for decision in decisions], now_s)
 
     def tell(self, failed: Sequence[SchedulingStatus]) -> None:
         """Say why on the pods, and as FailedScheduling events."""
@@ -70,7 +77,8 @@ class Failures:
 
 def _status(pod: QueuedPod, decision: Decision) -> SchedulingStatus:
     reason = UNSCHEDULABLE if decision.error is None else SCHEDULER_ERROR
-    return SchedulingStatus(pod.key, pod.uid, reason, _message(decision), decision.nominated)
+    nominated = decision.nominated if decision.error is None else NO_NODE
+    return SchedulingStatus(pod.key, pod.uid, reason, _message(decision), nominated)
 
 
 def _message(decision: Decision) -> str:
@@ -79,11 +87,18 @@ def _message(decision: Decision) -> str:
     return "" if decision.diagnosis is None else decision.diagnosis.message
 
 
-def _count(decision: Decision) -> None:
-    result = "unschedulable" if decision.error is None else "error"
-    SCHEDULE_ATTEMPTS.labels(result, decision.framework.profile_name).inc()
-    if decision.error is not None:
-        _log_error(decision, decision.error)
+def _count(made: Sequence[tuple[Decision, Move]], now_s: float) -> None:
+    recording.came((move.target, recording.ATTEMPT_FAILURE) for _, move in made)
+    ends = [
+        (decision, "unschedulable" if decision.error is None else "error", decision.candidate.popped_at)
+        for decision, _ in made
+    ]
+    alike = Counter((result, decision.framework.profile_name, popped_at) for decision, result, popped_at in ends)
+    for (result, profile, popped_at), count in alike.items():
+        recording.attempts(result, profile, now_s - popped_at if now_s and popped_at else None, count)
+    for decision, _ in made:
+        if decision.error is not None:
+            _log_error(decision, decision.error)
 
 
 def _log_error(decision: Decision, error: Status) -> None:

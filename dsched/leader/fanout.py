@@ -19,7 +19,7 @@ from dsched.framework.wire import unpack
 from dsched.leader.cost import Costs
 from dsched.leader.dispatch import Dispatcher, new_request
 from dsched.log import logger
-from dsched.metrics import EVALUATIONS, SHARD_FALLBACKS, STALE_REPLIES
+from dsched.metrics import EVALUATIONS, SCATTER_DURATION, SHARD_DURATION, SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
 from dsched.state import replies, workers
@@ -119,6 +119,7 @@ class Fanout:
                 request.judge_here(shard)
         else:
             self.costs.travelled(time.perf_counter() - started - slowest_s)
+        SCATTER_DURATION.observe(time.perf_counter() - started)
         request.deliver()
 
     def _shards(self, evaluations: Sequence[Evaluation]) -> list[EvaluateShard]:
@@ -186,6 +187,7 @@ class Fanout:
             return 0.0
         for profile, rows in request.rows_by_profile(result.shard).items():
             self.costs.judged(profile, rows, result.seconds / len(request.rows_by_profile(result.shard)))
+        SHARD_DURATION.observe(result.seconds)
         return result.seconds
 
 

@@ -7,6 +7,7 @@ from dsched.framework.snapshot import Snapshot
 from dsched.leader.cycle import Assumptions
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.leader.permit import WaitingPod, WaitingPods
+from dsched.leader.preempting import Preempting
 from dsched.model.meta import PodKey, PodUid
 
 
@@ -39,6 +40,11 @@ class LeaderHandle:
     def pending_pods(self) -> Iterator[QueuedPod]:
         """Pods that are not bound, those that Permit holds back among them."""
         return iter(self._pending)
+
+    def preempting(self, key: PodKey) -> Preempting:
+        """What preemption has brought a pod so far; nothing for a pod that is not pending here."""
+        pod = self._pending.get(key)
+        return Preempting() if pod is None else pod.preempting
 
     def pending_pod(self, key: PodKey) -> QueuedPod | None:
         """A pod that is not bound, None when it is, or is not there."""

@@ -7,14 +7,20 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``,
 """
 
 from collections.abc import Iterable, Mapping
+from random import random
 
 from dsched.framework.contract import PluginFailure, answered
+from dsched.framework.extending import EXTENDER
 from dsched.framework.interface import Action, ClusterEvent, Hint, HintFn, Resource
 from dsched.framework.runtime import Framework
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.log import logger
+from dsched.metrics import recording
 
 _log = logger(__name__)
+
+_HINTS = {Hint.QUEUE: "Queue", Hint.SKIP: "QueueSkip"}
+"""As metrics have them. Source: pkg/scheduler/metrics/metrics.go ``QueueingHintResultQueue``."""
 
 _Registered = dict[tuple[str, str], dict[str, list[HintFn | None]]]
 """(resource, action) to plugin and its hint functions; None among them means that every such event helps."""
@@ -27,10 +33,7 @@ class Hints:
         self._registered: dict[str, _Registered] = {
             name: _registrations(framework) for name, framework in frameworks.items()
         }
-        self._silent: dict[str, frozenset[str]] = {
-            name: frozenset(plugin.name for plugin in framework.plugins if not hasattr(plugin, "events_to_register"))
-            for name, framework in frameworks.items()
-        }
+        self._silent: dict[str, frozenset[str]] = {name: _silent(framework) for name, framework in frameworks.items()}
 
     def helped(self, event: ClusterEvent, pending: Pending) -> list[QueuedPod]:
         """Unschedulable and gated pods that the event may have made schedulable."""
@@ -39,9 +42,16 @@ class Hints:
 
     def helps(self, event: ClusterEvent, pod: QueuedPod) -> bool:
         """Whether the event may have made this pod schedulable."""
+        return self._help(event, pod, pod.plugins)
+
+    def end_pause(self, event: ClusterEvent, pod: QueuedPod) -> bool:
+        """Whether the event may be what a plugin that said Pending waits for: then the pod is tried at once."""
+        return bool(pod.waiting) and self._help(event, pod, pod.waiting)
+
+    def _help(self, event: ClusterEvent, pod: QueuedPod, plugins: frozenset[str]) -> bool:
         profile = pod.info.pod.spec.scheduler_name
         registered = self._registered.get(profile, {}).get((event.resource.value, event.action.value), {})
-        for plugin in pod.plugins:
+        for plugin in plugins:
             if plugin in self._silent.get(profile, frozenset()):
                 return True
             if any(_asked(plugin, hint, pod, event) is Hint.QUEUE for hint in registered.get(plugin, ())):
@@ -52,6 +62,15 @@ class Hints:
         yield from self._registered[profile].get((event.resource.value, event.action.value), ())
         if event.resource not in (Resource.POD, Resource.PENDING_POD):
             yield from self._silent[profile]
+
+
+def _silent(framework: Framework) -> frozenset[str]:
+    """Plugins to which every event matters; extenders have no way to say which do.
+
+    Source: runtime/framework.go ``NewFramework``, ``fillEnqueueExtensions``.
+    """
+    silent = {plugin.name for plugin in framework.plugins if not hasattr(plugin, "events_to_register")}
+    return frozenset(silent if framework.extenders is None else silent | {EXTENDER})
 
 
 def _released(event: ClusterEvent, pod: QueuedPod) -> bool:
@@ -67,9 +86,15 @@ def _asked(plugin: str, hint: HintFn | None, pod: QueuedPod, event: ClusterEvent
     """A hint function that fails counts as Queue: a needless attempt is better than a pod left behind."""
     if hint is None:
         return Hint.QUEUE
+    started = recording.now() if random() < recording.SAMPLED else 0.0
     try:
-        return answered(plugin, (Hint,), hint, pod.info.pod, event)
+        said = answered(plugin, (Hint,), hint, pod.info.pod, event)
+        if started:
+            recording.hint_call(plugin, event.label, recording.now() - started, _HINTS[said])
+        return said
     except PluginFailure as failure:
+        if started:
+            recording.hint_call(plugin, event.label, recording.now() - started, "Error")
         _log.warning(
             "queueing hint failed, pod queued",
             extra={"action": "hint", "pod": pod.key, "plugin": plugin, "error": str(failure)},

@@ -20,6 +20,10 @@ WAIT_S = 1.0
 """How long a thread waits before it looks whether it should stop."""
 
 
+HEARD_AT_ONCE = 1000
+"""After so many changes the loop goes on with what else it has to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """Changes of the cluster, up to ``version``."""
@@ -73,13 +77,18 @@ class Inbox:
         self._letters.put(None)
 
     def letters(self, timeout_s: float) -> list[Letter]:
-        """Everything that has come in, waiting up to ``timeout_s`` for the first."""
+        """What has come in, waiting up to ``timeout_s`` for the first; what is left of a storm waits."""
         found: list[Letter] = []
+        heard = 0
         try:
             letter = self._letters.get(timeout=timeout_s) if timeout_s > 0 else self._letters.get_nowait()
             while True:
                 if letter is not None:
                     found.append(letter)
+                if isinstance(letter, Heard):
+                    heard += len(letter.events)
+                    if heard >= HEARD_AT_ONCE:
+                        return found
                 letter = self._letters.get_nowait()
         except Empty:
             return found

@@ -13,6 +13,8 @@ from dsched.framework.runtime import Framework
 from dsched.leader.binding import Binding, Owed
 from dsched.leader.events import Events
 from dsched.leader.pending import Pending, QueuedPod
+from dsched.leader.promises import released
+from dsched.metrics import recording
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -28,6 +30,7 @@ _RESOURCES = {
     "CSINode": Resource.CSI_NODE,
     "CSIDriver": Resource.CSI_DRIVER,
     "CSIStorageCapacity": Resource.CSI_STORAGE_CAPACITY,
+    "VolumeAttachment": Resource.VOLUME_ATTACHMENT,
     "PodDisruptionBudget": Resource.PDB,
 }
 """Kinds whose changes plugins may register for."""
@@ -76,7 +79,8 @@ class Intake:
         removals, self._removals = self._removals, []
         self._queue.remove(removals)
         moves, self._moves = list(self._moves.values()), {}
-        self._events.make(moves)
+        causes = [recording.POD_UPDATE if pod.place else recording.POD_ADD for pod, _ in moves]
+        self._events.make(moves, causes)
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
@@ -85,7 +89,7 @@ class Intake:
         if event.change is Change.DELETED:
             self._gone(key, uid)
         elif event.change is Change.BOUND:
-            self._bound_to(key, uid, event.node)
+            self._bound_to(key, uid, event)
         elif isinstance(event.object, Pod):
             self.pod(event.object)
 
@@ -111,7 +115,7 @@ class Intake:
         if owed is not None:
             self.flush()
             self._binding.release(owed, Place.NOWHERE, "")
-        self._forget_pending(info.key, info.uid)
+        self._forget_pending(info.key, info.uid, assigned=True)
         old = self._cache.snapshot.table.pod(info.uid)
         if old is not None and old.pod == info.pod:
             return
@@ -121,12 +125,12 @@ class Intake:
         else:
             self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE, old.pod, info.pod))
 
-    def _bound_to(self, key: PodKey, uid: PodUid, node: NodeName) -> None:
+    def _bound_to(self, key: PodKey, uid: PodUid, event: Event) -> None:
         owed = self._binding.owed(uid)
-        if owed is not None and owed.node == node:
+        if owed is not None and owed.node == event.node:
             self._bound.append(owed)
         elif self._cache.snapshot.table.node_of(uid) is None or owed is not None:
-            for pod in self._cluster.get_pods([key]):
+            for pod in [event.object] if isinstance(event.object, Pod) else self._cluster.get_pods([key]):
                 if pod is not None and pod.uid == uid and not pod.finished:
                     self._assigned(PodInfo(pod), pod.node_name)
 
@@ -175,7 +179,7 @@ class Intake:
         if turned and pod.place in (Place.ACTIVE, Place.BACKOFF):
             self._moves[pod.key] = (pod, self._pending.move(pod, pod.place))
         elif pod.place is Place.GATED or (pod.place is Place.UNSCHEDULABLE and self._events.helps(event, pod)):
-            move = self._events.move_for(pod)
+            move = self._events.move_for(pod, event)
             if move is not None:
                 self._moves[pod.key] = (pod, move)
 
@@ -192,13 +196,16 @@ class Intake:
             # A pod that this leader bound is cached as it was decided on, without its node.
             self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=removed.pod.on(node)))
 
-    def _forget_pending(self, key: PodKey, uid: PodUid) -> None:
+    def _forget_pending(self, key: PodKey, uid: PodUid, *, assigned: bool = False) -> None:
         pod = self._pending.get(key)
         if pod is None or pod.uid != uid:
             return
         self._moves.pop(key, None)
         self._pending.drop(key)
-        self._cache.snapshot.nominations.drop(uid)
+        nominations = self._cache.snapshot.nominations
+        if not assigned and (promised := nominations.node_of(uid)) is not None:
+            self._events.happened(released(pod.info, promised))
+        nominations.drop(uid)
         if pod.place is not Place.NOWHERE:
             self._removals.append((key, uid))
 

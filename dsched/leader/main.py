@@ -12,9 +12,11 @@ from types import FrameType
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.config import SchedulerConfiguration
-from dsched.errors import DschedError, RedisUnavailable, StaleEpoch
+from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch
 from dsched.framework.interface import Registry
+from dsched.leader.progress import Progress, Stage
 from dsched.leader.reign import Reign
+from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
 from dsched.log import logger
 from dsched.metrics import FENCED
@@ -27,7 +29,11 @@ LONGEST_PAUSE_S = 5.0
 
 
 class Leader:
-    """The process."""
+    """The process.
+
+    Attributes:
+        progress: how it is getting on.
+    """
 
     def __init__(
         self,
@@ -47,6 +53,12 @@ class Leader:
         self._lease = Lease(connect(store.url, store.name), settings.identity, round(settings.lease_s * 1000))
         self._stop = threading.Event()
         self._reign: Reign | None = None
+        self.progress = Progress(self._clock)
+
+    def held(self) -> Held | None:
+        """What the present reign holds in memory, None while there is none; from any thread."""
+        reign = self._reign
+        return None if reign is None else reign.held()
 
     def stop(self) -> None:
         """Step down soon; may be called from any thread or a signal handler."""
@@ -68,6 +80,7 @@ class Leader:
 
         Raises:
             UnfitRedis: this Redis must not be used.
+            PluginError, ConfigError: a plugin cannot be built with this configuration.
         """
         pause_s = 0.1
         checked = False
@@ -76,7 +89,10 @@ class Leader:
                 if not checked:
                     check_fitness(self._store)
                     checked = True
-                if self._lease.acquire():
+                self.progress.turn()
+                leads = self._lease.acquire()
+                self.progress.trouble = ""
+                if leads:
                     self._lead()
                     pause_s = 0.1
                 else:
@@ -96,22 +112,46 @@ class Leader:
             self._lease.release()
 
     def _pause(self, pause_s: float, error: Exception) -> float:
+        self.progress.trouble = str(error)
         _log.warning("starting over", extra={"action": "start_over", "error": str(error), "in_s": pause_s})
         self._stop.wait(pause_s)
         return min(2 * pause_s, LONGEST_PAUSE_S)
 
+    def _build(self) -> Reign:
+        """
+        Raises:
+            PluginError, ConfigError: this configuration can never lead; the lease is given back for one that can.
+        """
+        try:
+            return Reign(
+                self._settings,
+                self._store,
+                self._cluster,
+                self._config,
+                self._registry,
+                self._lease.epoch,
+                self._clock,
+                self.progress,
+            )
+        except (PluginError, ConfigError) as error:
+            _log.error("cannot lead with this configuration, ending", extra={"action": "give_up", "error": str(error)})
+            with contextlib.suppress(*UNAVAILABLE):
+                self._lease.release()
+            self._lease.epoch = 0
+            raise
+
     def _lead(self) -> None:
-        reign = self._reign = Reign(
-            self._settings, self._store, self._cluster, self._config, self._registry, self._lease.epoch, self._clock
-        )
+        reign = self._reign = self._build()
         if self._stop.is_set():
             return
         over = threading.Event()
+        self.progress.renewed(self._clock.monotonic() + self._settings.lease_s)
         keeper = threading.Thread(target=self._keep_lease, args=(reign, over), name="lease", daemon=True)
         keeper.start()
         try:
             reign.run()
         finally:
+            self.progress.enter(Stage.STANDBY)
             self._reign = None
             over.set()
             keeper.join()
@@ -124,6 +164,7 @@ class Leader:
             try:
                 self._lease.renew()
                 good_until = asked + self._settings.lease_s
+                self.progress.renewed(good_until)
             except StaleEpoch:
                 FENCED.inc()
                 reign.stop()

@@ -3,12 +3,14 @@
 Every change of place is prepared here as a `Move` and takes effect here once Redis has made it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dsched.clock import Clock
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.leader.preempting import Preempting
 from dsched.model.meta import PodKey, PodUid
 from dsched.state.queue import Move, Place, Record
 
@@ -19,16 +21,22 @@ class QueuedPod:
 
     Attributes:
         queued_us: when it was last put into the queue, microseconds; fixes its turn among equals.
+        first_ms: when its first attempt began, 0 before that.
         plugins: those that rejected it last; events that they care about may move it.
+        waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
+        preempting: what preemption has brought it so far.
     """
 
     info: PodInfo
     place: Place = Place.NOWHERE
     queued_us: int = 0
     attempts: int = 0
+    first_ms: int = 0
     plugins: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
     order: int = 0
     turn: str = ""
+    preempting: Preempting = field(default_factory=Preempting)
 
     @property
     def key(self) -> PodKey:
@@ -42,6 +50,10 @@ class QueuedPod:
     def rejected(self) -> bool:
         """Whether it was turned away and is not tried again before something happens that may help it."""
         return self.place in (Place.UNSCHEDULABLE, Place.GATED)
+
+
+WINDOW_MS = 1000
+"""Pauses end with whole seconds. Source: backoff_queue.go ``backoffQOrderingWindowDuration``."""
 
 
 @dataclass(slots=True)
@@ -92,6 +104,14 @@ class Pending:
         """Unschedulable pods that were put there before a time."""
         return [pod for pod in self if pod.place is Place.UNSCHEDULABLE and pod.queued_us < before_us]
 
+    def rejections(self) -> Counter[tuple[str, str]]:
+        """(plugin, profile) to the unschedulable and gated pods that it rejected; from any thread."""
+        return Counter(
+            (plugin, pod.info.pod.spec.scheduler_name)
+            for plugin, pods in tuple(self._rejected_by.items())
+            for pod in tuple(pods.values())
+        )
+
     # -- changes ---------------------------------------------------------------------------------------------------
 
     def add(self, info: PodInfo, framework: Framework) -> QueuedPod:
@@ -109,9 +129,12 @@ class Pending:
             place=record.queue,
             queued_us=int(fields.get("queued_us", "0")),
             attempts=record.attempts,
+            first_ms=int(fields.get("first_ms", "0")),
             plugins=record.plugins,
+            waiting=frozenset(fields.get("waiting", "").split()),
             order=int(fields.get("order", "0")),
             turn=fields.get("place", ""),
+            preempting=Preempting.of_fields(fields),
         )
         self._last_us = max(self._last_us, pod.queued_us)
         self._pods[pod.key] = pod
@@ -138,10 +161,16 @@ class Pending:
         pod.place = place
         self._index(pod)
 
-    def requeued(self, pod: QueuedPod, framework: Framework, plugins: frozenset[str]) -> None:
-        """The pod goes back into the queue after an attempt: a new time, and who rejected it."""
+    def requeued(
+        self,
+        pod: QueuedPod,
+        framework: Framework,
+        plugins: frozenset[str],
+        waiting: frozenset[str] = frozenset(),
+    ) -> None:
+        """The pod goes back into the queue after an attempt: a new time, who rejected it, and who of them waits."""
         self._unindex(pod)
-        pod.plugins = plugins
+        pod.plugins, pod.waiting = plugins, waiting
         pod.queued_us = self.stamp()
         self._sort(pod, framework)
 
@@ -151,18 +180,29 @@ class Pending:
         """The move of a pod to a place; to the one where it stands, it only gets another turn there."""
         now_ms = self._clock.now_ms()
         score = {Place.ACTIVE: pod.order, Place.BACKOFF: self.backoff_ends_ms(pod)}.get(target, now_ms)
-        written = {"queued_us": pod.queued_us, "plugins": " ".join(sorted(pod.plugins)), **fields}
+        written: dict[str, str | int] = {"queued_us": pod.queued_us, "plugins": " ".join(sorted(pod.plugins))}
+        written |= {"waiting": " ".join(sorted(pod.waiting)), **pod.preempting.fields(), **fields}
         if target is not pod.place:
             written.setdefault("error", 0)
         return Move(pod.key, pod.uid, pod.place, target, score, pod.turn, pod.order, written)
 
     def backoff_ends_ms(self, pod: QueuedPod) -> int:
-        """When the pause after the pod's last attempt ends."""
-        return pod.queued_us // 1000 + self._backoff.pause_ms(pod.attempts)
+        """When the pause after the pod's last attempt ends: with the second in which it is over, so that pods whose
+        pauses end in the same second come back together, in the order of the active queue.
 
-    def ready_place(self, pod: QueuedPod) -> Place:
-        """Where a pod goes that may be tried again: active, or backoff while its pause lasts."""
-        return Place.BACKOFF if self.backoff_ends_ms(pod) > self._clock.now_ms() else Place.ACTIVE
+        Source: pkg/scheduler/backend/queue/backoff_queue.go ``alignToWindow``, ``isPodBackingoff``.
+        """
+        ends_ms = pod.queued_us // 1000 + self._backoff.pause_ms(pod.attempts)
+        return (ends_ms // WINDOW_MS + 1) * WINDOW_MS if pod.attempts else ends_ms
+
+    def ready_place(self, pod: QueuedPod, *, at_once: bool = False) -> Place:
+        """Where a pod goes that may be tried again: active, or backoff while its pause lasts.
+
+        Args:
+            at_once: what it was waiting for has come, so that its pause is over.
+        """
+        paused = not at_once and self.backoff_ends_ms(pod) > self._clock.now_ms()
+        return Place.BACKOFF if paused else Place.ACTIVE
 
     def stamp(self) -> int:
         """The present time in microseconds; never the same twice, so that pods keep the order they came in."""

@@ -1,17 +1,23 @@
 """Preemption, carried out: victims are deleted, and promises that end are taken back on the pods.
 
-The preemptor's own nomination is written first, with the reason why it fits nowhere. Killed after that: the next leader
-reads the promise from the pod, tries the pod again, and preempts again if it must. Killed after the deletion: the
-victims are gone and the promise stands.
+What the preemption brings the preemptor is noted first and written with the move that puts it back into the queue, then
+its nomination, with the reason why it fits nowhere. Killed after that: the next leader reads the promise from the pod,
+tries the pod again, and preempts again if it must; the eviction that was not made is counted. Killed after the
+deletion: the victims are gone and the promise stands.
 """
 
 from collections.abc import Sequence
 
+from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
 from dsched.leader.cycle import Decision
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.leader.promises import Happened, released
 from dsched.log import logger
-from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_VICTIMS
-from dsched.model.meta import NO_NODE
+from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS
+from dsched.model.meta import NO_NODE, NodeName
 
 _log = logger(__name__)
 
@@ -22,8 +28,52 @@ REASON = "PreemptionByScheduler"
 class Preemptions:
     """Carries out what PostFilter decided."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(
+        self, pending: Pending, snapshot: Snapshot, cluster: Cluster, clock: Clock, happened: Happened
+    ) -> None:
+        self._pending = pending
+        self._nominations = snapshot.nominations
         self._cluster = cluster
+        self._clock = clock
+        self._happened = happened
+
+    def note(self, decisions: Sequence[Decision]) -> None:
+        """Take down what the decisions bring their pods, before the pods are put back into the queue."""
+        now_ms = self._clock.now_ms()
+        for decision in decisions:
+            for displaced in decision.displaced:
+                self.ended(displaced)
+            info, nominated = decision.candidate.info, decision.nominated
+            pod = self._pending_pod(info)
+            if decision.error is not None or nominated == NO_NODE:
+                self.ended(info)
+            elif nominated is not None and pod is not None:
+                self._promised(pod, nominated, now_ms, evicting=bool(decision.victims))
+
+    def _promised(self, pod: QueuedPod, node: NodeName, now_ms: int, *, evicting: bool) -> None:
+        before = pod.preempting.node
+        stopped = pod.preempting.promise(node, now_ms, evicting=evicting)
+        if before not in (NO_NODE, node):
+            self._happened(released(pod.info, before))
+        if stopped:
+            PREEMPTION_STOPPED.inc()
+            _log.warning(
+                "pod evicts again and again without landing, stopped",
+                extra={"action": "stop", "pod": pod.key, "preemptions": pod.preempting.evictions}
+                | {"until_ms": pod.preempting.stopped_until_ms},
+            )
+
+    def ended(self, info: PodInfo) -> None:
+        """The pod's promise is over, if it had one. Source: pkg/scheduler/schedule_one.go ``clearNominatedNode``."""
+        self._nominations.drop(info.uid)
+        pod = self._pending_pod(info)
+        node = NO_NODE if pod is None else pod.preempting.end()
+        if node:
+            self._happened(released(info, node))
+
+    def _pending_pod(self, info: PodInfo) -> QueuedPod | None:
+        pod = self._pending.get(info.key)
+        return pod if pod is not None and pod.uid == info.uid else None
 
     def carry_out(self, decisions: Sequence[Decision]) -> None:
         """Delete victims and take promises back."""

@@ -26,12 +26,16 @@ from dsched.leader.inbox import Answered, Broken, Heard, Inbox, Letter
 from dsched.leader.intake import Intake
 from dsched.leader.pending import Backoff, Pending
 from dsched.leader.permit import WaitingPods
+from dsched.leader.phases import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRITE_EVERY_S, Phases
 from dsched.leader.preemption import Preemptions
+from dsched.leader.progress import Progress, Stage
+from dsched.leader.promises import Promises
+from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
 from dsched.leader.takeover import Takeover
 from dsched.leader.timers import Timers
 from dsched.log import logger
-from dsched.metrics import BATCH_SIZE
+from dsched.metrics import BATCH_DURATION, BATCH_SIZE, TAKEOVER_DURATION, TURN_DURATION, recording
 from dsched.plugins import profiles
 from dsched.state import workers
 from dsched.state.cache import Cache
@@ -46,11 +50,14 @@ _log = logger(__name__)
 
 BACKOFF_EVERY_S = 1.0
 UNSCHEDULABLE_EVERY_S = 30.0
-OVERDUE_EVERY_S = 1.0
+OVERDUE_EVERY_S = 0.5
 PING_EVERY_S = 2.0
+PROMISES_EVERY_S = 5.0
 CYCLE_S = 0.05
 """A batch is kept so small that it takes about this long: a late pod of high priority waits no longer."""
 LARGEST_BATCH = 512
+SMALL_BATCH, BUSY_CYCLE_S = 64, 0.2
+"""So few pods may take this long: on a busy machine even small batches take long, and smaller ones only cost more."""
 
 
 class Reign:
@@ -65,7 +72,9 @@ class Reign:
         registry: Registry,
         epoch: int,
         clock: Clock,
+        progress: Progress | None = None,
     ) -> None:
+        self._progress = progress or Progress(clock)
         self._store = store
         self._clock = clock
         self._epoch = epoch
@@ -76,8 +85,9 @@ class Reign:
         )
         self._cache = Cache(Usage(store, epoch), NodeLog(store, epoch))
         self._waiting = WaitingPods()
+        self._phases = Phases(store)
         handle = LeaderHandle(self._cache, self._waiting, self._pending, clock)
-        self._frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle)
+        self._frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
         self._dispatcher = Dispatcher(store)
         self._results = Results(store, epoch)
         reservations = Reservations(store, epoch)
@@ -106,9 +116,10 @@ class Reign:
             self._binding,
             self._waiting,
             failures,
-            Preemptions(cluster),
+            Preemptions(self._pending, self._cache.snapshot, cluster, clock, self._events.happened),
             DecisionLog(settings.decisions, store, epoch, settings.seed),
             clock,
+            self._phases.to,
         )
         self._intake = Intake(
             self._frameworks, self._pending, self._cache, self._queue, cluster, self._binding, self._events
@@ -126,12 +137,15 @@ class Reign:
             self._events,
             self._intake,
         )
+        promises = Promises(self._pending, self._cache.snapshot, cluster, self._events, clock)
         self._timers = Timers(clock)
-        self._timers.every(BACKOFF_EVERY_S, self._flush_backoff)
+        self._timers.every(BACKOFF_EVERY_S, self._flush_backoff, aligned=True)
         self._timers.every(UNSCHEDULABLE_EVERY_S, self._rescue)
         self._timers.every(OVERDUE_EVERY_S, self._binding.look_up_overdue)
         self._timers.every(PING_EVERY_S, self._ping)
-        self._batch_size = 32
+        self._timers.every(PROMISES_EVERY_S, promises.expire)
+        self._timers.every(WRITE_EVERY_S, self._phases.write)
+        self._batch_size = 1 if config.extenders else 32  # how long extenders take is not known yet
         self._batches = 0
         self._marked = 0
         self._stopping = False
@@ -150,7 +164,11 @@ class Reign:
             StaleEpoch: another leader has taken over.
             DschedError, or what `dsched.state.client.UNAVAILABLE` lists: start over.
         """
+        self._progress.enter(Stage.TAKEOVER, self._epoch)
+        began = recording.now()
         version = self._takeover.run()
+        TAKEOVER_DURATION.observe(recording.now() - began)
+        self._progress.enter(Stage.LEADING, self._epoch)
         self._marked = version
         inbox = self._inbox = Inbox(self._cluster, self._results, version)
         inbox.open()
@@ -158,13 +176,23 @@ class Reign:
             busy = True
             while not self._stopping:
                 timeout_s = 0.0 if busy else min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
-                self._hear(inbox.letters(timeout_s))
+                self._phases.to(WAIT)
+                letters = inbox.letters(timeout_s)
+                began = recording.now()
+                self._progress.turn()
+                self._hear(letters)
+                self._phases.to(TIMERS)
                 self._timers.run()
+                self._phases.to(EVENTS)
                 self._commit.settle_waiting()
                 self._events.apply()
+                self._phases.to(POP)
                 busy = self._decide()
+                recording.flush()
+                TURN_DURATION.observe(recording.now() - began)
         finally:
             inbox.close()
+            self._cluster.stand_down()
             self._dispatcher.close()
 
     def _hear(self, letters: list[Letter]) -> None:
@@ -172,19 +200,23 @@ class Reign:
         for letter in letters:
             match letter:
                 case Heard(events=events, version=up_to):
+                    self._phases.to(INTAKE)
                     self._intake.take(events)
                     version = up_to
                 case Answered(results=results):
+                    self._phases.to(SETTLE)
                     self._binding.settle(results)
                     self._results.ack(results)
                 case Broken(error=error):
                     raise error if isinstance(error, StateError) else StateError(f"cannot go on: {error}") from error
         if version != self._marked:
-            self._queue.mark_intake(version, self._frameworks)
+            self._queue.mark_intake(version, self._frameworks, self._cluster.kind)
             self._marked = version
 
     def _decide(self) -> bool:
-        """Decide a batch; False when there was nothing to decide."""
+        """Decide a batch; False when there was nothing to decide, or the binders have enough to do."""
+        if self._binding.is_full(len(self._waiting)):
+            return False
         started = self._clock.monotonic()
         self._cache.usage.flush()
         self._batches += 1
@@ -194,17 +226,27 @@ class Reign:
             return False
         BATCH_SIZE.observe(len(popped))
         self._commit.batch(popped)
-        self._resize(len(popped), self._clock.monotonic() - started)
+        took_s = self._clock.monotonic() - started
+        BATCH_DURATION.observe(took_s)
+        self._resize(len(popped), took_s)
         return True
 
     def _resize(self, pods: int, took_s: float) -> None:
-        if took_s > CYCLE_S and pods > 1:
+        if took_s > (CYCLE_S if pods > SMALL_BATCH else BUSY_CYCLE_S) and pods > 1:
             self._batch_size = max(1, pods // 2)
         elif pods == self._batch_size and took_s < CYCLE_S / 2:
             self._batch_size = min(2 * self._batch_size, LARGEST_BATCH)
 
+    def held(self) -> Held:
+        """What the reign holds in memory; from any thread."""
+        table = self._cache.snapshot.table
+        pods = int(table.pod_count.sum())
+        return Held(len(table), pods, len(self._binding), self._events.gathered, self._pending.rejections())
+
     def _flush_backoff(self) -> None:
-        for key in self._queue.flush_backoff(self._clock.now_ms()):
+        ready = self._queue.flush_backoff(self._clock.now_ms())
+        recording.incoming(Place.ACTIVE, recording.BACKOFF_COMPLETE, len(ready))
+        for key in ready:
             pod = self._pending.get(key)
             if pod is not None:
                 self._pending.placed(pod, Place.ACTIVE)

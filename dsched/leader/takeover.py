@@ -16,6 +16,7 @@ from dsched.leader.events import Events
 from dsched.leader.intake import Intake
 from dsched.leader.pending import Pending
 from dsched.log import logger
+from dsched.metrics import recording
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.state.cache import Cache, amounts
@@ -71,7 +72,7 @@ class Takeover:
         self._restore(pods)
         self._rebuild_usage()
         self._intake.flush()
-        self._queue.mark_intake(listing.version, self._frameworks)
+        self._queue.mark_intake(listing.version, self._frameworks, self._cluster.kind)
         self._binding.hand_out(adopted)
         _log.info(
             "leading",
@@ -171,7 +172,7 @@ class Takeover:
                 moves.append((pod, self._pending.move(pod, Place.ACTIVE)))
             elif (move := self._events.move_for(pod)) is not None:
                 moves.append((pod, move))
-        self._events.make(moves)
+        self._events.make(moves, [recording.TAKEOVER] * len(moves))
 
     def _ours(self, pod: Pod) -> bool:
         return (

@@ -10,7 +10,8 @@ from dsched.clock import Clock
 class _Timer:
     every_s: float
     action: Callable[[], object]
-    due: float
+    aligned: bool
+    due: float = 0.0
 
 
 class Timers:
@@ -20,9 +21,15 @@ class Timers:
         self._clock = clock
         self._timers: list[_Timer] = []
 
-    def every(self, seconds: float, action: Callable[[], object]) -> None:
-        """Run an action every so many seconds, the first time after that long."""
-        self._timers.append(_Timer(seconds, action, self._clock.monotonic() + seconds))
+    def every(self, seconds: float, action: Callable[[], object], *, aligned: bool = False) -> None:
+        """Run an action every so many seconds, the first time after that long.
+
+        Args:
+            aligned: whenever the wall clock comes to a multiple of so many seconds.
+        """
+        timer = _Timer(seconds, action, aligned)
+        timer.due = self._next(timer)
+        self._timers.append(timer)
 
     def run(self) -> None:
         """Run what is due."""
@@ -30,7 +37,11 @@ class Timers:
         for timer in self._timers:
             if timer.due <= now:
                 timer.action()
-                timer.due = self._clock.monotonic() + timer.every_s
+                timer.due = self._next(timer)
+
+    def _next(self, timer: _Timer) -> float:
+        past_s = self._clock.now_ms() / 1000 % timer.every_s if timer.aligned else 0.0
+        return self._clock.monotonic() + timer.every_s - past_s
 
     def next_in_s(self) -> float:
         """Seconds until something is due."""

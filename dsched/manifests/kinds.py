@@ -47,6 +47,7 @@ PERSISTENT_VOLUME_CLAIM = Kind("PersistentVolumeClaim", "v1", "persistentvolumec
 CSI_NODE = Kind("CSINode", _STORAGE, "csinodes", False)
 CSI_DRIVER = Kind("CSIDriver", _STORAGE, "csidrivers", False)
 CSI_STORAGE_CAPACITY = Kind("CSIStorageCapacity", _STORAGE, "csistoragecapacities", True)
+VOLUME_ATTACHMENT = Kind("VolumeAttachment", _STORAGE, "volumeattachments", False)
 
 ALL = (
     NAMESPACE,
@@ -58,6 +59,7 @@ ALL = (
     CSI_STORAGE_CAPACITY,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
+    VOLUME_ATTACHMENT,
     SERVICE,
     REPLICATION_CONTROLLER,
     REPLICA_SET,

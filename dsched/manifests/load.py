@@ -50,13 +50,12 @@ def load(paths: Sequence[str], namespace: str | None = None) -> list[Manifest]:
         ManifestError: with all problems found, each naming its file, document and field.
     """
     problems = Problems()
-    manifests = [
-        Manifest(named.origin, named.kind, named.key, document.value)
-        for document, named in _distinct(reader.read(paths, problems), namespace, problems)
-        if _sound(document, named.kind, problems)
-    ]
-    problems.raise_any()
-    return manifests
+    return _checked(reader.read(paths, problems), namespace, problems)
+
+
+def check(documents: Sequence[Document], namespace: str | None = None) -> list[Manifest]:
+    """Check objects that were made, not read; as `load`."""
+    return _checked(documents, namespace, Problems())
 
 
 def load_names(paths: Sequence[str], namespace: str | None = None) -> list[Named]:
@@ -69,6 +68,16 @@ def load_names(paths: Sequence[str], namespace: str | None = None) -> list[Named
     found = [named for _, named in _distinct(reader.read(paths, problems), namespace, problems)]
     problems.raise_any()
     return found
+
+
+def _checked(documents: Sequence[Document], namespace: str | None, problems: Problems) -> list[Manifest]:
+    manifests = [
+        Manifest(named.origin, named.kind, named.key, document.value)
+        for document, named in _distinct(documents, namespace, problems)
+        if _sound(document, named.kind, problems)
+    ]
+    problems.raise_any()
+    return manifests
 
 
 def _distinct(documents: Sequence[Document], namespace: str | None, problems: Problems) -> list[tuple[Document, Named]]:

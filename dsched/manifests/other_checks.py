@@ -110,6 +110,12 @@ def storage_capacity(given: shapes.CsiStorageCapacity, report: Report) -> None:
     label_selector(given.node_topology, "nodeTopology", report)
 
 
+def volume_attachment(given: shapes.VolumeAttachment, report: Report) -> None:
+    for value, name in ((given.spec.attacher, "attacher"), (given.spec.node_name, "nodeName")):
+        if not value:
+            report(f"spec.{name}", "is missing")
+
+
 def nothing(given: shapes.Bare, report: Report) -> None:
     """For kinds of which only the metadata is checked."""
 
@@ -128,6 +134,7 @@ CHECKS: Mapping[kinds.Kind, tuple[type[shapes.Bare], Callable[[Any, Report], Non
     kinds.CSI_NODE: (shapes.CsiNode, csi_node),
     kinds.CSI_DRIVER: (shapes.Bare, nothing),
     kinds.CSI_STORAGE_CAPACITY: (shapes.CsiStorageCapacity, storage_capacity),
+    kinds.VOLUME_ATTACHMENT: (shapes.VolumeAttachment, volume_attachment),
 }
 """Record and check of each kind."""
 

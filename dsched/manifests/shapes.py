@@ -126,3 +126,12 @@ class CsiStorageCapacity(Bare, frozen=True):
     capacity: Quantity | None = None
     maximum_volume_size: Quantity | None = None
     node_topology: LabelSelector | None = None
+
+
+class AttachmentSpec(ApiRecord, frozen=True):
+    attacher: str = ""
+    node_name: str = ""
+
+
+class VolumeAttachment(Bare, frozen=True):
+    spec: AttachmentSpec = AttachmentSpec()

@@ -10,27 +10,33 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go;
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, ClassVar
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.clock import Clock
 from dsched.config import DefaultPreemptionArgs
 from dsched.framework import interface
 from dsched.framework.attempt import FailedAttempt
 from dsched.framework.diagnosis import Diagnosis
 from dsched.framework.disruption import Budgets
+from dsched.framework.extending import ExtenderFailure, Victims
 from dsched.framework.interface import Code, PostFilterResult, Status, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.trial import Trial
-from dsched.model.meta import NO_NODE, NodeName
+from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
 
 ERR_NEVER = "not eligible due to preemptionPolicy=Never."
 ERR_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 ERR_NO_VICTIMS = "No preemption victims found for incoming pod"
 ERR_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+ERR_NO_CANDIDATE = "no candidate node for preemption"
+ERR_STOPPED = "not eligible after {evictions} preemptions without landing on a node, may preempt again after {until}."
+ERR_NOT_FREED = "node(s) did not become free in time when promised to the pod"
+"""The last two are not upstream's: see docs/preemption.md."""
 
 _MOST_NEGATIVE_PRIORITY = 2**31
 _LAST = "9999-12-31T23:59:59Z"
@@ -45,12 +51,30 @@ class Candidate:
     violations: int
 
 
+class _Record(Protocol):
+    """What preemption has brought a pod so far: `dsched.leader.preempting`."""
+
+    evictions: int
+    stopped_until_ms: int
+
+    def avoids(self, now_ms: int) -> frozenset[NodeName]: ...
+
+
+class _Remembers(Protocol):
+    clock: Clock
+
+    def preempting(self, key: PodKey) -> _Record: ...
+
+
 class DefaultPreemption:
     name = "DefaultPreemption"
     victims_reason: ClassVar[str] = "PreemptionByScheduler"
 
     def __init__(self, args: Any, handle: Any) -> None:
+        """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none
+        (recorded vectors), every attempt is the first one."""
         self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()
+        self._handle: _Remembers | None = handle if hasattr(handle, "preempting") else None
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Upstream keeps a pod out of the queue while its victims are being deleted in the background; here the leader
@@ -58,12 +82,20 @@ class DefaultPreemption:
         return None
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        reason = _not_eligible(attempt)
+        reason = _not_eligible(attempt) or self._stopped(attempt.pod)
         if reason:
             return PostFilterResult(None, unschedulable(f"preemption: {reason}"))
         candidates, failed = self.candidates(attempt)
         if not candidates:
+            if errors := _errors(failed):
+                return PostFilterResult(None, Status(Code.ERROR, (f"preemption: {errors}",)))
             return PostFilterResult(NO_NODE, unschedulable(f"preemption: {_nothing_helps(attempt, failed)}"))
+        try:
+            candidates = _agreed(attempt, candidates)
+        except ExtenderFailure as failure:
+            return PostFilterResult(None, Status(Code.ERROR, (f"preemption: {failure.status.message}",)))
+        if not candidates:
+            return PostFilterResult(None, unschedulable(f"preemption: {ERR_NO_CANDIDATE}"))
         chosen = best(candidates)[0]
         victims = tuple(victim for victim in chosen.victims if not victim.pod.deleting)
         return PostFilterResult(chosen.node, Status(Code.SUCCESS), victims)
@@ -73,9 +105,13 @@ class DefaultPreemption:
         rows = _from_somewhere(attempt.rejected_with(Code.UNSCHEDULABLE), attempt.pod)
         wanted = self._wanted(len(rows))
         budgets = Budgets(attempt.snapshot)
+        avoided = self._avoided(attempt.pod)
         found: list[Candidate] = []
         failed: list[Status] = []
         for row in rows:
+            if avoided and attempt.snapshot.table.names[row] in avoided:
+                failed.append(unschedulable(ERR_NOT_FREED))
+                continue
             with attempt.try_on(int(row)) as trial:
                 outcome = victims_on(trial, attempt.pod, budgets)
             if isinstance(outcome, Candidate):
@@ -86,10 +122,40 @@ class DefaultPreemption:
                 failed.append(outcome)
         return found, failed
 
+    def _stopped(self, pod: PodInfo) -> str:
+        """Why the pod may not preempt for now, having evicted others too often; empty when it may."""
+        known = self._handle.preempting(pod.key) if self._handle is not None else None
+        if known is None or self._handle is None or known.stopped_until_ms <= self._handle.clock.now_ms():
+            return ""
+        until = datetime.fromtimestamp(known.stopped_until_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return ERR_STOPPED.format(evictions=known.evictions, until=until)
+
+    def _avoided(self, pod: PodInfo) -> frozenset[NodeName]:
+        """Nodes that were promised to the pod and did not become free."""
+        if self._handle is None:
+            return frozenset()
+        return self._handle.preempting(pod.key).avoids(self._handle.clock.now_ms())
+
     def _wanted(self, nodes: int) -> int:
         """How many candidates are enough. Source: default_preemption.go ``calculateNumCandidates``."""
         share = nodes * self._args.min_candidate_nodes_percentage // 100
         return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+
+
+def _agreed(attempt: FailedAttempt, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that extenders agree to, with the victims that they name.
+
+    Source: framework/preemption/preemption.go ``callExtenders``.
+
+    Raises:
+        ExtenderFailure: one failed that must not be ignored.
+    """
+    extenders = attempt.framework.extenders
+    if extenders is None or not extenders.concerned(attempt.pod):
+        return list(candidates)
+    offered = {each.node: Victims(each.victims, each.violations) for each in candidates}
+    agreed = extenders.preempt(attempt.pod, offered, attempt.snapshot)
+    return [Candidate(node, victims.pods, victims.violations) for node, victims in agreed.items()]
 
 
 def victims_on(trial: Trial, pod: PodInfo, budgets: Budgets) -> Candidate | Status:
@@ -118,6 +184,8 @@ def victims_on(trial: Trial, pod: PodInfo, budgets: Budgets) -> Candidate | Stat
             trial.remove(other)
             victims.append(other)
             violations += other in violating
+    if not victims:
+        return Status(Code.ERROR, (f'expected at least one victim pod on node "{trial.node.name}"',))
     victims.sort(key=importance)
     return Candidate(trial.node.name, tuple(victims), violations)
 
@@ -201,6 +269,12 @@ def _ends_for_preemption(pod: PodInfo) -> bool:
         and condition.reason == DefaultPreemption.victims_reason
         for condition in conditions
     )
+
+
+def _errors(failed: Sequence[Status]) -> str:
+    """What went wrong on nodes, in the form of k8s.io/apimachinery's ``Aggregate``; empty where nothing did."""
+    errors = list(dict.fromkeys(status.message for status in failed if status.code is Code.ERROR))
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
 
 
 def _nothing_helps(attempt: FailedAttempt, failed: Sequence[Status]) -> str:

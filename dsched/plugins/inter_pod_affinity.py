@@ -119,9 +119,9 @@ class InterPodAffinity:
         index = np.zeros(matching.count(rows), dtype=np.int32)
         for sums, number in ((around.repelling, _REPELLED), (around.apart, _TOO_NEAR)):
             for key, pods in sums.items():
-                index[(pods > 0)[table.label(key).ids[rows]]] = number
+                np.putmask(index, (pods > 0)[table.label(key).ids[rows]], number)
         if around.terms.near is not None:
-            index[~_in_company(around, table, rows)] = _ALONE
+            np.putmask(index, ~_in_company(around, table, rows), _ALONE)
         return Verdict(index, _STATUSES)
 
     def pre_score(

@@ -30,7 +30,7 @@ class _Added:
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
-    score_scope = Scope.USAGE
+    score_scope = Scope.SUMS
     normalization = Normalization.NONE
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle) -> None:
@@ -52,12 +52,12 @@ class NodeResourcesBalancedAllocation:
         count = matching.count(rows)
         if _is_nothing(amounts):
             return np.zeros(count, dtype=np.int64)
-        requested = np.zeros((0, count), dtype=np.int64)
-        allocatable = requested
         added = [(name, amount) for name, amount in amounts if requests.takes_part(name, amount)]
-        if added:
-            requested = np.vstack([table.requested(name)[rows] + amount for name, amount in added])
-            allocatable = np.vstack([table.allocatable(name)[rows] for name, _ in added])
+        requested = np.empty((len(added), count), dtype=np.int64)
+        allocatable = np.empty_like(requested)
+        for place, (name, amount) in enumerate(added):
+            np.add(table.requested(name)[rows], amount, out=requested[place])
+            allocatable[place] = table.allocatable(name)[rows]
         return scores.balanced_allocation(requested, allocatable)
 
     def _requested(self, pod: Pod) -> Amounts:

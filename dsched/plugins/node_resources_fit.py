@@ -58,8 +58,8 @@ class _Added:
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
-    filter_scope = Scope.USAGE
-    score_scope = Scope.USAGE
+    filter_scope = Scope.SUMS
+    score_scope = Scope.SUMS
     normalization = Normalization.NONE
 
     def __init__(self, args: NodeResourcesFitArgs, handle: interface.Handle) -> None:
@@ -98,8 +98,11 @@ class NodeResourcesFit:
         added = state.read(_Added) or self._added(pod.pod)
         if not added.amounts:
             return np.zeros(matching.count(rows), dtype=np.int64)
-        requested = np.vstack([_counted(table, name)[rows] + amount for name, amount in added.amounts])
-        allocatable = np.vstack([table.allocatable(name)[rows] for name, _ in added.amounts])
+        requested = np.empty((len(added.amounts), matching.count(rows)), dtype=np.int64)
+        allocatable = np.empty_like(requested)
+        for place, (name, amount) in enumerate(added.amounts):
+            np.add(_counted(table, name)[rows], amount, out=requested[place])
+            allocatable[place] = table.allocatable(name)[rows]
         return self._score(requested, allocatable, added.weights)
 
     def events_to_register(self) -> Sequence[Registration]:

@@ -28,13 +28,13 @@ from dsched.framework.interface import (
     Verdict,
 )
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import row_numbers
+from dsched.framework.runners import row_numbers
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.framework.volume_attachments import UNLIMITED, Attachment, Attachments, MissingClaim, OnNode, Taken
-from dsched.model import meta, volumes
+from dsched.model import meta, migration, volumes
 from dsched.model.pod import Pod
-from dsched.model.volumes import CsiNode
+from dsched.model.volumes import CsiNode, VolumeAttachment
 
 ERR_REASON = "node(s) exceed max volume count"
 _EXCEEDED = interface.unschedulable(ERR_REASON)
@@ -92,6 +92,7 @@ class NodeVolumeLimits:
             Registration(Resource.ASSIGNED_POD, deleted, _after_pod_deleted),
             Registration(Resource.POD, deleted, _after_pod_deleted),
             Registration(Resource.PVC, frozenset({Action.ADD}), _after_claim_added),
+            Registration(Resource.VOLUME_ATTACHMENT, deleted, _after_detached),
         )
 
 
@@ -150,6 +151,18 @@ def _after_claim_added(pod: Pod, event: ClusterEvent) -> Hint:
     """A claim that the pod uses is there."""
     added = volumes.key_of(event.new)
     return Hint.QUEUE if any(use.key == added for use in volumes.claims_of(pod)) else Hint.SKIP
+
+
+def _after_detached(pod: Pod, event: ClusterEvent) -> Hint:
+    """A volume is no longer attached: any, for a pod with claims; one of the same driver, for in-tree volumes.
+
+    Source: nodevolumelimits/csi.go ``isSchedulableAfterVolumeAttachmentDeleted``.
+    """
+    if any(volume.persistent_volume_claim for volume in pod.spec.volumes):
+        return Hint.QUEUE
+    driver = meta.from_builtins(event.old, VolumeAttachment).spec.attacher
+    plugins = (migration.plugin_of(volume) for volume in pod.spec.volumes)
+    return Hint.QUEUE if any(plugin and plugin.served and plugin.driver == driver for plugin in plugins) else Hint.SKIP
 
 
 _pre_filter: type[interface.PreFilterPlugin] = NodeVolumeLimits

@@ -134,9 +134,10 @@ class PodTopologySpread:
         """
         index = np.zeros(matching.count(rows), dtype=np.int32)
         for spread in reversed(_kept(state).spreads):
-            ids = spread.column.ids[rows]
-            index[~spread.fits()[ids]] = _SKEWED
-            index[ids == 0] = _UNLABELLED
+            of_domain = np.where(spread.fits(), 0, _SKEWED).astype(np.int32)
+            of_domain[0] = _UNLABELLED
+            found = of_domain[spread.column.ids[rows]]
+            index = np.where(found, found, index) if index.any() else found
         return Verdict(index, _STATUSES)
 
     def pre_score(

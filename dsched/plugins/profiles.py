@@ -6,7 +6,8 @@ from typing import Any
 
 from dsched import config
 from dsched.config import INTREE_PLUGINS, PluginRef, Profile, SchedulerConfiguration
-from dsched.errors import ConfigError, PluginError
+from dsched.errors import ConfigError
+from dsched.framework.extending import Extending, ReadObjects
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.plugins import registry, unsupported
@@ -32,18 +33,35 @@ def configuration(path: Path | None, plugins: Registry) -> SchedulerConfiguratio
     return config.load(text, str(path), plugins=registry.served(plugins))
 
 
-def frameworks(configured: SchedulerConfiguration, plugins: Registry, handle: Any) -> dict[str, Framework]:
-    """A framework for each profile, by scheduler name.
+def frameworks(
+    configured: SchedulerConfiguration, plugins: Registry, handle: Any, read: ReadObjects | None = None
+) -> dict[str, Framework]:
+    """A framework for each profile, by scheduler name; all have the same extenders.
+
+    Args:
+        read: where extenders get whole pods and nodes from.
 
     Raises:
-        PluginError: a plugin is in no registry, or cannot be built; or the configuration asks for extenders.
+        PluginError: a plugin is in no registry, or cannot be built; or an extender's TLS settings cannot be used.
     """
-    if configured.extenders:
-        raise PluginError("the configuration names extenders, which dsched does not call yet; remove them")
-    return {profile.scheduler_name: framework(profile, plugins, handle) for profile in configured.profiles}
+    called = extenders(configured, read)
+    return {profile.scheduler_name: framework(profile, plugins, handle, called) for profile in configured.profiles}
 
 
-def framework(profile: Profile, plugins: Registry, handle: Any) -> Framework:
+def extenders(configured: SchedulerConfiguration, read: ReadObjects | None = None) -> Extending | None:
+    """The configuration's extenders, None where it has none; what calls them is loaded only where there are some.
+
+    Raises:
+        PluginError: the TLS settings of one cannot be used.
+    """
+    if not configured.extenders:
+        return None
+    from dsched.extenders.extenders import Extenders
+
+    return Extenders(configured.extenders, read)
+
+
+def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None) -> Framework:
     """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, and
     `UnsupportedFields` refuses the pods that would need them.
 
@@ -56,4 +74,4 @@ def framework(profile: Profile, plugins: Registry, handle: Any) -> Framework:
     kept["preFilter"] = (PluginRef(unsupported.NAME), *kept.get("preFilter", ()))
     args = {**profile.args, unsupported.NAME: {"plugins": sorted(absent)}}
     reduced = replace(profile, plugins=kept, args=args)
-    return Framework(reduced, {**plugins, unsupported.NAME: UnsupportedFields}, handle)
+    return Framework(reduced, {**plugins, unsupported.NAME: UnsupportedFields}, handle, extenders)

@@ -3,12 +3,12 @@
 Ignoring such a field would place the pod wrongly and silently, so the pod is refused, and says why.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import SKIP, PreFilterResult, Scope, Status
+from dsched.framework.interface import SKIP, Action, PreFilterResult, Registration, Resource, Scope, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.pod import PodSpec
@@ -38,6 +38,10 @@ class UnsupportedFields:
             if uses(pod.pod.spec)
         ]
         return interface.unresolvable(*used) if used else SKIP
+
+    def events_to_register(self) -> Sequence[Registration]:
+        """Nothing but a change of the pod itself can help."""
+        return (Registration(Resource.POD, frozenset({Action.UPDATE})),)
 
 
 _role: type[interface.PreFilterPlugin] = UnsupportedFields

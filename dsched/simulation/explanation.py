@@ -11,6 +11,8 @@ from dsched.clock import ManualClock
 from dsched.config import SchedulerConfiguration
 from dsched.errors import NotFound
 from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.framework.extended import Extended
+from dsched.framework.extending import ReadObjects
 from dsched.framework.interface import Registry, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -97,11 +99,20 @@ class Explanation:
     failure: Status | None
 
 
-def explain(configured: SchedulerConfiguration, plugins: Registry, standing: Standing, seed: int = 0) -> Explanation:
+def explain(
+    configured: SchedulerConfiguration,
+    plugins: Registry,
+    standing: Standing,
+    seed: int = 0,
+    read: ReadObjects | None = None,
+) -> Explanation:
     """What would be decided for the pod at its next attempt. Afterwards it may be in ``standing.memory``.
+
+    Extenders are asked as the leader would ask them, but for binding.
 
     Args:
         seed: of the choice among equals.
+        read: where extenders get whole pods and nodes from.
 
     Raises:
         NotFound: no profile is for this pod.
@@ -110,7 +121,7 @@ def explain(configured: SchedulerConfiguration, plugins: Registry, standing: Sta
     pod, snapshot, waiting, clock = standing.pod, standing.memory.snapshot, WaitingPods(), ManualClock()
     info, pending = PodInfo(pod), Pending(clock, Backoff())
     handle = LeaderHandle(standing.memory, waiting, pending, clock)
-    frameworks = profiles.frameworks(_without_effects(configured), plugins, handle)
+    frameworks = profiles.frameworks(_without_effects(configured), plugins, handle, read)
     framework = frameworks.get(pod.spec.scheduler_name)
     if framework is None:
         raise NotFound(
@@ -120,11 +131,12 @@ def explain(configured: SchedulerConfiguration, plugins: Registry, standing: Sta
     _remember(pending, [*standing.pending, (pod, None)], frameworks)
     promised = snapshot.nominations.node_of(info.uid)
     evaluation = evaluate(framework, info, snapshot)
-    nodes = _nodes(evaluation, snapshot)
-    best = tuple(snapshot.table.names[row] for row in evaluation.best_rows())
     percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
     cycle = Cycle(frameworks, percentages, standing.memory, judge_here, Selector(seed), waiting, clock)
+    before = _nodes(evaluation, snapshot), _best(evaluation, snapshot)
     (decision,) = cycle.decide([Candidate(info, standing.attempts + 1)])
+    extended = decision.extended
+    nodes, best = before if extended is None else (_nodes(extended, snapshot), _best(extended, snapshot))
     return Explanation(
         pod=pod.key,
         profile=framework.profile_name,
@@ -134,7 +146,7 @@ def explain(configured: SchedulerConfiguration, plugins: Registry, standing: Sta
         skipped_filters=tuple(each.name for each in framework.filters if each.name in evaluation.state.skip_filter),
         skipped_scores=tuple(each.name for each in framework.scores if each.name in evaluation.state.skip_score),
         nodes=nodes,
-        weights={scorer.name: scorer.weight for scorer in framework.scores},
+        weights=_weights(framework, extended),
         best=best,
         chosen=decision.node,
         promised=promised,
@@ -163,11 +175,20 @@ def _without_effects(configured: SchedulerConfiguration) -> SchedulerConfigurati
     return replace(configured, profiles=reduced)
 
 
-def _nodes(evaluation: Evaluation, snapshot: Snapshot) -> tuple[NodeAnswer, ...]:
+def _best(evaluation: Evaluation | Extended, snapshot: Snapshot) -> tuple[NodeName, ...]:
+    return tuple(snapshot.table.names[row] for row in evaluation.best_rows())
+
+
+def _weights(framework: Framework, extended: Extended | None) -> dict[str, int]:
+    weights = {scorer.name: scorer.weight for scorer in framework.scores}
+    return weights if extended is None else weights | extended.weights()
+
+
+def _nodes(evaluation: Evaluation | Extended, snapshot: Snapshot) -> tuple[NodeAnswer, ...]:
     if not evaluation.open:
         return tuple(NodeAnswer(name, False, None, {}, None) for name in snapshot.table.names)
     raw, weighted, totals = evaluation.raw_columns(), evaluation.score_columns(), evaluation.totals
-    weights = {scorer.name: scorer.weight for scorer in evaluation.framework.scores}
+    weights = _weights(evaluation.framework, evaluation if isinstance(evaluation, Extended) else None)
     feasible = evaluation.feasible
     answers = []
     for row, name in enumerate(snapshot.table.names):

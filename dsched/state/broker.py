@@ -1,8 +1,10 @@
 """How Celery is used: its settings, the same in the leader that sends and in the workers that take.
 
 Settings answer to known failure modes of Celery on Redis: no result backend (replies go to the leader's own lists),
-nothing acknowledged late and no redelivery waited for (the record in Redis is the truth, a message is a hint), one
-message prefetched, sockets that notice a dead peer within seconds, and keys under the system's own prefix.
+nothing acknowledged late and no redelivery waited for (the record in Redis is the truth, a message is a hint), nor any
+account kept of what is acknowledged (an acknowledgement that fails while Redis restarts would take the worker's only
+place for a message, for ever), one message prefetched, sockets that notice a dead peer within seconds, and keys under
+the system's own prefix.
 """
 
 from typing import Any
@@ -24,6 +26,7 @@ def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
             "socket_keepalive": True,
             "health_check_interval": 3,
             "retry_on_timeout": False,
+            "ack_emulation": False,
         },
         "broker_connection_retry_on_startup": True,
         "result_backend": None,

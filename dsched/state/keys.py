@@ -39,10 +39,18 @@ NODE = Key("node:", "hash", "`node:NAME`: version, object, allocatable.RESOURCE,
 NODES_LOG = Key("nodes:log", "stream", "changes of the node table for the evaluators' replicas (msgpack)")
 RESULTS = Key("bind:results", "stream", "outcomes of binds, one entry a job, until the leader has acted on them")
 INTAKE = Key(
-    "intake", "hash", "version: up to which of the cluster the leader has taken everything in; schedulers: whose pods"
+    "intake",
+    "hash",
+    "version: up to which of the cluster the leader has taken everything in; schedulers: whose pods; cluster: "
+    "standalone or kubernetes",
 )
 WORKERS = Key("workers", "hash", "worker to `KIND LAST-SEEN-MS CONFIG-HASH`, written by a task that ran there")
 REPLIES = Key("replies:", "list", "`replies:ID`, answers of evaluators on their way to the leader; expires")
+PHASES = Key(
+    "leader:time",
+    "hash",
+    "the leader's seconds by phase, and how long attempts took; counted since its process began",
+)
 DECISIONS = Key("decisions", "string", "number of decisions written with --decisions")
 
 ALL = (
@@ -62,6 +70,7 @@ ALL = (
     INTAKE,
     WORKERS,
     REPLIES,
+    PHASES,
     DECISIONS,
 )
 

@@ -5,10 +5,12 @@ says so, and drops what came before. A replica reads until it has the version th
 meets a new beginning. The log is written only once evaluators are used.
 """
 
+import secrets
 from collections.abc import Sequence
 
 import msgspec
 
+from dsched.clock import Clock, SystemClock
 from dsched.errors import EvaluationError
 from dsched.framework import delta
 from dsched.framework.delta import Delta
@@ -20,9 +22,13 @@ from dsched.state.scripts import Script
 CHUNK = 2000
 READ_AT_ONCE = 100
 SMALLEST_REWRITE_BYTES = 8 << 20
-VERSIONS_AN_EPOCH = 1 << 32
-"""Each leader counts on from this many times its epoch. A log that was lost and is written anew thus never comes to a
-version that a replica has from the lost one."""
+MOST_NOTED = 100_000
+"""Changes that are noted while nobody asks for them; of more, the next replica that is wanted takes the whole table."""
+SINCE_S = 1_735_689_600
+"""2025-01-01, from where `incarnation` counts seconds."""
+RANDOM_BITS = 12
+VERSIONS_BITS = 20
+"""A version is its leader's incarnation, and a count in its lowest bits."""
 
 
 class NodeLog:
@@ -33,8 +39,9 @@ class NodeLog:
         following: whether the log is kept at all.
     """
 
-    def __init__(self, store: Store, epoch: int) -> None:
-        self.version = max(_last_version(store), epoch * VERSIONS_AN_EPOCH)
+    def __init__(self, store: Store, epoch: int, clock: Clock | None = None) -> None:
+        after_last = (_last_version(store) >> VERSIONS_BITS) + 1 << VERSIONS_BITS
+        self.version = max(incarnation((clock or SystemClock()).now_ms()), after_last)
         self.following = False
         self._epoch = epoch
         self._append = Script(store, "log_append")
@@ -46,6 +53,9 @@ class NodeLog:
         """A change was made to the leader's own snapshot."""
         if self.following:
             self._pending.append(change)
+        if len(self._pending) > MOST_NOTED:
+            self.following = False
+            self._pending = []
 
     def publish(self, snapshot: Snapshot) -> int:
         """Write what was noted; the first time, or when the log has grown long, the whole snapshot. Returns the version
@@ -125,6 +135,15 @@ class Replica:
     def _start_over(self) -> None:
         self.snapshot.clear()
         self.version = 0
+
+
+def incarnation(now_ms: int) -> int:
+    """Where a leader begins to count versions: by when it began, and by chance. A log that was lost and is written anew
+    thus never comes to a version that a replica has from the lost one, even if Redis has lost the epochs as well. It
+    stays below 2^63 until the year 2093.
+    """
+    seconds = max(now_ms // 1000 - SINCE_S, 0)
+    return (seconds << RANDOM_BITS | secrets.randbits(RANDOM_BITS)) << VERSIONS_BITS
 
 
 def _last_version(store: Store) -> int:

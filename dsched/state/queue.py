@@ -130,9 +130,9 @@ class Queue:
         """Put what an earlier leader had in flight back to active; returns how many."""
         return int(self._recover(_KEYS, [self._epoch]))
 
-    def mark_intake(self, version: int, schedulers: Iterable[str]) -> None:
-        """Note up to which version of the cluster the pods of these scheduler names have been taken in."""
-        self._mark(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers)])
+    def mark_intake(self, version: int, schedulers: Iterable[str], cluster: str = "standalone") -> None:
+        """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in."""
+        self._mark(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
 
 
 _KEYS = keys.names(*keys.QUEUES)

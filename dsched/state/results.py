@@ -19,13 +19,20 @@ _log = logger(__name__)
 
 READ_AT_ONCE = 100
 
+REJECTED = "rejected"
+"""Verdict of a bind that a PreBind or Bind plugin failed."""
+WAITING = "waiting"
+"""Verdict of a bind that PreBind is not ready for yet (a volume is being made): it is asked again soon."""
+OTHER_CONFIGURATION = "other-configuration"
+"""Verdict of a binder that has another configuration than the leader: nothing was done."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one bind.
 
     Attributes:
-        verdict: a `dsched.cluster.interface.BindVerdict` value, or ``rejected`` when a PreBind or Bind plugin failed.
+        verdict: a `dsched.cluster.interface.BindVerdict` value, or `REJECTED`, `WAITING`, `OTHER_CONFIGURATION`.
         plugin: the plugin that failed it, if one did.
     """
 

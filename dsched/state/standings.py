@@ -127,6 +127,17 @@ def moment(store: Store) -> Moment:
     )
 
 
+def cluster(store: Store) -> str:
+    """What keeps the objects that the leader schedules, as it said last; ``""`` before any leader led.
+
+    Raises:
+        RedisUnavailable: Redis does not answer.
+    """
+    with client.reachable(store):
+        found: bytes | None = store.redis.hget(store.key(keys.INTAKE.name), "cluster")
+    return (found or b"").decode()
+
+
 def read_held(store: Store) -> dict[PodUid, str]:
     """The text of every reservation, by pod uid; one given back meanwhile may be among them."""
     found = _scanned(store, keys.RESERVATIONS)

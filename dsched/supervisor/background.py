@@ -101,6 +101,8 @@ def arguments(system: commands.System) -> list[str]:
         words += [option, str(count)]
     for option, path in (("--config", system.config), ("--decisions", system.decisions)):
         words += [option, str(path)] if path is not None else []
+    if system.metrics_port is not None:
+        words += ["--metrics-port", str(system.metrics_port), "--metrics-host", system.metrics_host]
     return words
 
 

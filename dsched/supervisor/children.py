@@ -11,8 +11,8 @@ well for 30 s starts from 0.2 s again. Stopping goes by `Spec.stop_order`: the n
 the rank before it has ended.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from dsched.clock import Clock
@@ -33,6 +33,7 @@ class Spec:
         stop_order: children with a lower number are stopped, and have ended, before those with a higher one.
         grace_s: seconds from the request to stop until it is killed.
         unhurried: asked to stop even when the user is in a hurry, because being killed could lose data.
+        environment: what this child finds in its environment besides what all find.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Spec:
     stop_order: int = 0
     grace_s: float = 10.0
     unhurried: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class State(Enum):

@@ -3,15 +3,21 @@
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dsched.cluster import opening
+from dsched.cluster.opening import Chosen
+from dsched.observe.address import HOST_VARIABLE, LOOPBACK, PORT_VARIABLE
 from dsched.supervisor.children import Spec
 
 LEADERS_FIRST = 0
 """A leader gives its lease back when it stops, while Redis and the workers are still there."""
 WORKERS_NEXT = 1
 REDIS_LAST = 2
+
+TEMPORARY = "tmp"
+"""Folder in the data folder for the temporary files of the children: a worker that is killed leaves some behind."""
 
 WORKER_OPTIONS = (
     *("--pool", "prefork", "--concurrency", "1", "-O", "fair"),
@@ -31,6 +37,9 @@ class System:
         config: absolute path of a KubeSchedulerConfiguration, None for the defaults.
         mode: how the leader evaluates: ``auto``, ``local`` or ``distributed``.
         decisions: absolute path of the file that leaders append their decisions to.
+        cluster: what keeps nodes and pods.
+        metrics_port: the first child's port for metrics, each further one has the next; None for none.
+        metrics_host: address that they listen on.
     """
 
     data_dir: Path
@@ -42,15 +51,20 @@ class System:
     config: Path | None = None
     mode: str = "auto"
     decisions: Path | None = None
+    cluster: Chosen = field(default_factory=Chosen)
+    metrics_port: int | None = None
+    metrics_host: str = LOOPBACK
 
 
 def specs(system: System) -> list[Spec]:
     """The children of the system, Redis left out."""
-    return [
+    found = [
         *(_leader(system, number) for number in range(1, system.leaders + 1)),
         *(_worker("evaluator", number) for number in range(1, system.evaluators + 1)),
         *(_worker("binder", number) for number in range(1, system.binders + 1)),
     ]
+    # Where none are wanted the variable is emptied, for children inherit the user's environment.
+    return [replace(spec, environment=_metrics(system, number)) for number, spec in enumerate(found)]
 
 
 def environment(system: System, redis_url: str) -> dict[str, str]:
@@ -60,11 +74,18 @@ def environment(system: System, redis_url: str) -> dict[str, str]:
         "DSCHED_NAME": system.name,
         "DSCHED_CONFIG": str(system.config or ""),
         "DSCHED_DATA_DIR": str(system.data_dir),
+        "TMPDIR": str(system.data_dir / TEMPORARY),
         "PYTHONUNBUFFERED": "1",
+        **opening.environment(system.cluster),
     }
     if "PYTHONPATH" in os.environ:
         found["PYTHONPATH"] = _absolute_paths(os.environ)
     return found
+
+
+def _metrics(system: System, number: int) -> dict[str, str]:
+    port = "" if system.metrics_port is None else str(system.metrics_port + number)
+    return {PORT_VARIABLE: port, HOST_VARIABLE: system.metrics_host}
 
 
 def _leader(system: System, number: int) -> Spec:

@@ -1,6 +1,7 @@
 """The supervisor: starts a system on this machine, keeps it running, and stops all of it in order."""
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from dsched.clock import Clock, SystemClock
 from dsched.state import address, client
-from dsched.supervisor import commands, embedded, lock, processes, record
+from dsched.supervisor import commands, embedded, lock, processes, record, targets
 from dsched.supervisor.children import Action, Fleet, Spec, Step
 from dsched.supervisor.keeper import Keeper
 from dsched.supervisor.signals import STOP, Signals
@@ -37,6 +38,7 @@ def run(system: commands.System, specs: Sequence[Spec], report: Report) -> None:
     with ExitStack() as stack:
         lock_fd = stack.enter_context(lock.held(system.data_dir, clock))
         _clear(system.data_dir)
+        _empty(system.data_dir / commands.TEMPORARY)
         keeper = Keeper(lock_fd, [system.data_dir / address.FILE, system.data_dir / record.FILE])
         stack.callback(keeper.close)
         signals = stack.enter_context(Signals())
@@ -68,6 +70,7 @@ class Supervisor:
         url = redis.url if redis else self._system.redis_url or ""
         self._environment = commands.environment(self._system, url)
         fleet = self._fleet(redis, specs)
+        targets.write(self._system.data_dir, specs)
         self._act(fleet)
         record.write(self._system.data_dir, fleet.children.values())
         if not fleet.stopping:
@@ -157,7 +160,8 @@ class Supervisor:
         log = self._log(spec.name)
         processes.rotate(log)
         try:
-            process = processes.spawn(spec.command, self._environment, self._system.data_dir, log)
+            environment = {**self._environment, **spec.environment}
+            process = processes.spawn(spec.command, environment, self._system.data_dir, log)
         except OSError as error:
             pause = fleet.ended(spec.name)
             self._report(f"{spec.name} cannot be started ({error}); trying again in {pause:g} s")
@@ -181,6 +185,13 @@ def ending(code: int) -> str:
         return f"killed by signal {-code}"
 
 
+def _empty(temporary: Path) -> None:
+    """A folder with nothing in it, readable by its owner alone."""
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(exist_ok=True, mode=0o700)
+
+
 def _clear(data_dir: Path) -> None:
     address.remove(data_dir)
     record.remove(data_dir)
+    targets.remove(data_dir)

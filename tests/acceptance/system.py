@@ -156,6 +156,12 @@ class System:
         codes = {name: process.wait(COMMAND_S) for name, process in asked.items()}
         assert codes == dict.fromkeys(codes, 0), f"ended with {codes}\n{self.logs()}"
 
+    def kill(self, name: str) -> None:
+        """kill -9."""
+        process = self._by_hand.pop(name)
+        process.kill()
+        process.wait(COMMAND_S)
+
     def _start(self, name: str, command: list[str]) -> None:
         logs = self.data_dir / "logs"
         logs.mkdir(parents=True, exist_ok=True)

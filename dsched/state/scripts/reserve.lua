@@ -1,6 +1,7 @@
 -- reserve: assume pods on nodes; a pod is refused when its node changed underneath in a way that matters.
--- A node is as it was seen when its version is; else the pod has to fit into what is free there now, unless the node
--- object itself changed or the pod takes host ports: then it is evaluated again.
+-- A node is as it was seen when its version and that of its object are; else the pod has to fit into what is free there
+-- now, unless the node object itself changed or the pod takes host ports: then it is evaluated again. The version alone
+-- does not say it: when a predecessor in the batch was refused, another change may have moved it as far.
 -- KEYS[1] leader:epoch         string  the present epoch
 -- KEYS[2] queue:active         zset    "PLACE NS/NAME" by the order number of QueueSort
 -- KEYS[3] queue:backoff        zset    NS/NAME by when the backoff ends, ms
@@ -39,8 +40,7 @@ for number, item in ipairs(cmsgpack.unpack(ARGV[3])) do
   local seen = redis.call("HMGET", node_key, "version", "object")
   if known[1] ~= uid or known[2] ~= "inflight" then
     verdicts[number] = "gone"
-  elseif seen[1] == version
-    or (seen[1] and seen[2] == object and ports == 0 and fits(node_key, amounts)) then
+  elseif seen[2] == object and (seen[1] == version or (ports == 0 and fits(node_key, amounts))) then
     charge(node_key, amounts, "")
     redis.call("HSET", KEYS[9], uid, table.concat({ key, node, ARGV[1], state, known[3], ARGV[2] }, " "))
     leave(key, "inflight")

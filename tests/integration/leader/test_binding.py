@@ -6,9 +6,10 @@ import pytest
 
 from dsched.cluster.interface import BindVerdict
 from dsched.errors import RedisUnavailable, StateError
-from dsched.leader.binding import OVERDUE_S, PODS_A_MESSAGE
+from dsched.leader.binding import FIRST_PAUSE_S, LONGEST_PAUSE_S, OVERDUE_S, PODS_A_MESSAGE, PRE_BIND_POLL_S
 from dsched.metrics import REBINDS, SCHEDULE_ATTEMPTS, STALE_RESULTS
 from dsched.model.messages import BindRequest
+from dsched.state.results import OTHER_CONFIGURATION, WAITING
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
 from tests.manifests import node_manifest, pod_manifest
@@ -120,10 +121,50 @@ def test_unclear_is_looked_up_and_handed_out_again(
     led.settle()
     check.settled()
     assert rig.reserved() == {WEB: ("n1", "reserved")}
-    assert again() == 1
+    led.turns()
+    assert (again(), led.requests()) == (0, [])
+    rig.clock.advance(FIRST_PAUSE_S)
     led.run()
+    assert again() == 1
     assert rig.node_of(WEB) == "n1"
     check.at_rest()
+
+
+@pytest.mark.parametrize("verdict", [BindVerdict.UNKNOWN, OTHER_CONFIGURATION])
+def test_what_stays_unclear_is_handed_out_more_and_more_seldom(
+    rig: Rig, led: Led, request_: BindRequest, verdict: BindVerdict | str
+) -> None:
+    """1, 2, 4, … 30 s; several answers to one job count once."""
+    pauses, since_s, request = [], 0.0, request_
+    for _ in range(8):
+        for _ in range(2):
+            rig.binder.says(request, verdict, "why")
+        led.settle()
+        while not (found := led.requests()):
+            rig.clock.advance(0.5)
+            since_s += 0.5
+            led.turns()
+        (request,) = found
+        pauses.append(since_s)
+        since_s = 0.0
+    assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
+
+
+def test_a_pod_whose_pre_bind_waits_is_asked_again_every_second(rig: Rig, led: Led, request_: BindRequest) -> None:
+    """Source: plugins/volumebinding/binder.go ``BindPodVolumes``."""
+    request = request_
+    for _ in range(5):
+        rig.binder.says(request, WAITING, "being made")
+        led.settle()
+        led.turns()
+        assert led.requests() == []
+        rig.clock.advance(PRE_BIND_POLL_S)
+        led.turns()
+        (request,) = led.requests()
+    assert PRE_BIND_POLL_S == 1.0
+    rig.binder.work(request)
+    led.run()
+    assert rig.node_of(WEB) == "n1"
 
 
 def test_unknown_after_the_cluster_had_bound(rig: Rig, check: Checker, led: Led, request_: BindRequest) -> None:
@@ -202,6 +243,8 @@ def test_two_outcomes_of_one_pod_in_one_go(
     led.settle()
     check.settled()
     assert len(unreserved) <= 1
+    rig.clock.advance(FIRST_PAUSE_S)
+    led.reign._timers.run()
     assert len(led.requests()) + len(unreserved) == 1
     assert rig.queue(WEB) == ("backoff" if unreserved else "reserved")
     record, pod = rig.record(WEB), led.reign._pending.get(WEB)

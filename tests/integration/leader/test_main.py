@@ -11,7 +11,7 @@ from dsched import config
 from dsched.clock import SystemClock
 from dsched.cluster.interface import Change, Event
 from dsched.cluster.standalone import Standalone
-from dsched.errors import StateError, UnfitRedis, WatchExpired
+from dsched.errors import PluginError, StateError, UnfitRedis, WatchExpired
 from dsched.leader import reign as reign_module
 from dsched.leader.inbox import Broken, Heard, Inbox
 from dsched.leader.main import Leader
@@ -149,6 +149,35 @@ def test_a_redis_that_may_evict_is_refused(run: Callable[..., Running], tmp_path
     wait_until("it gives up", leader.ended)
     assert isinstance(leader.error, UnfitRedis)
     server.stop()
+
+
+class Impossible:
+    """A plugin that cannot be built."""
+
+    name = "Impossible"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        raise ValueError("no such thing")
+
+    def filter(self, state: Any, pod: Any, node: Any) -> None: ...
+
+
+def test_a_configuration_that_can_never_lead_ends_the_process_and_frees_the_lease(
+    store: Store, run: Callable[..., Running]
+) -> None:
+    text = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: Impossible}]}}}]
+"""
+    plugins = {**registry.intree(), "Impossible": Impossible}
+    broken = config.load(text, "test.yaml", plugins=registry.served(plugins))
+    process = Leader(Settings(identity="broken"), store, Standalone(store), broken, plugins, SystemClock())
+    with pytest.raises(PluginError, match="Impossible"):
+        process.run()
+    assert lease.holder(store) is None
+    able = run("able", client.connect(store.url, store.name))
+    wait_until("another one leads", lambda: able.leads)
 
 
 # -- the inbox -----------------------------------------------------------------------------------------------------

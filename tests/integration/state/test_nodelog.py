@@ -2,16 +2,20 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dsched.errors import EvaluationError, StaleEpoch
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName
 from dsched.state.cache import Cache
-from dsched.state.nodelog import NodeLog, Replica
+from dsched.state.nodelog import SINCE_S, VERSIONS_BITS, NodeLog, Replica, incarnation
 from dsched.state.usage import Usage
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.integration.state.support import take_over
 from tests.integration.state.tables import assert_same
+
+VERSIONS = 1 << VERSIONS_BITS
 
 # -- following ---------------------------------------------------------------------------------------------------------
 
@@ -200,3 +204,47 @@ def test_an_entry_of_another_form_is_refused_and_what_was_read_before_it_is_kept
     with pytest.raises(EvaluationError, match=f"entry {good + 1}-0 of the node log cannot be read"):
         replica.catch_up(good + 1)
     assert_same(replica, good, cache.snapshot)
+
+
+@pytest.mark.parametrize("changes", range(1, 8))
+def test_a_replica_that_outlived_everything_in_redis_does_not_mix_two_histories(store, epoch, changes):
+    """Redis came back empty and every leader was started anew: epochs begin with 1 again."""
+    before = Cache(Usage(store, epoch), NodeLog(store, epoch))
+    for number in range(4):
+        before.set_node(make_node(f"before{number}"))
+        version = before.log.publish(before.snapshot)
+    replica = Replica(store)
+    assert_same(replica, version, before.snapshot)
+    store.redis.delete(*store.names(""))
+
+    assert take_over(store) == epoch == 1
+    after = Cache(Usage(store, epoch), NodeLog(store, epoch))
+    for number in range(changes):
+        after.set_node(make_node(f"after{number}"))
+        version = after.log.publish(after.snapshot)
+    assert_same(replica, version, after.snapshot)
+
+
+@given(st.integers(min_value=0, max_value=2**31 - 1), st.integers(min_value=1, max_value=2**20))
+def test_a_leader_that_begins_later_counts_beyond_what_an_earlier_one_can_have_written(seconds, later):
+    first, second = (incarnation((SINCE_S + each) * 1000) for each in (seconds, seconds + later))
+    assert 0 <= first < second < 2**64 - VERSIONS
+    # An earlier one would have to make 4096 times a million changes a second.
+    assert first + VERSIONS <= second or later == 1
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def test_changes_that_nobody_asks_for_are_not_kept_for_ever(monkeypatch, store, epoch):
+    monkeypatch.setattr("dsched.state.nodelog.MOST_NOTED", 10)
+    cache = Cache(Usage(store, epoch), NodeLog(store, epoch))
+    cache.set_node(make_node("n0"))
+    replica = Replica(store)
+    replica.catch_up(cache.log.publish(cache.snapshot))
+    for number in range(100):
+        cache.set_node(make_node(f"n{number % 7}", cpu=str(1 + number)))
+        assert len(cache.log._pending) <= 10
+    assert_same(replica, cache.log.publish(cache.snapshot), cache.snapshot)
+    cache.set_node(make_node("n8"))
+    assert_same(replica, cache.log.publish(cache.snapshot), cache.snapshot)

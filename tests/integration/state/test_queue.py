@@ -164,4 +164,5 @@ def test_intake_is_marked(store, queue):
     assert store.redis.hgetall(store.key(keys.INTAKE.name)) == {
         b"version": b"17",
         b"schedulers": b"default-scheduler dsched",
+        b"cluster": b"standalone",
     }

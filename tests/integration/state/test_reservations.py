@@ -60,6 +60,18 @@ def test_a_batch_expects_the_node_as_its_predecessors_leave_it(store, queue, hel
     assert int(node_fields(store, "n1")["version"]) == version + 4
 
 
+def test_a_version_that_a_refused_predecessor_left_is_not_enough(store, queue, held, usage):
+    """The first pod is refused because the node object has changed. That change moved the version to where the second
+    pod expects it, as if its predecessor had been charged."""
+    fly(queue, "a", "b")
+    version = usage.seen(N1).version
+    asked = [request("a", usage, version=version), request("b", usage, version=version + 1)]
+    for field in ("version", "object"):
+        store.redis.hincrby(store.key("node:n1"), field, 1)
+    assert held.reserve(asked, NOW_MS) == [CHANGED, CHANGED]
+    assert used(store, "n1") == {}
+
+
 def test_a_node_as_it_was_seen_is_not_checked_again(store, queue, held, usage):
     """What Filter lets pass is Filter's business: a pod that names no CPU fits a node that has none left."""
     reserve(held, queue, usage, "a", cpu=5000)

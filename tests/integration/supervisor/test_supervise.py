@@ -40,6 +40,23 @@ def test_a_system_runs_until_it_is_asked_to_stop(supervisor):
     assert lock.holder(system.data_dir) is None
 
 
+def test_what_killed_children_left_behind_is_cleared_away(supervisor):
+    """A worker that is killed leaves its temporary folder; the next start of the system empties all of them."""
+    system = supervisor()
+    left = system.data_dir / "tmp" / "pymp-old"
+    left.mkdir(parents=True)
+    (left / "segment").write_text("x")
+    system.add("leader-1")
+    system.start()
+    child = system.wait_for("began", "leader-1")
+    assert not left.exists()
+    environ = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+    assert f"TMPDIR={system.data_dir / 'tmp'}".encode() in environ
+    assert (system.data_dir / "tmp").stat().st_mode & 0o777 == 0o700
+    system.send(signal.SIGTERM)
+    assert system.wait() == 0
+
+
 def test_children_stop_in_order_and_redis_last(supervisor):
     system = supervisor()
     system.add("binder-1", order=1)

@@ -10,7 +10,6 @@ from dsched.model.messages import BindRequest
 from dsched.state import keys
 from tests.integration.leader.rig import Led, Rig
 from tests.integration.workers.processes import Workers, wait_until
-from tests.integration.workers.test_evaluators import refresh
 from tests.manifests import node_manifest, pod_manifest
 
 WEB = "shop/web"
@@ -108,10 +107,11 @@ def test_a_reservation_that_does_not_stand(rig: Rig, handed: Handed, what: str) 
     assert len(rig.binds()) == before
 
 
-def test_a_profile_that_the_binder_does_not_have(farm: Workers, rig: Rig, handed: Handed) -> None:
-    """Nobody answers; the leader looks the pod up in time, and the binder takes the next job."""
-    handed.dispatcher.bind(msgspec.structs.replace(handed.request, profile="unheard-of"))
-    handed.dispatcher.bind(handed.request)
-    wait_until("the second job is done", lambda: rig.node_of(WEB))
-    refresh(farm, handed.dispatcher)
-    assert answers(rig) == 1
+@pytest.mark.parametrize("other", [{"profile": "unheard-of"}, {"config": "another"}])
+def test_a_binder_with_another_configuration_refuses(rig: Rig, handed: Handed, other: dict[str, str]) -> None:
+    handed.dispatcher.bind(msgspec.structs.replace(handed.request, **other))
+    wait_until("the binder has answered", lambda: answers(rig))
+    assert verdicts(handed.led) == [("binder", "other-configuration")]
+    assert (rig.node_of(WEB), rig.reserved()) == ("", {WEB: ("n1", "reserved")})
+    # The leader hands it out again, in time to a binder that has the same.
+    wait_until("the pod is bound", lambda: (handed.led.turns(), rig.node_of(WEB))[1])

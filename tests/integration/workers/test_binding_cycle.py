@@ -47,7 +47,7 @@ def run(binder_module: ModuleType, rig: Rig) -> Run:
         def frameworks(handle: Any) -> dict[str, Framework]:
             return {NAME: framework_of(*plugins, handle=handle)}
 
-        system = SimpleNamespace(cluster=rig.cluster, store=rig.store, frameworks=frameworks)
+        system = SimpleNamespace(cluster=rig.cluster, store=rig.store, frameworks=frameworks, config=rig.configuration)
         binder = binder_module.Binder(SimpleNamespace(system=system, name="binder-0"))
         before()
         outcomes: list[Outcome] = binder.run(request)
@@ -101,6 +101,12 @@ def test_a_pod_whose_pre_bind_fails_is_not_bound(run: Run, rig: Rig) -> None:
     assert [rig.node_of(key) for key in PODS] == ["", "n1"]
     assert "After.post_bind shop/b" in CALLS
     assert "After.post_bind shop/a" not in CALLS
+
+
+def test_a_pod_whose_pre_bind_waits_says_so(run: Run, rig: Rig) -> None:
+    waits = plugin("Waits", pre_bind=lambda key: Status(Code.WAIT, ("being made",)) if key == "shop/a" else None)
+    assert run(waits, DefaultBinder) == {"shop/a": ("waiting", "being made"), "shop/b": BOUND}
+    assert [rig.node_of(key) for key in PODS] == ["", "n1"]
 
 
 def test_a_plugin_that_binds_by_itself(run: Run, rig: Rig) -> None:
@@ -165,11 +171,12 @@ def test_what_plugins_of_the_cycle_left_arrives(run: Run, rig: Rig, binder_modul
             seen.append(state.shared)
 
     item = BindItem("shop/a", rig.uid("shop/a"), "n1", 1, {"Reads": ["disk-7"]})
-    request = BindRequest(epoch=1, config="", profile=NAME, pods=[item])
+    request = BindRequest(epoch=1, config=rig.configuration.hash, profile=NAME, pods=[item])
     system = SimpleNamespace(
         cluster=rig.cluster,
         store=rig.store,
         frameworks=lambda handle: {NAME: framework_of(Reads, DefaultBinder, handle=handle)},
+        config=rig.configuration,
     )
     binder_module.Binder(SimpleNamespace(system=system, name="binder-0")).run(request)
     assert seen == [{"Reads": ["disk-7"]}]

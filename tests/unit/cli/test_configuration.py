@@ -103,8 +103,8 @@ def test_check_tells_every_error_on_a_line_of_its_own(write: Any) -> None:
             'profiles[0].plugins.filter: FilterPlugin "No',
         ),
         (
-            "extenders: [{urlPrefix: 'http://127.0.0.1', filterVerb: filter, weight: 1}]\n",
-            "extenders: the configuration names extenders",
+            "extenders: [{urlPrefix: 'https://x', filterVerb: filter, weight: 1, tlsConfig: {caFile: /no/such}}]\n",
+            "extenders: extender https://x: tlsConfig: caFile /no/such cannot be read: No such file or directory",
         ),
     ],
 )

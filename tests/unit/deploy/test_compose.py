@@ -10,11 +10,13 @@ ROOT = Path(__file__).parents[3]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
 OURS = ("leader", "evaluator", "binder", "cli")
+MONITORING = ("prometheus", "grafana")
 
 
 def test_the_whole_system_is_there():
-    assert set(SERVICES) == {"redis", *OURS}
+    assert set(SERVICES) == {"redis", *OURS, *MONITORING}
     assert SERVICES["cli"]["profiles"] == ["cli"]
+    assert [SERVICES[name]["profiles"] for name in MONITORING] == [["monitoring"], ["monitoring"]]
 
 
 def test_there_is_a_leader_to_stand_by():
@@ -37,7 +39,7 @@ def test_processes_are_watched(name):
 @pytest.mark.parametrize("name", list(SERVICES))
 def test_images_are_named_with_a_version(name):
     _, _, tag = SERVICES[name]["image"].partition(":")
-    assert tag.startswith(tuple("0123456789"))
+    assert tag.removeprefix("v").startswith(tuple("0123456789"))
 
 
 @pytest.mark.parametrize("name", list(SERVICES))
@@ -54,6 +56,11 @@ def test_ours_wait_for_redis_and_find_it(name):
     service = SERVICES[name]
     assert service["depends_on"] == {"redis": {"condition": "service_healthy"}}
     assert service["environment"]["DSCHED_REDIS_URL"] == "redis://redis:6379/0"
+
+
+@pytest.mark.parametrize("name", list(SERVICES))
+def test_no_port_is_open_to_the_network(name):
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name].get("ports", []))
 
 
 def test_redis_is_an_ordinary_user_keeps_its_data_and_is_not_open_to_the_network():

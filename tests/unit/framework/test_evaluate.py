@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsched.framework.evaluate import Evaluation, evaluate
 from dsched.framework.interface import Normalization, Scope, Verdict, unschedulable
@@ -190,3 +192,108 @@ def test_feasible_again_after_all_nodes_were_full() -> None:
     assert said(evaluation, snapshot.table) == said(
         evaluate(evaluation.framework, evaluation.pod, snapshot), snapshot.table
     )
+
+
+class Neighbours:
+    """Likes nodes by how many pods the cluster has on nodes of their parity; its answers are about every node."""
+
+    name = "Neighbours"
+    filter_scope = score_scope = pre_filter_scope = Scope.CLUSTER
+    normalization = Normalization.MAX
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> None:
+        state.write(snapshot.table.pod_count.copy())
+
+    def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Verdict:
+        seen = state.read(np.ndarray)
+        alike = np.array([seen[row % 2 :: 2].sum() for row in np.arange(len(table))[rows]], dtype=np.int64)
+        return Verdict.where(alike > 4, unschedulable("crowded"))
+
+    def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+        return [int(table.pod_count[row % 2 :: 2].sum()) for row in np.arange(len(table))[rows]]
+
+
+class Slots:
+    """Three pods a node, and the fewer the better."""
+
+    name = "Slots"
+    filter_scope = score_scope = Scope.SUMS
+    normalization = Normalization.NONE
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Verdict:
+        return Verdict.where(table.pod_count[rows] >= 3, unschedulable("full"))
+
+    def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+        return 10 - table.pod_count[rows]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=30))
+def test_a_plugin_that_looks_at_the_cluster_is_kept_up_to_date(changes: list[tuple[int, bool]]) -> None:
+    """Pods come and go; a kept evaluation says what a fresh one says."""
+    snapshot = make_snapshot([make_node(f"n{number}", pods=3) for number in range(5)])
+    framework = framework_of(Neighbours, Slots)
+    evaluation = evaluate(framework, PodInfo(make_pod()), snapshot)
+    there: list[Any] = []
+    for number, (row, comes) in enumerate(changes):
+        if comes or not there:
+            info = PodInfo(make_pod(f"shop/p{number}", cpu="100m"))
+            there.append(info.uid)
+            snapshot.table.add_pod(info, NodeName(f"n{row}"))
+        else:
+            snapshot.table.remove_pod(there.pop(row % len(there)))
+        assert evaluation.refresh()
+        assert said(evaluation, snapshot.table) == said(evaluate(framework, evaluation.pod, snapshot), snapshot.table)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]),
+    st.lists(st.sampled_from(["place", "place", "place", "place", "other", "leave", "node"]), max_size=40),
+    st.integers(0, 2**16),
+)
+def test_placing_pods_of_a_class_in_a_row_is_evaluating_each_anew(strategy: str, steps: list[str], seed: int) -> None:
+    """What was foreseen of a node is what the plugins say once the pod is there, whatever happens in between."""
+    text = f"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: {strategy}
+        resources: [{{name: cpu, weight: 3}}, {{name: memory, weight: 1}}]
+        requestedToCapacityRatio: {{shape: [{{utilization: 0, score: 10}}, {{utilization: 100, score: 2}}]}}
+"""
+    if strategy != "RequestedToCapacityRatio":
+        text = "\n".join(line for line in text.splitlines() if "requestedToCapacityRatio" not in line)
+    rng = Random(seed)
+    snapshot = make_snapshot([make_node(f"n{number}", cpu=str(rng.randint(1, 3)), pods=9) for number in range(6)])
+    framework = frameworks(text)["default-scheduler"]
+    evaluation = evaluate(framework, PodInfo(make_pod("shop/first", cpu="250m")), snapshot)
+    for number, step in enumerate(steps):
+        info = PodInfo(make_pod(f"shop/p{number}", cpu="250m" if step == "place" else "90m"))
+        if not evaluation.refresh():
+            evaluation = evaluate(framework, evaluation.pod, snapshot)
+        fresh = evaluate(framework, evaluation.pod, snapshot)
+        assert said(evaluation, snapshot.table) == said(fresh, snapshot.table), f"step {number}"
+        best = evaluation.best_rows()
+        match step:
+            case "place" if len(best):
+                row = int(rng.choice(best.tolist()))
+                evaluation.before_placing(row)
+                snapshot.table.add_pod(info, snapshot.table.names[row])
+                evaluation.placed(row)
+            case "leave" if any(snapshot.table.pods):
+                snapshot.table.remove_pod(rng.choice([uid for pods in snapshot.table.pods for uid in pods]))
+            case "node":
+                snapshot.table.set_node(make_node("n1", cpu=str(rng.randint(1, 3)), pods=9))
+            case _:
+                snapshot.table.add_pod(info, NodeName(f"n{rng.randrange(6)}"))

@@ -1,6 +1,7 @@
 """Promised nodes: who has to respect them, and what a trial leaves behind."""
 
 from dsched.framework.attempt import FailedAttempt
+from dsched.framework.classes import Classes
 from dsched.framework.diagnosis import diagnose
 from dsched.framework.evaluate import evaluate
 from dsched.framework.interface import Code
@@ -61,8 +62,33 @@ def test_a_promise_ends_and_its_room_is_free() -> None:
     snapshot.nominations.set(promised, N1)
     evaluation = evaluate(default_framework(), waiting, snapshot)
     snapshot.nominations.drop(promised.uid)
-    assert not evaluation.refresh(), "a promise changes more than the rows that changed"
+    assert evaluation.refresh()
+    assert evaluation.feasible.tolist() == [True]
     assert fits(snapshot, waiting)
+    snapshot.nominations.set(promised, N1)
+    assert evaluation.refresh()
+    assert evaluation.feasible.tolist() == [False]
+
+
+def test_a_promise_to_the_pod_that_was_evaluated_counts_for_the_others_of_its_class() -> None:
+    snapshot = cluster()
+    first, second = pod("shop/first", "3", priority=5), pod("shop/second", "3", priority=5)
+    classes = Classes(snapshot, lambda found: [each.judge_here() for each in found] and None)
+    framework = default_framework()
+    assert classes.evaluation(framework, first, own=False).feasible.tolist() == [True]
+    snapshot.nominations.set(first, N1)
+    assert classes.evaluation(framework, second, own=False).feasible.tolist() == [False]
+    assert classes.evaluation(framework, first, own=True).feasible.tolist() == [True]
+
+
+def test_nominations_are_forgotten_in_order() -> None:
+    nominations = cluster().nominations
+    start = nominations.version
+    assert nominations.changed_since(start) == set()
+    for number in range(3000):
+        nominations.set(pod(f"shop/p{number}", "1"), NodeName(f"n{number}"))
+    assert nominations.changed_since(start) is None
+    assert nominations.changed_since(nominations.version - 2) == {"n2998", "n2999"}
 
 
 def test_a_trial_leaves_the_node_as_it_was() -> None:

@@ -90,16 +90,18 @@ def test_updates_lead_to_what_a_rebuild_leads_to(
     assert ranking.totals.tolist() == by_hand(rows)
     for update in updates:
         changes = {place % len(rows): row for place, row in update}
+        before = columns.passed.copy()
         for place, row in changes.items():
             rows[place] = row
             columns.passed[place] = row[0]
             for number, name in enumerate(RANGES, start=1):
                 columns.raw_scores[name][place] = row[number]
-        ranking.update(np.array(list(changes), dtype=np.intp))
+        at = np.array(list(changes), dtype=np.intp)
+        ranking.update(at, np.flatnonzero(before != columns.passed), rescored=True)
         assert ranking.totals.tolist() == by_hand(rows)
         fresh = Ranking(FRAMEWORK, CycleState(), POD, columns_of(rows))
-        for name, weighted in fresh.weighted.items():
-            assert ranking.weighted[name][columns.passed].tolist() == weighted[columns.passed].tolist()
+        for name, weighted in fresh.weighted().items():
+            assert ranking.weighted()[name][columns.passed].tolist() == weighted[columns.passed].tolist()
 
 
 def test_scores_of_rejected_nodes_do_not_scale_the_others() -> None:

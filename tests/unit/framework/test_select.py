@@ -10,7 +10,7 @@ import pytest
 from dsched.framework.evaluate import evaluate
 from dsched.framework.interface import Normalization, Scope, Verdict, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.select import Choice, Selector, nodes_to_find, zone_order
+from dsched.framework.select import Choice, Selector, Walk, nodes_to_find, zone_order
 from dsched.framework.snapshot import Snapshot
 from dsched.model.node import Node
 from tests.builders import make_node, make_pod, make_snapshot, make_table, make_term
@@ -212,12 +212,33 @@ def test_the_choice_depends_on_nothing_but_seed_pod_attempt_and_nodes() -> None:
     assert snapshot.table.names[found.row] == drawn(names, 7, "uid-last")
 
 
-def test_a_node_that_leaves_changes_only_the_choices_that_fell_on_it() -> None:
-    names = [f"n{number}" for number in range(9)]
-    for number in range(50):
-        before = drawn(names, 3, f"uid-{number}")
-        if before != "n4":
-            assert drawn([name for name in names if name != "n4"], 3, f"uid-{number}") == before
+@pytest.mark.parametrize("equal", [300, 30, 3, 1])
+def test_the_choice_is_the_same_whether_or_not_the_best_set_is_told(equal: int) -> None:
+    """Of 300 nodes so many are best."""
+
+    class Favours(Picky):
+        def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+            return (np.arange(len(table))[rows] % 300 < equal).astype(np.int64)
+
+    snapshot = many(300)
+    evaluation = evaluate(framework_of(Favours), PodInfo(make_pod()), snapshot)
+    telling, silent = Selector(5), Selector(5, tell_best=False)
+    for number in range(100):
+        told = telling.choose(evaluation, snapshot.table, f"uid-{number}", 1, 100)
+        found = silent.choose(evaluation, snapshot.table, f"uid-{number}", 1, 100)
+        assert told is not None and found is not None
+        assert len(told.best) == equal
+        assert found.row == told.row
+        assert not len(found.best)
+
+
+@pytest.mark.parametrize("places", [1, 2, 6, 97, 360])
+def test_a_walk_visits_every_place_once(places: int) -> None:
+    for number in range(20):
+        walk = Walk.of(f"walk {number}", places)
+        visited = walk.first(places)
+        assert sorted(visited.tolist()) == list(range(places))
+        assert walk.steps_to(visited).tolist() == list(range(places))
 
 
 @pytest.mark.parametrize("vary", ["uid", "attempt", "seed"])

@@ -100,16 +100,24 @@ class Silent:
 
     name = "Silent"
     filter_scope = Scope.CLUSTER
+    awake = False
     __init__ = Fickle.__init__
-    pre_filter = Fickle.pre_filter
+
+    def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Status | None:
+        return None if self.awake else SKIP
+
     filter_table = Fickle.filter_table
 
 
 def test_a_plugin_that_does_not_say_is_asked_anew() -> None:
     snapshot = make_snapshot(NODES)
-    kept = evaluate(framework_of(Silent), PLAIN, snapshot)
+    framework = framework_of(Silent)
+    kept = evaluate(framework, PLAIN, snapshot)
     snapshot.table.add_pod(OTHER, NodeName("n1"))
-    assert not kept.refresh()
+    assert kept.refresh()
+    framework.plugin("Silent").awake = True  # type: ignore[union-attr]
+    snapshot.table.add_pod(GUARD, NodeName("n1"))
+    assert not kept.refresh(), "it does not skip the pod any more"
 
 
 @settings(max_examples=150, deadline=None)
@@ -148,5 +156,7 @@ def test_both_points_of_a_plugin_count() -> None:
     snapshot.table.add_pod(fan, NodeName("n1"))
     kept = evaluate(default_framework(Handle(snapshot)), PLAIN, snapshot)
     assert "InterPodAffinity" in kept.state.skip_filter and "InterPodAffinity" in kept.score_columns()
-    snapshot.table.add_pod(PodInfo(make_pod("a/x")), NodeName("n2"))
-    assert not kept.refresh()
+    another = PodInfo(make_pod("a/fan2", spec=affinity(likes=[(9, term(HOST, "app In web"))])))
+    snapshot.table.add_pod(another, NodeName("n2"))
+    fresh = evaluate(kept.framework, PLAIN, snapshot)
+    assert not kept.refresh() or said(kept, snapshot.table) == said(fresh, snapshot.table)

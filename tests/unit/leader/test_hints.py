@@ -128,6 +128,36 @@ def test_the_pods_own_change_helps_where_nothing_is_known_of_events() -> None:
     assert Hints({NAME: framework}).helps(ClusterEvent(Resource.POD, Action.UPDATE), pod)
 
 
+@pytest.mark.parametrize(
+    ("waiting", "ends"), [(frozenset({"Waits"}), True), (frozenset({"Rejects"}), False), (frozenset(), False)]
+)
+def test_only_what_a_plugin_waits_for_ends_the_pause(waiting: frozenset[str], ends: bool) -> None:
+    """Source: backend/queue/scheduling_queue.go ``isPodWorthRequeuing``."""
+    node_added = frozenset({Action.ADD})
+    framework = framework_of(
+        registering("Waits", Registration(Resource.NODE, node_added)),
+        registering("Rejects", Registration(Resource.NODE, node_added, lambda pod, event: Hint.SKIP)),
+    )
+    _, pod = rejected("Waits", "Rejects")
+    pod.waiting = waiting
+    hints = Hints({NAME: framework})
+    assert hints.helps(NODE_ADDED, pod)
+    assert hints.end_pause(NODE_ADDED, pod) is ends
+
+
+def test_a_pod_with_unsupported_fields_is_not_helped_by_the_cluster() -> None:
+    claims = make_pod("shop/web", spec={"resourceClaims": [{"name": "gpu"}]})
+    framework = default_framework()
+    for resource in Resource:
+        for action in Action:
+            own = (resource, action) == (Resource.POD, Action.UPDATE)
+            pending = Pending(ManualClock(), Backoff())
+            pod = pending.add(PodInfo(claims), SORTING)
+            pending.requeued(pod, SORTING, frozenset({"UnsupportedFields"}))
+            pending.placed(pod, Place.UNSCHEDULABLE)
+            assert bool(Hints({NAME: framework}).helped(ClusterEvent(resource, action), pending)) is own
+
+
 @pytest.mark.parametrize("answer", [LookupError("x"), "junk", None])
 def test_a_hint_that_fails_queues_the_pod(answer: Any) -> None:
     def hint(pod: Any, event: Any) -> Any:

@@ -63,11 +63,38 @@ def test_a_pod_is_ready_when_its_pause_is_over(pending: Pending, clock: ManualCl
     pod.attempts = 3
     pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit"}))
     pending.placed(pod, Place.UNSCHEDULABLE)
-    clock.advance(3.999)
+    clock.advance(4.999)
     assert pending.ready_place(pod) is Place.BACKOFF
-    assert pending.move(pod, Place.BACKOFF).score == 1_700_000_004_000
+    assert pending.move(pod, Place.BACKOFF).score == 1_700_000_005_000
     clock.advance(0.001)
     assert pending.ready_place(pod) is Place.ACTIVE
+
+
+@pytest.mark.parametrize(("queued_at_s", "ends_at_s"), [(0.0, 3), (0.001, 3), (0.999, 3), (1.0, 4)])
+def test_pauses_end_with_the_second_in_which_they_are_over(
+    pending: Pending, clock: ManualClock, queued_at_s: float, ends_at_s: int
+) -> None:
+    """Two seconds after the second attempt; what comes in the same second is tried together.
+
+    Source: backend/queue/backoff_queue_test.go ``TestBackoffQ_popEachBackoffCompleted``.
+    """
+    clock.advance(queued_at_s)
+    pod = added(pending, "web")
+    pod.attempts = 2
+    pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit"}))
+    assert pending.backoff_ends_ms(pod) == 1_700_000_000_000 + 1000 * ends_at_s
+
+
+def test_what_a_pod_was_waiting_for_ends_its_pause(pending: Pending) -> None:
+    pod = added(pending, "web")
+    pod.attempts = 3
+    pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit", "Gang"}), frozenset({"Gang"}))
+    pending.placed(pod, Place.UNSCHEDULABLE)
+    assert pending.ready_place(pod) is Place.BACKOFF
+    assert pending.ready_place(pod, at_once=True) is Place.ACTIVE
+    move = pending.move(pod, Place.UNSCHEDULABLE)
+    fields = {name: str(value) for name, value in move.fields.items()} | {"queue": "unschedulable"}
+    assert pending.restore(pod.info, Record(pod.key, fields)).waiting == {"Gang"}
 
 
 # -- turns ---------------------------------------------------------------------------------------------------------
@@ -132,6 +159,7 @@ def test_what_a_move_says(pending: Pending, clock: ManualClock) -> None:
         "error": 1,
         "queued_us": pod.queued_us,
         "plugins": "NodeResourcesFit TaintToleration",
+        "waiting": "",
         "message": "why",
     }
     assert pending.move(pod, Place.ACTIVE).score == -3

@@ -33,6 +33,17 @@ def test_an_action_that_is_late_is_not_made_up_for() -> None:
     assert timers.next_in_s() == 1.0
 
 
+def test_an_action_may_keep_to_whole_seconds() -> None:
+    clock, runs = ManualClock(1_700_000_000_300), []
+    timers = Timers(clock)
+    timers.every(1.0, lambda: runs.append(clock.now_ms() % 1000), aligned=True)
+    for _ in range(30):
+        clock.advance(timers.next_in_s())
+        timers.run()
+        clock.advance(0.25)
+    assert runs == [0] * 30
+
+
 def test_a_slow_action_is_due_again_only_after_its_interval() -> None:
     clock = ManualClock()
     timers = Timers(clock)

@@ -250,6 +250,10 @@ def test_a_problem_names_file_document_and_field(tmp_path: Path, monkeypatch: py
             other_manifest("CSIStorageCapacity", "storage.k8s.io/v1", "a", storageClassName="s", capacity="lots"),
             'capacity: "lots" is not a quantity',
         ),
+        (
+            other_manifest("VolumeAttachment", "storage.k8s.io/v1", "a", spec={"attacher": "d"}),
+            "spec.nodeName: is missing",
+        ),
     ],
 )
 def test_what_the_api_server_would_refuse_is_refused(tmp_path: Path, manifest: Json, problem: str):

@@ -266,6 +266,22 @@ class TestHints:
     def test_claims_of_the_pod(self) -> None:
         assert queues(self.PLUGIN, self.POD, Resource.PVC, Action.ADD, new=make_claim("shop/data"))
         assert not queues(self.PLUGIN, self.POD, Resource.PVC, Action.ADD, new=make_claim("shop/other"))
+
+    def test_volumes_that_are_detached(self) -> None:
+        """Source: nodevolumelimits/csi_test.go ``TestIsSchedulableAfterVolumeAttachmentDeleted``."""
+
+        def detached(pod: Pod, driver: str) -> bool:
+            gone = make_attachment("va", "n1", "pv-a", driver)
+            return queues(self.PLUGIN, pod, Resource.VOLUME_ATTACHMENT, Action.DELETE, old=gone)
+
+        ebs = {"awsElasticBlockStore": {"volumeID": "v"}}
+        assert detached(self.POD, "anything")
+        assert detached(with_volumes(ebs), "ebs.csi.aws.com")
+        assert not detached(with_volumes(ebs), "pd.csi.storage.gke.io")
+        assert detached(with_volumes(ebs, {"persistentVolumeClaim": {"claimName": "c"}}), "other")
+        assert not detached(make_pod(), "ebs.csi.aws.com")
+
+    def test_ephemeral_claims_of_the_pod(self) -> None:
         ephemeral = with_volumes({"ephemeral": {}}, key="shop/web")
         assert queues(self.PLUGIN, ephemeral, Resource.PVC, Action.ADD, new=make_claim("shop/web-v0"))
 

@@ -44,6 +44,10 @@ def test_children_find_the_system_in_their_environment(monkeypatch):
         "DSCHED_NAME": "blue",
         "DSCHED_CONFIG": "/etc/scheduler.yaml",
         "DSCHED_DATA_DIR": "/data",
+        "TMPDIR": "/data/tmp",
+        "DSCHED_CLUSTER": "standalone",
+        "DSCHED_KUBECONFIG": "",
+        "DSCHED_KUBE_CONTEXT": "",
         "PYTHONUNBUFFERED": "1",
     }
 

@@ -1,0 +1,89 @@
+"""The engine: judging a class of pods over the whole table, and deciding a batch of equal pods."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from dsched.clock import SystemClock
+from dsched.framework.evaluate import Evaluation
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.select import Selector
+from dsched.leader.cycle import Candidate, Cycle, Decision
+from dsched.leader.permit import WaitingPods
+from dsched.simulation.memory import Memory, judge_here
+from tests.builders import Json, make_pod
+from tests.unit.framework.frameworks import NAME
+
+BATCH = 64
+LABELS = {"app": "web"}
+SELECTOR = {"matchLabels": LABELS}
+
+KINDS: dict[str, Json] = {
+    "plain": {},
+    "spread": {
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 5,
+                "topologyKey": "topology.kubernetes.io/zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": SELECTOR,
+            }
+        ]
+    },
+    "affinity": {
+        "affinity": {
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"labelSelector": SELECTOR, "topologyKey": "topology.kubernetes.io/zone"}
+                ]
+            }
+        }
+    },
+    "anti-affinity": {
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"labelSelector": SELECTOR, "topologyKey": "kubernetes.io/hostname"}
+                ]
+            }
+        }
+    },
+}
+
+
+def pods(kind: str, count: int) -> list[PodInfo]:
+    return [
+        PodInfo(make_pod(f"shop/web-{number}", "100m", "500Mi", labels=LABELS, spec=KINDS[kind]))
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_judge_a_class(kind: str, memory: Memory, framework: Framework, benchmark: BenchmarkFixture) -> None:
+    (pod,) = pods(kind, 1)
+
+    def judge() -> Evaluation:
+        evaluation = Evaluation(framework, pod, memory.snapshot)
+        judge_here([evaluation])
+        return evaluation
+
+    assert benchmark(judge).failure is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decide_a_batch(kind: str, memory: Memory, framework: Framework, benchmark: BenchmarkFixture) -> None:
+    """Each round decides the same pods on the empty cluster again."""
+    cycle = Cycle({NAME: framework}, {NAME: 100}, memory, judge_here, Selector(0), WaitingPods(), SystemClock())
+    batch = [Candidate(pod, 1) for pod in pods(kind, BATCH)]
+
+    def begin() -> tuple[tuple[Sequence[Candidate]], dict[str, Any]]:
+        for candidate in batch:
+            memory.forget(candidate.info.uid, released=True)
+        return (batch,), {}
+
+    decisions: list[Decision] = benchmark.pedantic(cycle.decide, setup=begin, rounds=20, warmup_rounds=1)
+
+    assert all(decision.node is not None for decision in decisions)

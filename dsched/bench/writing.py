@@ -1,0 +1,82 @@
+"""Writing a workload's objects: the scripts that `dsched apply` uses, everything else done before the clock runs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dsched.bench.following import Follower
+from dsched.clock import SystemClock
+from dsched.cluster import stored
+from dsched.cluster.applying import Applier, Prepared
+from dsched.errors import NotFound
+from dsched.manifests import kinds
+from dsched.manifests.load import Manifest
+from dsched.state.client import Store
+
+
+class Writer:
+    """Writes objects and tells the follower of pods before they are written. May be used from several threads."""
+
+    def __init__(self, store: Store, follower: Follower) -> None:
+        self._applier = Applier(store)
+        self._follower = follower
+        self._finalized: dict[str, Manifest] = {}
+        self._namespaces: set[str] = set()
+
+    def prepare(self, manifests: Sequence[Manifest]) -> list[Prepared]:
+        """Everything but the writing."""
+        self._announce(manifests)
+        return self._applier.prepare(manifests)
+
+    def write(self, prepared: Sequence[Prepared]) -> None:
+        """The writing."""
+        for batch in prepared:
+            self._applier.create(batch)
+
+    def create(self, manifests: Sequence[Manifest]) -> None:
+        """Write new objects."""
+        self.write(self.prepare(manifests))
+
+    def apply(self, manifests: Sequence[Manifest]) -> None:
+        """Write objects, or change those that are there."""
+        self._announce(manifests)
+        self._applier.apply(manifests)
+
+    def apply_missing(self, namespaces: Sequence[Manifest]) -> None:
+        """Make namespaces that have not been made by this writer."""
+        missing = [each for each in namespaces if each.key not in self._namespaces]
+        if missing:
+            self.apply(missing)
+
+    def delete(self, manifests: Sequence[Manifest]) -> None:
+        """Delete objects."""
+        for each in manifests:
+            self._applier.delete(each.kind, [each.key])
+
+    def delete_pods(self, keys: Sequence[str]) -> None:
+        """Delete pods as the API server does: one with finalizers is marked and stays.
+
+        Raises:
+            NotFound: a pod is not there.
+        """
+        marked = [self._marked(self._finalized[key]) for key in keys if key in self._finalized]
+        if marked:
+            self._applier.apply(marked)
+        plain = [key for key in keys if key not in self._finalized]
+        gone = [key for key, there in zip(plain, self._applier.delete(kinds.POD, plain), strict=True) if not there]
+        if gone:
+            raise NotFound(f"pods that should be deleted are not there: {', '.join(gone[:5])}")
+
+    def _announce(self, manifests: Sequence[Manifest]) -> None:
+        for each in manifests:
+            if each.kind is kinds.POD:
+                metadata: dict[str, Any] = each.value["metadata"]
+                gated = bool(each.value["spec"].get("schedulingGates"))
+                self._follower.announce(each.key, metadata.get("labels") or {}, gated=gated)
+                if metadata.get("finalizers"):
+                    self._finalized[each.key] = each
+            elif each.kind is kinds.NAMESPACE:
+                self._namespaces.add(each.key)
+
+    def _marked(self, pod: Manifest) -> Manifest:
+        metadata = {**pod.value["metadata"], "deletionTimestamp": stored.rfc3339(SystemClock().now_ms())}
+        return Manifest(pod.origin, pod.kind, pod.key, {**pod.value, "metadata": metadata})

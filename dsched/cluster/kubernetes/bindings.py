@@ -1,0 +1,116 @@
+"""Binding through an API server, and what keeps a pod from being bound twice, or to a node that was given away.
+
+*Bound once* (I2) is the API server's doing: ``POST pods/NAME/binding`` is a compare-and-set. It refuses a pod that has
+a node, is being deleted, is gated, or has another UID than the one sent along. So a bind may be sent again when nobody
+knows what became of it; an answer that leaves doubt is settled by reading the pod.
+
+*The reservation* is not seen by the API server, unlike in standalone mode, where the bind script itself checks it. The
+binder asks Redis, epoch included, right before the requests of one message are sent, and stops sending after
+`PATIENCE_S`. What is left is a process that is paused between the two for longer than it takes the leader to look the
+pod up, find it unbound and release the reservation, which the leader does only when a binder said that the bind failed,
+when the node is gone, or under a new epoch. Such a late bind is still one bind; it may land on a node that was given
+away meanwhile. The watch then says so: the pod is counted where it is, and the kubelet refuses what does not fit.
+
+Source: pkg/registry/core/pod/storage/storage.go ``assignPod``, ``setPodNodeAndMetadata``; pkg/scheduler/framework/
+plugins/defaultbinder/default_binder.go.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dsched.cluster.interface import Binding, BindOutcome, BindVerdict
+from dsched.cluster.kubernetes import calls, resources
+from dsched.cluster.kubernetes.calls import ManyCalls, Outcome
+from dsched.cluster.kubernetes.exchange import Answer, Request
+from dsched.model import meta
+from dsched.model.meta import NO_NODE, NodeName, PodKey
+from dsched.model.pod import Pod
+
+PATIENCE_S = 8.0
+"""How long a batch of binds may take, repetitions included; below what Celery and the leader wait for."""
+LOOK_S = 5.0
+
+
+class Binder:
+    """Binds pods, many at once."""
+
+    def __init__(self, many: ManyCalls) -> None:
+        self._many = many
+
+    def bind(self, bindings: Sequence[Binding]) -> tuple[list[BindOutcome], list[Binding]]:
+        """Bind pods; gives one outcome a binding, in order, and the bindings that were made by this very call."""
+        answers = self._many.make([request(each) for each in bindings], PATIENCE_S)
+        made = [each for each, answer in zip(bindings, answers, strict=True) if calls.succeeded(answer)]
+        doubtful = [
+            number for number, answer in enumerate(answers) if not calls.succeeded(answer) and leaves_doubt(answer)
+        ]
+        looked = dict(zip(doubtful, self.look([bindings[n].key for n in doubtful]), strict=True))
+        outcomes = [
+            outcome(each, answer, looked.get(number))
+            for number, (each, answer) in enumerate(zip(bindings, answers, strict=True))
+        ]
+        return outcomes, made
+
+    def look(self, keys: Sequence[PodKey]) -> list[Outcome]:
+        """The pods as they are now, as the API server's answers."""
+        return self._many.make([Request("GET", resources.POD.path(key)) for key in keys], LOOK_S) if keys else []
+
+
+def request(binding: Binding) -> Request:
+    """The request to bind a pod."""
+    namespace, _, name = binding.key.partition("/")
+    body = (
+        f'{{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{name}","namespace":"{namespace}",'
+        f'"uid":"{binding.uid}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{binding.node}"}}}}'
+    )
+    return Request("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", body.encode())
+
+
+def leaves_doubt(answer: Outcome) -> bool:
+    """Whether the pod has to be read to know what became of a bind that did not succeed."""
+    if not isinstance(answer, Answer):
+        return True
+    return answer.status in (calls.CONFLICT, calls.NOT_FOUND) or answer.status >= 500
+
+
+def outcome(binding: Binding, answer: Outcome, looked: Outcome | None) -> BindOutcome:
+    """What became of a bind, by the answer to it and, where that leaves doubt, by the pod as it was read afterwards."""
+    if calls.succeeded(answer):
+        return BindOutcome(binding.key, binding.uid, BindVerdict.BOUND, binding.node)
+    told = calls.told(answer)
+    if looked is None:  # refused for a reason that has nothing to do with the pod: not allowed, malformed, throttled
+        return _ended(binding, BindVerdict.REFUSED, told)
+    if isinstance(looked, Answer) and looked.status == calls.NOT_FOUND:
+        return _ended(binding, BindVerdict.GONE, "there is no such pod")
+    pod = decoded(looked)
+    if pod is None:
+        return _ended(binding, BindVerdict.UNKNOWN, f"{told}; the pod could not be read: {calls.told(looked)}")
+    return _judged(binding, answer, told, pod)
+
+
+def _judged(binding: Binding, answer: Outcome, told: str, pod: Pod) -> BindOutcome:
+    if pod.uid != binding.uid:
+        return _ended(binding, BindVerdict.GONE, f"the pod has another uid, {pod.uid}")
+    if pod.node_name == binding.node:
+        return BindOutcome(binding.key, binding.uid, BindVerdict.BOUND, binding.node)
+    if pod.node_name:
+        return _ended(binding, BindVerdict.CONFLICT, f"the pod is bound to {pod.node_name}", pod.node_name)
+    if pod.deleting:
+        return _ended(binding, BindVerdict.GONE, "the pod is being deleted")
+    refused = isinstance(answer, Answer) and answer.status < 500
+    return _ended(binding, BindVerdict.REFUSED if refused else BindVerdict.UNKNOWN, told)
+
+
+def _ended(binding: Binding, verdict: BindVerdict, message: str, node: NodeName = NO_NODE) -> BindOutcome:
+    return BindOutcome(binding.key, binding.uid, verdict, node, message)
+
+
+def decoded(looked: Outcome) -> Pod | None:
+    """The pod of an answer; None when it holds none."""
+    if not isinstance(looked, Answer) or looked.status != 200:
+        return None
+    try:
+        return meta.from_json(looked.body, Pod)
+    except msgspec.MsgspecError:
+        return None

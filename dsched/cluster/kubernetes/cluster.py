@@ -1,0 +1,216 @@
+"""The cluster behind an API server.
+
+*Versions.* An API server counts its changes (``resourceVersion``), but tells them in one stream a kind, each at its own
+pace. So there is no version up to which everything is known, and none is needed: every stream continues from where it
+was by itself. The versions given to callers are the highest resourceVersion that they were given so far; they say how
+far the caller is, for people, and that `watch` is asked by whom `list` was answered to. All that is decided by them is
+which of two readings of the same pod is the newer one.
+
+*Threads.* A thread a kind reads and decodes (`reflector`); the loop takes what came in portions (`feed`). What the
+leader writes goes through two more (`writer`, `recorder`). Binders use neither feed nor writer.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsched.cluster.interface import (
+    Binding,
+    BindOutcome,
+    Cluster,
+    Event,
+    Listing,
+    PodEvent,
+    SchedulingStatus,
+)
+from dsched.cluster.kubernetes import bindings as binds
+from dsched.cluster.kubernetes import calls, resources
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.bindings import Binder
+from dsched.cluster.kubernetes.calls import Calls, ManyCalls
+from dsched.cluster.kubernetes.exchange import Answer, Request
+from dsched.cluster.kubernetes.feed import Feed
+from dsched.cluster.kubernetes.recorder import Recorder
+from dsched.cluster.kubernetes.reflector import Reflector
+from dsched.cluster.kubernetes.volumes import VolumeWriter
+from dsched.cluster.kubernetes.writer import Writer
+from dsched.errors import ClusterUnavailable, WatchExpired
+from dsched.model.meta import PodKey, PodUid
+from dsched.model.pod import Pod
+from dsched.model.volumes import ClaimBinding, NodeSelection
+
+SYNC_S = 120.0
+"""How long listing may take."""
+PATIENCE_S = 5.0
+
+
+class Kubernetes:
+    """A `Cluster` kept by an API server; nothing is opened before it is used.
+
+    Args:
+        reporting: whom events name as their reporter.
+        sync_s: how long `list` waits for everything to be there.
+    """
+
+    kind = "kubernetes"
+
+    def __init__(self, access: Access, reporting: str = "dsched", sync_s: float = SYNC_S) -> None:
+        self._access = access
+        self._sync_s = sync_s
+        self._feed: Feed | None = None
+        self._given = 0
+        self._reflectors: dict[str, Reflector] = {}
+        self._many = ManyCalls(access)
+        self._calls = Calls(access)
+        self._binder = Binder(self._many)
+        self._volumes = VolumeWriter(self._calls)
+        self._recorder = Recorder(access, reporting)
+        self._writer = Writer(access, self._known)
+
+    # -- listening -------------------------------------------------------------------------------------------------
+
+    def list(self) -> Listing:
+        """Everything there is; begins to watch all kinds, and ends the watches that an earlier call began.
+
+        Raises:
+            ClusterUnavailable: not all kinds could be read in time; says which, and why.
+        """
+        self._stop_listening()
+        feed = self._feed = Feed()
+        self._reflectors = {each.kind: Reflector(self._access, each, feed) for each in resources.ALL}
+        for reflector in self._reflectors.values():
+            reflector.start()
+        found: dict[str, list[Any]] = {}
+        until = time.monotonic() + self._sync_s
+        for kind, reflector in self._reflectors.items():
+            first = reflector.first(max(0.0, until - time.monotonic()))
+            if first is None:
+                raise self._not_in_sync()
+            found[kind] = [each.object for each in sorted(first, key=lambda each: resources.number(each.version))]
+            self._given = max([self._given, *(resources.number(each.version) for each in first)])
+        pods, nodes = found.pop(resources.POD.kind), found.pop(resources.NODE.kind)
+        return Listing(self._given, pods, nodes, found)
+
+    def watch(self, version: int, timeout_s: float) -> tuple[Sequence[Event], int]:
+        """Changes since the last call, at most `feed.AT_ONCE`.
+
+        Raises:
+            WatchExpired: somebody else has listed or watched meanwhile.
+        """
+        if self._feed is None or version != self._given:
+            raise WatchExpired("the watch goes on elsewhere; list again")
+        events = self._feed.take(timeout_s)
+        self._given = max([self._given, *(event.version for event in events)])
+        return events, self._given
+
+    def stand_down(self) -> None:
+        """End the watches and drop what waits to be written; `list` begins anew."""
+        self._stop_listening()
+        self._writer.drop()
+
+    def close(self) -> None:
+        """End everything that goes on in the background; what waits to be written is dropped."""
+        self._stop_listening()
+        self._writer.close()
+        self._recorder.close()
+        self._many.close()
+        self._calls.close()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until what was reported, evicted and recorded has been sent; False when it is not in time."""
+        until = time.monotonic() + timeout_s
+        return self._writer.drain(timeout_s) and self._recorder.drain(max(0.0, until - time.monotonic()))
+
+    def _stop_listening(self) -> None:
+        if self._feed is not None:
+            self._feed.close()
+        for reflector in self._reflectors.values():
+            reflector.stop()
+        self._reflectors = {}
+
+    def _not_in_sync(self) -> ClusterUnavailable:
+        late = {kind: each.problem or "no answer yet" for kind, each in self._reflectors.items() if not each.synced}
+        self._stop_listening()
+        told = "; ".join(f"{kind}: {problem}" for kind, problem in late.items())
+        return ClusterUnavailable(f"not everything could be read from {self._access.url} in time: {told}")
+
+    def _known(self, key: PodKey) -> Pod | None:
+        reflector = self._reflectors.get(resources.POD.kind)
+        known = None if reflector is None else reflector.known.get(key)
+        return known.object if known is not None and isinstance(known.object, Pod) else None
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
+        """The pods as the API server has them now, read many at once.
+
+        Raises:
+            ClusterUnavailable: one of them cannot be read.
+        """
+        found: list[Pod | None] = []
+        for key, looked in zip(keys, self._binder.look(keys), strict=True):
+            pod = binds.decoded(looked)
+            if pod is None and not (isinstance(looked, Answer) and looked.status == calls.NOT_FOUND):
+                raise ClusterUnavailable(f"pod {key} cannot be read: {calls.told(looked)}")
+            found.append(pod)
+        return found
+
+    def get_objects(self, kind: str, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
+        """Objects as the API server has them now; none of a kind that dsched does not know.
+
+        Raises:
+            ClusterUnavailable: one of them cannot be read.
+        """
+        resource = resources.BY_KIND.get(kind)
+        if resource is None:
+            return [None] * len(keys)
+        found: list[Mapping[str, Any] | None] = []
+        for key in keys:
+            outcome = self._calls.make(Request("GET", resource.path(key)), PATIENCE_S)
+            if isinstance(outcome, Answer) and outcome.status == 200:
+                found.append(msgspec.json.decode(outcome.body, type=dict[str, Any]))
+            elif isinstance(outcome, Answer) and outcome.status == calls.NOT_FOUND:
+                found.append(None)
+            else:
+                raise ClusterUnavailable(f"{kind.lower()} {key} cannot be read: {calls.told(outcome)}")
+        return found
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
+        """Bind pods; see `dsched.cluster.kubernetes.bindings`. Whose request bound the pod records ``Scheduled``."""
+        self._recorder.binding()
+        outcomes, made = self._binder.bind(bindings)
+        self._recorder.binding()
+        self._recorder.record(
+            [
+                PodEvent(each.key, each.uid, "Normal", "Scheduled", f"Successfully assigned {each.key} to {each.node}")
+                for each in made
+            ]
+        )
+        return outcomes
+
+    def bind_volumes(self, bindings: Sequence[ClaimBinding]) -> Sequence[str]:
+        """Write the claim onto each volume; the controllers bind the claim."""
+        return [self._volumes.bind(each) for each in bindings]
+
+    def select_nodes(self, selections: Sequence[NodeSelection]) -> Sequence[str]:
+        """Write the node onto each claim; a provisioner makes the volume."""
+        return [self._volumes.select(each) for each in selections]
+
+    def report(self, statuses: Sequence[SchedulingStatus]) -> None:
+        """Write conditions and nominated nodes, in the background."""
+        self._writer.report(statuses)
+
+    def record(self, events: Sequence[PodEvent]) -> None:
+        """Record events, in the background, as many as there is time for."""
+        self._recorder.record(events)
+
+    def delete_pods(self, pods: Sequence[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
+        """Delete pods in the background, after the promises reported before."""
+        self._writer.evict(pods, reason, message)
+
+
+_role: type[Cluster] = Kubernetes

@@ -1,0 +1,216 @@
+"""Events about pods, sent in the background: repeats are counted, and there are never so many that binds have to wait.
+
+An event that happens again within `FORGET_S` becomes a series: the API server is told at once that there is one, and
+then now and then how often it happened. When more happens than may be sent, the oldest that wait are dropped.
+
+Source: client-go tools/events/event_broadcaster.go ``recordToSink``, ``refreshExistingEventSeries``,
+``finishSeries``; event_recorder.go.
+"""
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from dsched.cluster.interface import PodEvent
+from dsched.cluster.kubernetes import calls
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.calls import Calls
+from dsched.cluster.kubernetes.exchange import MERGE_PATCH, Answer, Request
+from dsched.errors import ConfigError
+from dsched.log import logger
+from dsched.metrics import EVENTS_RECORDED
+
+_log = logger(__name__)
+
+WAITING = 10_000
+A_SECOND = 50.0
+"""Events that are sent in a second while nothing is being bound. Source: config/v1 ``clientConnection.qps``."""
+A_SECOND_WHILE_BINDING = 5.0
+BINDING_S = 0.5
+"""For so long after a bind, binds are taken to go on."""
+FORGET_S = 360.0
+TELL_S = 300.0
+PATIENCE_S = 15.0
+LONGEST_NOTE = 1024
+"""Bytes. Source: pkg/apis/core/validation/events.go ``NoteLengthLimit``."""
+_ACTIONS = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
+_ROOT = "/apis/events.k8s.io/v1/namespaces"
+
+
+@dataclass(slots=True)
+class Series:
+    """An event that was sent, and how often it has happened."""
+
+    path: str
+    count: int
+    last_s: float
+    told_s: float
+    told_count: int = 1
+
+
+class Recorder:
+    """Sends events in a thread of its own, started with the first event.
+
+    Args:
+        reporting: names the reporter: the scheduler's name.
+    """
+
+    def __init__(self, access: Access, reporting: str) -> None:
+        self._reporting = reporting
+        self._instance = f"{reporting}-{socket.gethostname()}"[:128]
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+        self._calls = Calls(access, stopped=self._stop)
+        self._waiting: deque[tuple[PodEvent, float]] = deque()
+        self._series: dict[tuple[str, ...], Series] = {}
+        self._bound_at = 0.0
+        self._next_at = 0.0
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def record(self, events: Sequence[PodEvent]) -> None:
+        """Send events some time soon."""
+        now = time.time()
+        with self._changed:
+            self._waiting.extend((event, now) for event in events)
+            dropped = len(self._waiting) - WAITING
+            for _ in range(dropped):
+                self._waiting.popleft()
+            if self._thread is None and self._waiting:
+                self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+        if dropped > 0:
+            EVENTS_RECORDED.labels("dropped").inc(dropped)
+
+    def binding(self) -> None:
+        """Pods are being bound now: hold back."""
+        self._bound_at = time.monotonic()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until everything is sent; False when it is not in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._busy or self._waiting), timeout_s)
+
+    def close(self) -> None:
+        """Stop sending; what waits is dropped."""
+        with self._changed:
+            self._stop.set()
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    # -- the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        swept_at = time.monotonic()
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting or self._stop.is_set(), TELL_S / 10)
+                if self._stop.is_set():
+                    break
+                taken = self._waiting.popleft() if self._waiting else None
+                self._busy = taken is not None
+            if taken is not None:
+                self._take(*taken)
+            if time.monotonic() - swept_at > TELL_S / 10:
+                self.sweep(time.time())
+                swept_at = time.monotonic()
+        self._calls.close()
+
+    def _take(self, event: PodEvent, at_s: float) -> None:
+        key = (event.key, event.uid, event.type, event.reason)
+        series = self._series.get(key)
+        if series is None:
+            self._begin(key, event, at_s)
+            return
+        series.count += 1
+        series.last_s = at_s
+        if series.told_count == 1:
+            self._tell(key, series)
+        else:
+            EVENTS_RECORDED.labels("counted").inc()
+
+    def sweep(self, now_s: float) -> None:
+        """Tell about series that have grown, and forget those that are over."""
+        for key, series in list(self._series.items()):
+            over = now_s - series.last_s > FORGET_S
+            if series.count > series.told_count and (over or now_s - series.told_s > TELL_S):
+                self._tell(key, series)
+            if over:
+                self._series.pop(key, None)
+
+    def _begin(self, key: tuple[str, ...], event: PodEvent, at_s: float) -> None:
+        namespace, _, name = event.key.partition("/")
+        called = f"{name}.{int(at_s * 1e9):x}"
+        if self._send(Request("POST", f"{_ROOT}/{namespace}/events", self.body(event, called, at_s))):
+            self._series[key] = Series(f"{_ROOT}/{namespace}/events/{called}", 1, at_s, at_s)
+
+    def _tell(self, key: tuple[str, ...], series: Series) -> None:
+        patch = {"series": {"count": series.count, "lastObservedTime": micro_time(series.last_s)}}
+        if self._send(Request("PATCH", series.path, msgspec.json.encode(patch), MERGE_PATCH)):
+            series.told_count, series.told_s = series.count, series.last_s
+        else:
+            self._series.pop(key, None)  # it is gone; the next one begins anew
+
+    def _send(self, request: Request) -> bool:
+        self._wait_for_turn()
+        try:
+            outcome = self._calls.make(request, PATIENCE_S)
+        except ConfigError as error:
+            _log.warning("event not sent", extra={"action": "event", "error": str(error)})
+            return False
+        done = calls.succeeded(outcome) or (isinstance(outcome, Answer) and outcome.status == calls.CONFLICT)
+        EVENTS_RECORDED.labels("sent" if done else "failed").inc()
+        if not done and not self._stop.is_set():
+            _log.warning("event not sent", extra={"action": "event", "error": calls.told(outcome)})
+        return done
+
+    def _wait_for_turn(self) -> None:
+        while not self._stop.is_set():
+            now = time.monotonic()
+            rate = A_SECOND_WHILE_BINDING if now - self._bound_at < BINDING_S else A_SECOND
+            turn = self._next_at + 1.0 / rate
+            if now >= turn:
+                self._next_at = now
+                return
+            self._stop.wait(min(turn - now, BINDING_S))
+
+    def body(self, event: PodEvent, called: str, at_s: float) -> bytes:
+        """The event as the API server takes it."""
+        namespace, _, name = event.key.partition("/")
+        value: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": called, "namespace": namespace},
+            "eventTime": micro_time(at_s),
+            "reportingController": self._reporting,
+            "reportingInstance": self._instance,
+            "action": _ACTIONS.get(event.reason, event.reason),
+            "reason": event.reason,
+            "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": event.uid},
+            "note": shortened(event.message),
+            "type": event.type,
+        }
+        return msgspec.json.encode(value)
+
+
+def shortened(note: str) -> str:
+    """A note that the API server takes."""
+    raw = note.encode()
+    if len(raw) <= LONGEST_NOTE:
+        return note
+    return raw[: LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
+
+
+def micro_time(at_s: float) -> str:
+    """A time as the API's MicroTime."""
+    return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,234 @@
+"""One kind of object, listed and then watched, in a thread of its own.
+
+::
+
+    sync (watch-list, else list by pages) ──► watch ──ended, broken──► watch again from where it was
+             ▲                                  │
+             └──────── 410 Gone ────────────────┘   what was missed is told from the difference
+
+Source: client-go tools/cache/reflector.go ``ListAndWatchWithContext``, ``watchList``.
+"""
+
+import logging
+import random
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from dsched.cluster.interface import Change, Event
+from dsched.cluster.kubernetes import calls, resources, streams
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.exchange import Refused
+from dsched.cluster.kubernetes.feed import Feed
+from dsched.cluster.kubernetes.resources import Known, Resource
+from dsched.cluster.kubernetes.streams import Frame
+from dsched.cluster.kubernetes.wire import Wire
+from dsched.errors import ClusterUnavailable, DschedError
+from dsched.log import logger
+from dsched.metrics import WATCH_LISTS, WATCH_UNREADABLE
+from dsched.model.meta import NodeName
+
+_log = logger(__name__)
+
+TIMEOUT_S = 30.0
+WATCH_S = 300
+"""A watch is asked for this long and up to twice as long, so that not all begin anew at once."""
+GATHER_S = 0.004
+"""After something came, this long is waited for more: in a storm, a hundred changes are then read at once."""
+ABSENT_S = 60.0
+"""A kind that the API server does not serve is asked for this often."""
+
+
+class Expired(Exception):
+    """The watch's starting point is too old: list again."""
+
+
+class Reflector:
+    """Keeps one kind of object in sync and tells the feed about its changes.
+
+    Attributes:
+        known: the objects by key, as last heard of; read by other threads too.
+        problem: why it is not in sync yet; ``""`` while nothing is known to be wrong.
+    """
+
+    def __init__(self, access: Access, resource: Resource, feed: Feed) -> None:
+        self.resource = resource
+        self.known: dict[str, Known] = {}
+        self.problem = ""
+        self._feed = feed
+        self._wire = Wire(access, TIMEOUT_S)
+        self._access = access
+        self._stop = threading.Event()
+        self._synced = threading.Event()
+        self._first: Sequence[Known] = ()
+        self._version = ""
+        self._watch_list = True
+        self._thread = threading.Thread(target=self._run, name=f"watch-{resource.plural}", daemon=True)
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything that was there at first has come."""
+        return self._synced.is_set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End soon."""
+        self._stop.set()
+        self._wire.abort()
+
+    def first(self, timeout_s: float) -> Sequence[Known] | None:
+        """Everything that was there when it came into sync; None when it does not in time. What happens later is told
+        to the feed."""
+        if not self._synced.wait(timeout_s):
+            return None
+        found, self._first = self._first, ()
+        return found
+
+    # -- the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        attempt = 0
+        while not self._stop.is_set():
+            before = self._version
+            try:
+                self._turn()
+                pause = 0.0 if self._version != before else calls.pause_s(attempt)
+            except Expired:
+                self._version, pause = "", calls.pause_s(attempt)
+            except (ClusterUnavailable, Refused, msgspec.DecodeError, DschedError) as error:
+                pause = self._failed(error, attempt)
+            except Exception as error:  # a kind that is heard of no more would go unnoticed
+                logging.getLogger(__name__).exception("the watch has failed and begins anew")
+                self._version, pause = "", self._failed(error, attempt)
+            attempt = 0 if self._version not in ("", before) else attempt + 1
+            self._stop.wait(pause)
+
+    def _failed(self, error: Exception, attempt: int) -> float:
+        absent = isinstance(error, Refused) and error.answer.status == calls.NOT_FOUND
+        told = calls.told(error.answer) if isinstance(error, Refused) else str(error)
+        if not self._stop.is_set():
+            self.problem = told
+            level = logging.WARNING if attempt else logging.INFO
+            _log.log(level, "watch interrupted", extra={"action": "watch", "kind": self.resource.kind, "error": told})
+        if absent and not self._synced.is_set():
+            self._take_all({})
+        if isinstance(error, Refused) and error.answer.status == calls.UNAUTHORIZED:
+            self._access.renew()
+        return ABSENT_S if absent else calls.pause_s(attempt)
+
+    def _turn(self) -> None:
+        """Come into sync where that is needed, and watch until the watch ends."""
+        if self._version:
+            self._watch()
+        elif self._watch_list:
+            try:
+                self._watch(from_the_beginning=True)
+            except Refused as error:
+                if error.answer.status not in (400, 422):
+                    raise
+                self._watch_list = False  # the API server does not do it
+        else:
+            found, version = streams.list_all(self._wire, self.resource)
+            self._take_all({each.key: each for each in self._decoded(found)})
+            self._version = version
+
+    def _watch(self, *, from_the_beginning: bool = False) -> None:
+        timeout_s = WATCH_S + random.randrange(WATCH_S)
+        gathered: dict[str, Known] | None = {} if from_the_beginning else None
+        request = streams.watch_request(self.resource, self._version, timeout_s)
+        for frames in streams.frames(self._wire.stream(request, timeout_s + TIMEOUT_S)):
+            events: list[Event] = []
+            for frame in frames:
+                if frame.type == "BOOKMARK":
+                    mark = msgspec.json.decode(frame.object, type=streams.Marked).metadata
+                    if gathered is not None and mark.ends_the_beginning:
+                        self._take_all(gathered)
+                        gathered = None
+                    if gathered is None:
+                        self._version = mark.resource_version
+                elif frame.type == "ERROR":
+                    self._error(frame)
+                elif gathered is not None:
+                    gathered.update((each.key, each) for each in self._decoded([frame.object]))
+                else:
+                    events += self._change(frame)
+            if events:
+                self._feed.put(events)
+            if self._stop.wait(GATHER_S if gathered is None else 0.0):
+                return
+        if gathered is not None:
+            self._watch_list = False
+            raise ClusterUnavailable("the watch ended before everything was there; listing instead")
+
+    def _error(self, frame: Frame) -> None:
+        status = msgspec.json.decode(frame.object, type=calls.Status)
+        if status.code == calls.GONE or status.reason in ("Expired", "Gone"):
+            raise Expired
+        raise ClusterUnavailable(f"{status.message or status.reason} ({status.code})")
+
+    # -- what changed ----------------------------------------------------------------------------------------------
+
+    def _decoded(self, found: Sequence[msgspec.Raw]) -> list[Known]:
+        """The objects; one that cannot be read is left out, for it must not stop the others."""
+        decoded: list[Known] = []
+        for raw in found:
+            try:
+                decoded.append(resources.decode(self.resource, raw))
+            except (msgspec.MsgspecError, ValueError) as error:
+                WATCH_UNREADABLE.labels(self.resource.kind).inc()
+                _log.error(
+                    "object cannot be read, left out",
+                    extra={"action": "decode", "kind": self.resource.kind, "error": str(error)}
+                    | {"begins": bytes(raw)[:200].decode(errors="replace")},
+                )
+        return decoded
+
+    def _change(self, frame: Frame) -> list[Event]:
+        (new,) = self._decoded([frame.object]) or (None,)
+        if new is None:
+            return []
+        self._version = new.version or self._version
+        if frame.type == "DELETED":
+            return self._gone(new.key, new.version)
+        return self._is(new)
+
+    def _take_all(self, found: dict[str, Known]) -> None:
+        """Everything there is: at first for the listing, later the difference for the feed."""
+        WATCH_LISTS.labels(self.resource.kind).inc()
+        if not self._synced.is_set():
+            self.known = found
+            self._first = list(found.values())
+            self._synced.set()
+            return
+        events = [event for key in self.known.keys() - found.keys() for event in self._gone(key, "")]
+        for new in found.values():
+            events += self._is(new)
+        self._feed.put(events)
+
+    def _is(self, new: Known) -> list[Event]:
+        """The object is like this now."""
+        old = self.known.get(new.key)
+        gone: list[Event] = []
+        if old is not None and old.uid != new.uid:
+            gone, old = self._gone(new.key, new.version), None
+        self.known[new.key] = new
+        if old is None:
+            return [*gone, self._event(Change.ADDED, new)]
+        if old.version == new.version or resources.same(old.object, new.object):
+            return gone
+        return [self._event(Change.BOUND if resources.only_bound(old.object, new.object) else Change.MODIFIED, new)]
+
+    def _gone(self, key: str, version: str) -> list[Event]:
+        old = self.known.pop(key, None)
+        if old is None:
+            return []
+        at = resources.number(version or old.version)
+        return [Event(Change.DELETED, self.resource.kind, key, at, old.uid)]
+
+    def _event(self, change: Change, new: Known) -> Event:
+        node = NodeName(getattr(new.object, "node_name", "")) if change is Change.BOUND else NodeName("")
+        return Event(change, self.resource.kind, new.key, resources.number(new.version), new.uid, new.object, node)

@@ -1,0 +1,159 @@
+"""The kinds that are watched, and their objects as dsched keeps them: only what scheduling reads.
+
+Pods and nodes are decoded straight into records, which leaves out everything else unread; the objects of other kinds
+stay plain objects, without what is large and of no use here.
+
+Source: pkg/scheduler/scheduler.go ``NewInformerFactory`` (pods that have ended are not watched), eventhandlers.go.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dsched.cluster.interface import Object
+from dsched.model import meta
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind and where it is served.
+
+    Attributes:
+        root: of its paths, ``/api/v1`` or ``/apis/GROUP/VERSION``.
+        selector: a field selector.
+        dropped: top-level fields that are not kept.
+    """
+
+    kind: str
+    root: str
+    plural: str
+    namespaced: bool
+    selector: str = ""
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def collection(self) -> str:
+        """The path of all objects of the kind."""
+        return f"{self.root}/{self.plural}"
+
+    def path(self, key: str) -> str:
+        """The path of one object, by ``namespace/name`` or ``name``."""
+        if not self.namespaced:
+            return f"{self.root}/{self.plural}/{key}"
+        namespace, _, name = key.partition("/")
+        return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
+
+
+_CORE, _APPS, _STORAGE = "/api/v1", "/apis/apps/v1", "/apis/storage.k8s.io/v1"
+
+POD = Resource("Pod", _CORE, "pods", True, "status.phase!=Succeeded,status.phase!=Failed")
+NODE = Resource("Node", _CORE, "nodes", False)
+VOLUME = Resource("PersistentVolume", _CORE, "persistentvolumes", False)
+CLAIM = Resource("PersistentVolumeClaim", _CORE, "persistentvolumeclaims", True)
+
+ALL = (
+    POD,
+    NODE,
+    Resource("Namespace", _CORE, "namespaces", False, dropped=("status",)),
+    Resource("Service", _CORE, "services", True, dropped=("status",)),
+    Resource("ReplicationController", _CORE, "replicationcontrollers", True, dropped=("template", "status")),
+    Resource("ReplicaSet", _APPS, "replicasets", True, dropped=("template", "status")),
+    Resource("StatefulSet", _APPS, "statefulsets", True, dropped=("template", "volumeClaimTemplates", "status")),
+    VOLUME,
+    CLAIM,
+    Resource("StorageClass", _STORAGE, "storageclasses", False),
+    Resource("CSINode", _STORAGE, "csinodes", False),
+    Resource("CSIDriver", _STORAGE, "csidrivers", False),
+    Resource("CSIStorageCapacity", _STORAGE, "csistoragecapacities", True),
+    Resource("VolumeAttachment", _STORAGE, "volumeattachments", False, dropped=("status",)),
+    Resource("PodDisruptionBudget", "/apis/policy/v1", "poddisruptionbudgets", True),
+)
+BY_KIND = {resource.kind: resource for resource in ALL}
+
+
+class Known(NamedTuple):
+    """An object as it was last heard of."""
+
+    key: str
+    uid: str
+    version: str
+    object: Object
+
+
+def decode(resource: Resource, raw: bytes | msgspec.Raw) -> Known:
+    """An object from its JSON.
+
+    Raises:
+        msgspec.ValidationError, msgspec.DecodeError: it cannot be read.
+    """
+    if resource is POD:
+        pod = meta.from_json(raw, Pod)
+        return Known(pod.key, pod.uid, pod.metadata.resource_version, pod)
+    if resource is NODE:
+        node = meta.from_json(raw, Node)
+        return Known(node.name, node.metadata.uid, node.metadata.resource_version, node)
+    value = msgspec.json.decode(raw, type=dict[str, Any])
+    return _plain(resource, value)
+
+
+def _plain(resource: Resource, value: dict[str, Any]) -> Known:
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise msgspec.ValidationError("an object without metadata.name")
+    metadata.pop("managedFields", None)
+    spec = value.get("spec")
+    for name in resource.dropped:
+        value.pop(name, None)
+        if isinstance(spec, dict):
+            spec.pop(name, None)
+    name, namespace = metadata["name"], metadata.get("namespace")
+    key = f"{namespace}/{name}" if resource.namespaced else name
+    return Known(key, metadata.get("uid", ""), metadata.get("resourceVersion", ""), value)
+
+
+def same(old: Object, new: Object) -> bool:
+    """Whether scheduling cannot tell the two apart: a heartbeat, a condition, what the scheduler wrote itself."""
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        return old.spec == new.spec and _same_around(old, new)
+    if isinstance(old, Node) and isinstance(new, Node):
+        return (
+            old.spec == new.spec
+            and old.status == new.status
+            and old.metadata.labels == new.metadata.labels
+            and old.metadata.annotations == new.metadata.annotations
+        )
+    return False
+
+
+def only_bound(old: Object, new: Object) -> bool:
+    """Whether a pod got its node and nothing else that scheduling reads has changed."""
+    if not isinstance(old, Pod) or not isinstance(new, Pod) or old.node_name or not new.node_name:
+        return False
+    return old.on(new.node_name).spec == new.spec and _same_around(old, new)
+
+
+def _same_around(old: Pod, new: Pod) -> bool:
+    """Everything but the spec."""
+    before, after = old.metadata, new.metadata
+    was, now = old.status, new.status
+    return (
+        before.labels == after.labels
+        and before.deletion_timestamp == after.deletion_timestamp
+        and before.annotations == after.annotations
+        and before.owner_references == after.owner_references
+        and was.phase == now.phase
+        and was.start_time == now.start_time
+        and (was.nominated_node_name == now.nominated_node_name or bool(new.node_name))
+        and was.container_statuses == now.container_statuses
+        and was.init_container_statuses == now.init_container_statuses
+        and was.resources == now.resources
+        and was.allocated_resources == now.allocated_resources
+    )
+
+
+def number(version: str) -> int:
+    """A resourceVersion as a number; 0 where it is none. Of the same object, the higher one is the newer."""
+    return int(version) if version.isdigit() else 0

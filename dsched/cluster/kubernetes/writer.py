@@ -1,0 +1,230 @@
+"""What the leader writes onto pods besides binding them: why they were not placed, promises, evictions.
+
+All of it is written in the background, promises and evictions first, so that no decision waits for it. A newer status
+of a pod replaces one that still waits. Killed before something is written: the next leader tries the pod again and says
+so again; a victim that was not deleted is found again.
+
+A status is written only onto the pod that was looked at (its resourceVersion goes along): a pod that was bound
+meanwhile must not be told that it is unschedulable.
+
+Source: pkg/scheduler/util/utils.go ``PatchPodStatus``, ``DeletePod``; schedule_one.go ``updatePod``; framework/
+preemption/executor.go ``prepareCandidate``.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from dsched.cluster.interface import SchedulingStatus
+from dsched.cluster.kubernetes import bindings, calls, resources
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.calls import Calls, Outcome
+from dsched.cluster.kubernetes.exchange import STRATEGIC_MERGE_PATCH, Answer, Request
+from dsched.log import logger
+from dsched.metrics import CLUSTER_WRITES
+from dsched.model.meta import PodKey, PodUid
+from dsched.model.pod import Pod, PodCondition
+
+_log = logger(__name__)
+
+PATIENCE_S = 30.0
+ATTEMPTS = 5
+"""How often a pod that changes all the time is looked at anew."""
+REMEMBERED = 10_000
+POD_SCHEDULED, DISRUPTION_TARGET = "PodScheduled", "DisruptionTarget"
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A pod to be deleted, and why."""
+
+    key: PodKey
+    uid: PodUid
+    reason: str
+    message: str
+
+
+class Writer:
+    """Writes in a thread of its own, started when there is something to write.
+
+    Args:
+        known: what the watch knows of a pod; None for nothing.
+    """
+
+    def __init__(self, access: Access, known: Callable[[PodKey], Pod | None]) -> None:
+        self._access = access
+        self._known = known
+        self._changed = threading.Condition()
+        self._stop = threading.Event()
+        self._calls = Calls(access, stopped=self._stop)
+        self._urgent: deque[SchedulingStatus | Eviction] = deque()
+        self._statuses: dict[PodUid, SchedulingStatus] = {}
+        self._written: dict[PodKey, Pod] = {}
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def report(self, statuses: Sequence[SchedulingStatus]) -> None:
+        """Write statuses soon."""
+        with self._changed:
+            for status in statuses:
+                waiting = self._statuses.pop(status.uid, None)
+                merged = status if waiting is None else _merged(waiting, status)
+                if merged.nominated:
+                    self._urgent.append(merged)
+                else:
+                    self._statuses[status.uid] = merged
+            self._wake()
+
+    def evict(self, pods: Sequence[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
+        """Delete pods soon, after the promises that were reported before."""
+        with self._changed:
+            self._urgent.extend(Eviction(key, uid, reason, message) for key, uid in pods)
+            self._wake()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until everything is written; False when it is not in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._busy or self._urgent or self._statuses), timeout_s)
+
+    def drop(self) -> None:
+        """Forget what waits to be written."""
+        with self._changed:
+            self._urgent.clear()
+            self._statuses.clear()
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop writing; what waits is dropped."""
+        self._stop.set()
+        self.drop()
+
+    # -- the thread ------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._urgent or self._statuses or self._stop.is_set())
+                if self._stop.is_set():
+                    break
+                job = self._urgent.popleft() if self._urgent else self._statuses.pop(next(iter(self._statuses)))
+                self._busy = True
+            try:
+                self._do(job)
+            except Exception:  # noqa: BLE001 - one pod must not keep the others from being written
+                CLUSTER_WRITES.labels(_what(job), "failed").inc()
+                _log.exception("not written", extra={"action": _what(job), "pod": job.key})
+        self._calls.close()
+
+    def _do(self, job: SchedulingStatus | Eviction) -> None:
+        outcome = self._evict(job) if isinstance(job, Eviction) else self._tell(job)
+        result = "done"
+        if outcome is None or (isinstance(outcome, Answer) and outcome.status in (calls.NOT_FOUND, calls.CONFLICT)):
+            result = "passed over"
+        elif not calls.succeeded(outcome):
+            result = "failed"
+            _log.error(
+                "not written to the API server",
+                extra={"action": _what(job), "pod": job.key, "error": calls.told(outcome)},
+            )
+        CLUSTER_WRITES.labels(_what(job), result).inc()
+
+    def _tell(self, status: SchedulingStatus) -> Outcome | None:
+        return self._patch(status.key, status.uid, lambda pod: None if pod.node_name else status_patch(pod, status))
+
+    def _evict(self, eviction: Eviction) -> Outcome | None:
+        condition = PodCondition(DISRUPTION_TARGET, "True", eviction.reason, eviction.message)
+        told = self._patch(eviction.key, eviction.uid, lambda pod: _status(pod, {}, condition))
+        if isinstance(told, Answer) and told.status == calls.NOT_FOUND:
+            return told
+        if told is not None and not calls.succeeded(told):  # who waits for the room needs it more than the reason why
+            _log.warning("condition not written", extra={"pod": eviction.key, "error": calls.told(told)})
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": eviction.uid}}
+        path = resources.POD.path(eviction.key)
+        return self._calls.make(Request("DELETE", path, msgspec.json.encode(body)), PATIENCE_S)
+
+    def _patch(self, key: PodKey, uid: PodUid, make: Callable[[Pod], dict[str, Any] | None]) -> Outcome | None:
+        """Patch a pod's status; None when there is nothing to change, or no such pod."""
+        pod, outcome = self._newest(key), None
+        for _ in range(ATTEMPTS):
+            if pod is None or outcome is not None:
+                looked = self._calls.make(Request("GET", resources.POD.path(key)), PATIENCE_S)
+                pod = bindings.decoded(looked)
+                if pod is None:
+                    return looked
+            if pod.uid != uid or pod.finished:
+                return None
+            status = make(pod)
+            if not status:
+                return None
+            patch = {"metadata": {"uid": uid, "resourceVersion": pod.metadata.resource_version}, "status": status}
+            path = f"{resources.POD.path(key)}/status"
+            outcome = self._calls.make(
+                Request("PATCH", path, msgspec.json.encode(patch), STRATEGIC_MERGE_PATCH), PATIENCE_S
+            )
+            if not isinstance(outcome, Answer) or outcome.status != calls.CONFLICT:
+                self._remember(key, bindings.decoded(outcome))
+                return outcome
+        return outcome
+
+    def _newest(self, key: PodKey) -> Pod | None:
+        """The pod as this process knows it: the watch may not have told yet what was written last."""
+        known, written = self._known(key), self._written.get(key)
+        if written is None or (known is not None and _version(known) >= _version(written)):
+            self._written.pop(key, None)
+            return known
+        return written
+
+    def _remember(self, key: PodKey, pod: Pod | None) -> None:
+        if pod is not None:
+            self._written[key] = pod
+            while len(self._written) > REMEMBERED:
+                del self._written[next(iter(self._written))]
+
+
+def status_patch(pod: Pod, status: SchedulingStatus) -> dict[str, Any]:
+    """What differs between a pod's status and what has to be said; empty when nothing does."""
+    wanted: dict[str, Any] = {}
+    if status.nominated is not None and status.nominated != pod.status.nominated_node_name:
+        wanted["nominatedNodeName"] = status.nominated or None
+    condition = PodCondition(POD_SCHEDULED, "False", status.reason, status.message) if status.reason else None
+    return _status(pod, wanted, condition)
+
+
+def _status(pod: Pod, wanted: dict[str, Any], condition: PodCondition | None) -> dict[str, Any]:
+    """The wanted fields and the condition, unless the pod has it; its time of change is set when its status does."""
+    if condition is None:
+        return wanted
+    old = next((each for each in pod.status.conditions if each.type == condition.type), None)
+    if old == condition:
+        return wanted
+    said: dict[str, Any] = msgspec.to_builtins(condition)
+    if old is None or old.status != condition.status:
+        said["lastTransitionTime"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**wanted, "conditions": [said]}
+
+
+def _merged(older: SchedulingStatus, newer: SchedulingStatus) -> SchedulingStatus:
+    nominated = older.nominated if newer.nominated is None else newer.nominated
+    said = newer if newer.reason else older
+    return replace(newer, reason=said.reason, message=said.message, nominated=nominated)
+
+
+def _version(pod: Pod) -> int:
+    return resources.number(pod.metadata.resource_version)
+
+
+def _what(job: SchedulingStatus | Eviction) -> str:
+    return "evict" if isinstance(job, Eviction) else "status"

@@ -1,0 +1,70 @@
+"""Which cluster a process works for, by what it was told: the one place that knows all kinds."""
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dsched.cluster.interface import Cluster
+from dsched.cluster.standalone import Standalone
+from dsched.config import SchedulerConfiguration
+from dsched.state.client import Store
+
+
+class Kind(StrEnum):
+    """What keeps nodes and pods."""
+
+    STANDALONE = "standalone"
+    KUBERNETES = "kubernetes"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A cluster that was asked for.
+
+    Attributes:
+        kubeconfig, context: of a Kubernetes cluster; None for what `dsched.cluster.kubernetes.access` finds.
+    """
+
+    kind: Kind = Kind.STANDALONE
+    kubeconfig: str | None = None
+    context: str | None = None
+
+
+KIND, KUBECONFIG, CONTEXT = "DSCHED_CLUSTER", "DSCHED_KUBECONFIG", "DSCHED_KUBE_CONTEXT"
+"""Environment variables that say the same; an empty one counts as not set."""
+
+
+def from_environment() -> Chosen:
+    """What the environment asks for.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    kind = Kind(os.environ.get(KIND) or Kind.STANDALONE)
+    return Chosen(kind, os.environ.get(KUBECONFIG) or None, os.environ.get(CONTEXT) or None)
+
+
+def environment(chosen: Chosen) -> dict[str, str]:
+    """The environment that asks for it."""
+    return {KIND: chosen.kind.value, KUBECONFIG: chosen.kubeconfig or "", CONTEXT: chosen.context or ""}
+
+
+def open_cluster(chosen: Chosen, store: Store, config: SchedulerConfiguration, *, check: bool = False) -> Cluster:
+    """The cluster; nothing is asked of it yet.
+
+    Args:
+        config: its first profile names the scheduler in events, its clientConnection may name a kubeconfig file.
+        check: read the credentials now and not when they are first needed.
+
+    Raises:
+        ConfigError: there are no credentials for it, as far as that is checked.
+    """
+    if chosen.kind is Kind.STANDALONE:
+        return Standalone(store)
+    from dsched.cluster.kubernetes.access import Access
+    from dsched.cluster.kubernetes.cluster import Kubernetes
+
+    access = Access(chosen.kubeconfig or config.client_connection.kubeconfig or None, chosen.context)
+    if check:
+        access.load()
+    return Kubernetes(access, config.profiles[0].scheduler_name)

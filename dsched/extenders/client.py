@@ -1,0 +1,226 @@
+"""One extender over HTTP: connections that are kept, a deadline for each call, a breaker.
+
+A call runs in a thread of its own, so that the deadline holds whatever the other end does (an answer that drips in
+included), and so that several calls can be under way. What the caller no longer waits for ends by the timeouts of its
+connection.
+"""
+
+import ipaddress
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+
+from dsched.clock import Clock, SystemClock
+from dsched.config import Extender
+from dsched.extenders import tls
+from dsched.extenders.breaker import Breaker
+from dsched.extenders.errors import SILENT, CallFailed, Ending
+from dsched.extenders.wire import Malformed
+from dsched.log import logger
+from dsched.metrics import EXTENDER_BREAKER_OPEN, EXTENDER_DURATION, EXTENDER_REQUESTS
+
+_log = logger(__name__)
+
+MOST_AT_ONCE = 64
+"""Calls under way at the same time; as many as a message to a binder has pods."""
+MOST_REDIRECTS = 10
+"""Source: net/http ``defaultCheckRedirect``."""
+KEPT_S = 90.0
+"""How long an idle connection is kept. Source: net/http ``DefaultTransport.IdleConnTimeout``."""
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call under way; with ``future`` None nothing was sent."""
+
+    verb: str
+    started: float
+    future: "Future[bytes] | None"
+
+
+class Client:
+    """Calls one extender; used by one thread.
+
+    Attributes:
+        name: its address, which is its name in logs, metrics and messages.
+        timeout_s: deadline of a call.
+    """
+
+    def __init__(self, extender: Extender, clock: Clock | None = None) -> None:
+        """
+        Raises:
+            PluginError: the TLS settings cannot be used.
+        """
+        self.name = extender.url_prefix
+        self.timeout_s = extender.http_timeout_seconds
+        self._clock = clock or SystemClock()
+        self._breaker = Breaker(self._clock)
+        self._trial: Call | None = None
+        self._url = extender.url_prefix.rstrip("/")
+        self._server_name = tls.server_name(extender)
+        self._http = httpx.Client(
+            verify=tls.context(extender),
+            timeout=self.timeout_s,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=MOST_AT_ONCE, keepalive_expiry=KEPT_S),
+            headers={"User-Agent": "dsched"},
+            trust_env=not _loopback(self._url),
+            follow_redirects=True,
+            max_redirects=MOST_REDIRECTS,
+        )
+        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="extender")
+        weakref.finalize(self, _close, self._http, self._threads)
+
+    # -- calling ---------------------------------------------------------------------------------------------------
+
+    def ask(self, verb: str, body: bytes, read: Callable[[bytes], Answer]) -> Answer:
+        """Call and wait for the answer, as `read` reads it.
+
+        Raises:
+            CallFailed: there is none.
+        """
+        return self.answer(self.begin(verb, body), read)
+
+    def begin(self, verb: str, body: bytes, *, repeatable: bool = True) -> Call:
+        """Start a call. While the breaker is open nothing is sent, except, after its pause, one call on trial: nobody
+        waits for that one where it is repeatable, because what it asks can be asked again.
+        """
+        self._look_at_trial()
+        call = Call(verb, self._clock.monotonic(), None)
+        if self._breaker.open:
+            if not self._breaker.may_try():
+                return call
+            tried = Call(verb, call.started, self._threads.submit(self._post, verb, body, repeatable))
+            if not repeatable:
+                return tried
+            self._trial = tried
+            return call
+        return Call(verb, call.started, self._threads.submit(self._post, verb, body, repeatable))
+
+    def answer(self, call: Call, read: Callable[[bytes], Answer]) -> Answer:
+        """Wait for the end of a call.
+
+        Raises:
+            CallFailed: no answer, or one that says that it failed, or that cannot be read.
+        """
+        try:
+            found = read(self._received(call))
+        except Malformed as error:
+            self._count(call, Ending.ERROR)
+            raise CallFailed(Ending.ERROR, f"{self._called(call.verb)}: {error}") from error
+        except CallFailed as failure:
+            self._count(call, failure.ending)
+            raise
+        self._count(call, Ending.OK)
+        return found
+
+    def _received(self, call: Call) -> bytes:
+        if call.future is None:
+            why = f"does not answer; it is asked again in {self._breaker.remaining_s:.0f} s"
+            raise CallFailed(Ending.SKIPPED, f"{self._called(call.verb)}: {why}")
+        left_s = max(0.0, call.started + self.timeout_s - self._clock.monotonic())
+        if not wait([call.future], left_s).done:
+            call.future.cancel()
+            failure = CallFailed(Ending.TIMEOUT, f"{self._called(call.verb)}: no answer in {self.timeout_s:g} s")
+            self._silence()
+            raise failure
+        try:
+            body = call.future.result()
+        except CallFailed as failure:
+            if failure.ending in SILENT:
+                self._silence()
+            else:
+                self._answered()
+            raise
+        self._answered()
+        return body
+
+    def _post(self, verb: str, body: bytes, repeatable: bool) -> bytes:
+        """In a thread of its own.
+
+        A kept connection may have been closed by the other end; what can be asked again then is, once.
+        """
+        try:
+            return self._post_once(verb, body)
+        except CallFailed as failure:
+            if failure.ending is not Ending.BROKEN or not repeatable:
+                raise
+            return self._post_once(verb, body)
+
+    def _post_once(self, verb: str, body: bytes) -> bytes:
+        url = f"{self._url}/{verb}"
+        try:
+            response = self._http.post(
+                url,
+                content=body,
+                headers={"Content-Type": "application/json"},
+                extensions={"sni_hostname": self._server_name} if self._server_name else {},
+            )
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
+            raise CallFailed(Ending.UNREACHABLE, f"{self._called(verb)}: no connection: {error}") from error
+        except httpx.TimeoutException as error:
+            raise CallFailed(Ending.TIMEOUT, f"{self._called(verb)}: no answer in {self.timeout_s:g} s") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            broken = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
+            ending = Ending.BROKEN if broken else Ending.ERROR
+            raise CallFailed(ending, f"{self._called(verb)}: {error}") from error
+        if response.status_code != httpx.codes.OK:
+            message = f"failed {verb} with extender at URL {url}, code {response.status_code}"
+            raise CallFailed(Ending.ERROR, message)
+        return response.content
+
+    # -- the breaker -----------------------------------------------------------------------------------------------
+
+    def _look_at_trial(self) -> None:
+        """Whether the call on trial has been answered meanwhile."""
+        call = self._trial
+        if call is None or call.future is None:
+            return
+        if not call.future.done() and self._clock.monotonic() - call.started < self.timeout_s:
+            return
+        self._trial = None
+        try:
+            self._received(call)
+        except CallFailed as failure:
+            self._count(call, failure.ending)
+            return
+        self._count(call, Ending.OK)
+
+    def _answered(self) -> None:
+        if self._breaker.open:
+            _log.info("extender answers again", extra={"action": "extend", "extender": self.name})
+        self._breaker.answered()
+        EXTENDER_BREAKER_OPEN.labels(self.name).set(0)
+
+    def _silence(self) -> None:
+        if self._breaker.silent():
+            _log.error("extender does not answer, breaker open", extra={"action": "extend", "extender": self.name})
+        EXTENDER_BREAKER_OPEN.labels(self.name).set(int(self._breaker.open))
+
+    def _count(self, call: Call, ending: Ending) -> None:
+        EXTENDER_REQUESTS.labels(self.name, call.verb, ending.value).inc()
+        if call.future is not None:
+            EXTENDER_DURATION.labels(self.name, call.verb).observe(self._clock.monotonic() - call.started)
+
+    def _called(self, verb: str) -> str:
+        return f"extender {self.name}: {verb}"
+
+
+def _close(http: httpx.Client, threads: ThreadPoolExecutor) -> None:
+    threads.shutdown(wait=False, cancel_futures=True)
+    http.close()
+
+
+def _loopback(url: str) -> bool:
+    """Whether no proxy may stand in between. Source: net/http ``ProxyFromEnvironment``."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

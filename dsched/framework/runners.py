@@ -1,0 +1,121 @@
+"""One Filter or Score plugin behind the whole-table form, whichever form it has itself.
+
+Source: pkg/scheduler/framework/runtime/framework.go ``runFilterPlugin``, ``runScorePlugin``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic.scores import normalized
+from dsched.framework import interface
+from dsched.framework.contract import STATUS, PluginFailure, answered, guarded, sound, whole_numbers
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Code, Normalization, Rows, Scope, Status, Verdict
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import NodeTable
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRunner:
+    """One Filter plugin behind the whole-table form."""
+
+    name: str
+    scope: Scope
+    table_form: Callable[..., Verdict] | None
+    node_form: Callable[..., Status | None] | None
+
+    def run(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]) -> Verdict:
+        """Judge ``rows``; the per-node form is called only where ``open_`` (no earlier filter rejected).
+
+        Raises:
+            PluginFailure: the plugin raised, answered with the wrong shape, or said Error.
+        """
+        if self.table_form is not None:
+            verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
+            return sound(self.name, verdict, open_)
+        return self._node_by_node(state, pod, table, rows, open_)
+
+    def _node_by_node(
+        self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]
+    ) -> Verdict:
+        if self.node_form is None:
+            raise PluginFailure(self.name, "has neither filter_table nor filter")
+        index = np.zeros(len(open_), dtype=np.int32)
+        known: dict[Status, int] = {}
+        where = row_numbers(rows)
+        for position in np.flatnonzero(open_):
+            status = answered(self.name, STATUS, self.node_form, state, pod, table.info(int(where[position])))
+            if status is None or status.code is Code.SUCCESS:
+                continue
+            if not status.rejected:
+                raise PluginFailure(self.name, f"{status.code}: {status.message}")
+            index[position] = known.setdefault(status, len(known) + 1)
+        return Verdict(index, tuple(known))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRunner:
+    """One Score plugin behind the whole-table form."""
+
+    name: str
+    weight: int
+    scope: Scope
+    normalization: Normalization
+    table_form: Callable[..., NDArray[np.int64]] | None
+    node_form: Callable[..., int] | None
+    custom: Callable[..., NDArray[np.int64]] | None
+
+    @property
+    def together(self) -> bool:
+        """Whether one node's normalised score depends on the raw scores of the others in a way of its own."""
+        return self.normalization is Normalization.CUSTOM
+
+    def run(
+        self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, feasible: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Raw scores of ``rows``; the per-node form is called only where ``feasible``, other rows get 0.
+
+        Raises:
+            PluginFailure: the plugin raised or answered with the wrong shape.
+        """
+        if self.table_form is not None:
+            answer = guarded(self.name, self.table_form, state, pod, table, rows)
+            return whole_numbers(self.name, "score_table", answer, len(feasible))
+        if self.node_form is None:
+            raise PluginFailure(self.name, "has neither score_table nor score")
+        scores = np.zeros(len(feasible), dtype=np.int64)
+        where = row_numbers(rows)
+        for position in np.flatnonzero(feasible):
+            node = table.info(int(where[position]))
+            score = answered(self.name, (int, np.integer), self.node_form, state, pod, node)
+            scores[position] = guarded(self.name, np.int64, score)
+        return scores
+
+    def scaled(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64], highest: int) -> NDArray[np.int64]:
+        """Scores of feasible nodes brought to 0..100 and weighted; ``highest`` is the highest of all feasible nodes.
+
+        Raises:
+            PluginFailure: the plugin raised, or a score is out of range.
+        """
+        if self.normalization is Normalization.CUSTOM and self.custom is not None:
+            answer = guarded(self.name, self.custom, state, pod, scores)
+            scores = whole_numbers(self.name, "normalize", answer, len(scores))
+        elif self.normalization is not Normalization.NONE:
+            reverse = self.normalization is Normalization.MAX_REVERSED
+            scores = normalized(scores, highest=highest, reverse=reverse)
+        lowest, most = np.minimum.reduce(scores, initial=0), np.maximum.reduce(scores, initial=0)
+        if lowest < 0 or most > interface.MAX_NODE_SCORE:
+            raise PluginFailure(
+                self.name,
+                f"invalid score, should be in the range of [0, {interface.MAX_NODE_SCORE}] after normalizing: "
+                f"{scores.min()}..{scores.max()}",
+            )
+        return scores * self.weight
+
+
+def row_numbers(rows: Rows) -> NDArray[np.intp]:
+    """The rows as numbers."""
+    return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows

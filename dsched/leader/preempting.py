@@ -1,0 +1,96 @@
+"""What preemption has brought a pending pod so far: what it was promised, and how often others had to go for it.
+
+It is kept in the pod's record in Redis, so that a new leader goes on counting where the last one stopped. A pod that is
+bound or deleted has no record any more and begins anew.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dsched.model.meta import NO_NODE, NodeName
+
+PROMISE_S = 5 * 60
+"""How long a promise lasts, counted from when it was made, from the last eviction for it, and from the end of the grace
+period of the last pod that leaves the node."""
+EVICTIONS_ALLOWED = 5
+"""Preemptions that may evict pods before the pod has to land; from then on each one is followed by a stop."""
+FIRST_STOP_S = 60
+LONGEST_STOP_S = 3600
+"""The first stop, and the longest; each is twice as long as the one before."""
+
+
+@dataclass(slots=True)
+class Preempting:
+    """
+    Attributes:
+        node: the node that the pod is promised, as far as this leader knows since when; ``""`` without a promise.
+        since_ms: when the promise was made, or when pods were last evicted for it.
+        evictions: preemptions that evicted pods.
+        expired: promises that ended at their deadline.
+        stopped_until_ms: until when the pod may not preempt.
+        avoided: nodes that did not become free in time, to when the pod may preempt there again.
+    """
+
+    node: NodeName = NO_NODE
+    since_ms: int = 0
+    evictions: int = 0
+    expired: int = 0
+    stopped_until_ms: int = 0
+    avoided: dict[NodeName, int] = field(default_factory=dict)
+
+    def promise(self, node: NodeName, now_ms: int, *, evicting: bool = False) -> bool:
+        """The pod is promised a node; the same promise again keeps its time. True when the pod has evicted too often
+        and is stopped."""
+        if evicting or node != self.node:
+            self.since_ms = now_ms
+        self.node = node
+        self.evictions += evicting
+        if not evicting or self.evictions < EVICTIONS_ALLOWED:
+            return False
+        self.stopped_until_ms = now_ms + _pause_ms(self.evictions - EVICTIONS_ALLOWED)
+        return True
+
+    def end(self) -> NodeName:
+        """The promise is over; returns the node, ``""`` when there was none."""
+        node, self.node, self.since_ms = self.node, NO_NODE, 0
+        return node
+
+    def expire(self, now_ms: int) -> None:
+        """The promise ends at its deadline: the pod leaves the node alone for a while."""
+        self.avoided = {node: until_ms for node, until_ms in self.avoided.items() if until_ms > now_ms}
+        self.avoided[self.end()] = now_ms + _pause_ms(self.expired)
+        self.expired += 1
+
+    def avoids(self, now_ms: int) -> frozenset[NodeName]:
+        """Nodes where the pod may not preempt now."""
+        return frozenset(node for node, until_ms in self.avoided.items() if until_ms > now_ms)
+
+    def fields(self) -> dict[str, str | int]:
+        """As fields of the pod's record; none for a pod that never preempted."""
+        if not (self.node or self.evictions or self.expired):
+            return {}
+        return {
+            "promised": self.node,
+            "promised_ms": self.since_ms,
+            "evictions": self.evictions,
+            "expired": self.expired,
+            "stopped_until_ms": self.stopped_until_ms,
+            "avoided": " ".join(f"{node}={until_ms}" for node, until_ms in self.avoided.items()),
+        }
+
+    @staticmethod
+    def of_fields(fields: Mapping[str, str]) -> "Preempting":
+        """From a pod's record."""
+        avoided = (entry.split("=") for entry in fields.get("avoided", "").split())
+        return Preempting(
+            NodeName(fields.get("promised", "")),
+            int(fields.get("promised_ms", "0")),
+            int(fields.get("evictions", "0")),
+            int(fields.get("expired", "0")),
+            int(fields.get("stopped_until_ms", "0")),
+            {NodeName(node): int(until_ms) for node, until_ms in avoided},
+        )
+
+
+def _pause_ms(before: int) -> int:
+    return 1000 * min(FIRST_STOP_S << min(before, 32), LONGEST_STOP_S)

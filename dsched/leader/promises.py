@@ -1,0 +1,95 @@
+"""Promises of nodes, and how they end: a pod that is promised a node blocks it for all of lower or equal priority.
+
+Who is killed between a promise's end here and its end on the pod: the next leader reads the promise from the pod, its
+age from the record, and ends it again.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from dsched.clock import Clock
+from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
+from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.leader.events import Events
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.leader.preempting import PROMISE_S
+from dsched.log import logger
+from dsched.metrics import PROMISES_EXPIRED, recording
+from dsched.model.meta import NO_NODE, NodeName
+
+_log = logger(__name__)
+
+Happened = Callable[[ClusterEvent], None]
+
+
+def released(pod: PodInfo, node: NodeName) -> ClusterEvent:
+    """The event that a promise's end is for the pods that respected it: as if the pod had left the node.
+
+    Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``.
+    """
+    return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=pod.pod.on(node))
+
+
+class Promises:
+    """Ends promises whose victims never go."""
+
+    def __init__(self, pending: Pending, snapshot: Snapshot, cluster: Cluster, events: Events, clock: Clock) -> None:
+        self._pending = pending
+        self._nominations = snapshot.nominations
+        self._table = snapshot.table
+        self._cluster = cluster
+        self._events = events
+        self._clock = clock
+
+    def expire(self) -> int:
+        """End promises that are past their deadline; returns how many."""
+        now_ms = self._clock.now_ms()
+        late = [pod for pod in self._promised(now_ms) if now_ms >= self._deadline_ms(pod)]
+        for pod in late:
+            self._end(pod, now_ms)
+        return len(late)
+
+    def _promised(self, now_ms: int) -> Iterator[QueuedPod]:
+        """Pending pods with a promise; one whose beginning nobody noted begins now."""
+        for node in self._nominations.nodes():
+            for info in self._nominations.on(node):
+                pod = self._pending.get(info.key)
+                if pod is not None and pod.uid == info.uid:
+                    pod.preempting.promise(node, now_ms)
+                    yield pod
+
+    def _deadline_ms(self, pod: QueuedPod) -> int:
+        row = self._table.index.get(pod.preempting.node)
+        pods = [] if row is None else self._table.info(row).pods
+        leave_by = [
+            _gone_ms(other.pod.metadata.deletion_timestamp)
+            for other in pods
+            if other.pod.deleting and other.priority < pod.info.priority
+        ]
+        return max(pod.preempting.since_ms, *leave_by, 0) + PROMISE_S * 1000
+
+    def _end(self, pod: QueuedPod, now_ms: int) -> None:
+        node = pod.preempting.node
+        message = (
+            f"node {node} was promised to the pod and has not become free within {PROMISE_S} s; others may take it"
+        )
+        self._nominations.drop(pod.uid)
+        pod.preempting.expire(now_ms)
+        self._cluster.report([SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=NO_NODE)])
+        self._cluster.record([PodEvent(pod.key, pod.uid, "Warning", "NominationExpired", message)])
+        PROMISES_EXPIRED.inc()
+        _log.warning("promise of a node has expired", extra={"action": "expire", "pod": pod.key, "node": node})
+        self._events.happened(released(pod.info, node))
+        # The pod itself may find room elsewhere now; the move also writes down what has become of its promise.
+        move = self._events.move_for(pod) or self._pending.move(pod, pod.place)
+        self._events.make([(pod, move)], [recording.PROMISE_EXPIRED])
+
+
+def _gone_ms(deletion_timestamp: str) -> int:
+    """A pod's deletionTimestamp is when its grace period ends; one that cannot be read has ended."""
+    try:
+        return round(datetime.fromisoformat(deletion_timestamp).timestamp() * 1000)
+    except ValueError:
+        return 0

@@ -1,0 +1,26 @@
+"""A leader's HTTP server: its metrics, and whether it is live and ready."""
+
+from prometheus_client import REGISTRY
+
+from dsched.clock import SystemClock
+from dsched.leader.progress import Stage
+from dsched.leader.scrape import Holding, Memory
+from dsched.observe.exposition import Exposition
+from dsched.observe.queues import Queues
+from dsched.observe.server import Server
+from dsched.state.client import Store
+
+
+def server(host: str, port: int, store: Store, leader: Holding) -> Server:
+    """Listens at once, answers when it is started.
+
+    Args:
+        port: 0 for any that is free.
+        store: a connection of its own, for the threads that answer.
+
+    Raises:
+        DschedError: the port cannot be had.
+    """
+    queues = Queues(store, SystemClock(), lambda: leader.progress.stage is Stage.LEADING)
+    sources = [REGISTRY, Memory(store.name, leader), queues]
+    return Server(host, port, Exposition("leader", sources, others=True), leader.progress.checks())

@@ -1,0 +1,194 @@
+"""Recording on the hot path: a batch at once where pods share a value, children of labelled metrics looked up once."""
+
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+from dsched.metrics import scheduler
+from dsched.metrics.instruments import BatchHistogram, Tally
+
+SAMPLED = 0.1
+"""Share of plugin calls that are measured. Source: pkg/scheduler/schedule_one.go ``pluginMetricsSamplePercent``."""
+MANY_ATTEMPTS = 15
+
+ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
+POD_ADD = "UnschedulablePodAdd"
+POD_UPDATE = "UnschedulablePodUpdate"
+TAKEOVER = "LeaderTakeover"
+PROMISE_EXPIRED = "NominationExpired"
+"""What brings pods into a queue besides events of the cluster; the last two are dsched's own.
+
+Source: pkg/scheduler/framework/events.go."""
+
+now = time.perf_counter
+"""Seconds on the clock that durations are measured with."""
+
+_POINTS = {
+    "pre_enqueue": "PreEnqueue",
+    "pre_filter": "PreFilter",
+    "add_pod": "PreFilterExtensionAddPod",
+    "remove_pod": "PreFilterExtensionRemovePod",
+    "filter": "Filter",
+    "filter_table": "Filter",
+    "post_filter": "PostFilter",
+    "pre_score": "PreScore",
+    "score": "Score",
+    "score_table": "Score",
+    "normalize": "ScoreExtensionNormalize",
+    "reserve": "Reserve",
+    "unreserve": "Unreserve",
+    "permit": "Permit",
+    "pre_bind": "PreBind",
+    "bind": "Bind",
+    "post_bind": "PostBind",
+}
+"""A plugin's methods and the extension points they belong to."""
+
+
+_tallies: dict[tuple[str, str, str], Tally] = {}
+"""By extension point, status and profile; gathered because some points run for every pod."""
+
+
+@cache
+def _attempt(result: str, profile: str) -> tuple[Any, BatchHistogram]:
+    return scheduler.SCHEDULE_ATTEMPTS.labels(result, profile), scheduler.ATTEMPT_DURATION.labels(result, profile)
+
+
+@cache
+def _incoming(queue: str, event: str) -> Any:
+    return scheduler.INCOMING_PODS.labels(queue, event)
+
+
+@cache
+def _sli(attempts: str) -> BatchHistogram:
+    return scheduler.SLI_DURATION.labels(attempts)
+
+
+@cache
+def _evaluations(plugin: str, point: str, profile: str) -> Any:
+    return scheduler.PLUGIN_EVALUATIONS.labels(plugin, point, profile)
+
+
+def attempts(result: str, profile: str, seconds: float | None, count: int = 1) -> None:
+    """So many attempts ended alike after so long; None where nobody knows when they began."""
+    counted, durations = _attempt(result, profile)
+    counted.inc(count)
+    if seconds is not None:
+        durations.observe_many(seconds, count)
+
+
+def decided(seconds: float, pods: int) -> None:
+    """A batch was decided in so long."""
+    if pods:
+        scheduler.ALGORITHM_DURATION.observe_many(seconds / pods, pods)
+
+
+def incoming(queue: str, event: str, count: int = 1) -> None:
+    """So many pods came into a queue."""
+    if count:
+        _incoming(queue, event).inc(count)
+
+
+def came(moves: Iterable[tuple[str, str]]) -> None:
+    """Pods came into queues, each by an event: (queue, event) a pod."""
+    for (queue, event), count in Counter(moves).items():
+        incoming(queue, event_name(event), count)
+
+
+def event_name(label: str) -> str:
+    """An event as kube-scheduler's metrics name it. Source: pkg/scheduler/framework/events.go ``unschedulablePod``."""
+    return label.replace("PendingPod", "UnschedulablePod")
+
+
+class Bound:
+    """Pods that a message says are bound, counted together where they share profile, batch and attempts."""
+
+    def __init__(self) -> None:
+        self._pods: Counter[tuple[str, float, int, int]] = Counter()
+
+    def add(self, profile: str, popped_at: float, attempt: int, first_ms: int) -> None:
+        """A pod: when its batch was popped (monotonic seconds, 0 where nobody knows), which attempt it was, when its
+        first attempt began (0 where nobody knows)."""
+        self._pods[profile, popped_at, attempt, first_ms] += 1
+
+    def flush(self, now_s: float, now_ms: int) -> None:
+        """They are bound now."""
+        for (profile, popped_at, attempt, first_ms), count in self._pods.items():
+            attempts("scheduled", profile, max(0.0, now_s - popped_at) if popped_at else None, count)
+            scheduler.POD_ATTEMPTS.observe_many(attempt, count)
+            if first_ms:
+                label = str(attempt) if attempt < MANY_ATTEMPTS else f"{MANY_ATTEMPTS}+"
+                _sli(label).observe_many(max(0, now_ms - first_ms) / 1000, count)
+        self._pods.clear()
+
+
+class Handled:
+    """Events that are handled one after the other: how long each kind took, runs of one kind together."""
+
+    def __init__(self) -> None:
+        self._since = now()
+        self._label = ""
+        self._count = 0
+        self._took: dict[str, list[float]] = {}
+
+    def begin(self, label: str) -> None:
+        """The next events are of this kind."""
+        self._end()
+        self._label = label
+
+    def event(self) -> None:
+        """An event has been handled."""
+        self._count += 1
+
+    def flush(self) -> None:
+        """All are handled."""
+        self._end()
+        for label, (seconds, count) in self._took.items():
+            scheduler.EVENT_DURATION.labels(event_name(label)).observe_many(seconds / count, int(count))
+
+    def _end(self) -> None:
+        until = now()
+        if self._count:
+            took = self._took.setdefault(self._label, [0.0, 0])
+            took[0] += until - self._since
+            took[1] += self._count
+        self._since, self._count = until, 0
+
+
+def extension_point(point: str, status: str, profile: str, seconds: float) -> None:
+    """The plugins of a point have run; shows after `flush`."""
+    tally = _tallies.get((point, status, profile))
+    if tally is None:
+        tally = _tallies[point, status, profile] = Tally(scheduler.EXTENSION_POINTS)
+    tally.counts[bisect_left(scheduler.EXTENSION_POINTS, seconds)] += 1
+    tally.total += seconds
+
+
+def flush() -> None:
+    """Show what was gathered; called now and then by the thread that gathers: after a batch, after a task."""
+    for (point, status, profile), tally in _tallies.items():
+        scheduler.EXTENSION_POINT_DURATION.labels(point, status, profile).add(tally)
+    _tallies.clear()
+
+
+def evaluated(point: str, profile: str, plugins: Iterable[str]) -> None:
+    """These plugins have judged a class of pods."""
+    for plugin in plugins:
+        _evaluations(plugin, point, profile).inc()
+
+
+def plugin_call(plugin: str, call: Callable[..., Any], seconds: float, status: str) -> None:
+    """A plugin's method was called; methods of no extension point are left out."""
+    point = _POINTS.get(getattr(call, "__name__", ""))
+    if point is not None:
+        scheduler.PLUGIN_DURATION.labels(plugin, point, status).observe_many(seconds, 1)
+
+
+def hint_call(plugin: str, event: str, seconds: float, hint: str) -> None:
+    """A queueing hint was asked."""
+    scheduler.HINT_DURATION.labels(plugin, event_name(event), hint).observe_many(seconds, 1)

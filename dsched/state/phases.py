@@ -1,0 +1,61 @@
+"""What the leader tells about its own time: by phase, and how long attempts took. For people and benchmarks alone;
+nothing is decided by it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dsched.state import client, keys
+from dsched.state.client import Store
+
+_COUNT, _SECONDS, _PHASE, _ATTEMPTS, _BOUNDS = "written", "attempt-seconds", "phase:", "attempts:", "bounds"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the leader has written last; all of it counts from the start of its process.
+
+    Attributes:
+        written: how many times it has written.
+        seconds: by phase.
+        bounds: upper bounds of the buckets of attempts, seconds; the last bucket has none.
+        attempts: by result, how many fell into each bucket.
+        attempt_seconds: of all attempts together.
+    """
+
+    written: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    bounds: Sequence[float] = ()
+    attempts: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    attempt_seconds: float = 0.0
+
+
+def write(store: Store, told: Written) -> None:
+    """Write it. Fields are numbers and lists of numbers, separated by blanks."""
+    fields: dict[str, str] = {_COUNT: str(told.written), _SECONDS: f"{told.attempt_seconds:.6f}"}
+    fields[_BOUNDS] = " ".join(map(str, told.bounds))
+    fields |= {_PHASE + name: f"{seconds:.6f}" for name, seconds in told.seconds.items()}
+    fields |= {_ATTEMPTS + result: " ".join(map(str, counts)) for result, counts in told.attempts.items()}
+    store.redis.hset(store.key(keys.PHASES.name), mapping=fields)
+
+
+def read(store: Store) -> Written:
+    """What stands there; nothing where no leader has written.
+
+    Raises:
+        RedisUnavailable: Redis does not answer.
+    """
+    with client.reachable(store):
+        raw = store.redis.hgetall(store.key(keys.PHASES.name))
+    fields = {name.decode(): value.decode() for name, value in raw.items()}
+    return Written(
+        int(fields.get(_COUNT, 0)),
+        {name.removeprefix(_PHASE): float(value) for name, value in fields.items() if name.startswith(_PHASE)},
+        tuple(map(float, fields.get(_BOUNDS, "").split())),
+        {
+            name.removeprefix(_ATTEMPTS): tuple(map(int, value.split()))
+            for name, value in fields.items()
+            if name.startswith(_ATTEMPTS)
+        },
+        float(fields.get(_SECONDS, 0.0)),
+    )

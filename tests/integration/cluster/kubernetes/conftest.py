@@ -1,0 +1,37 @@
+"""A fake API server for each test, and clusters that use it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.cluster import Kubernetes
+from tests.integration.cluster.kubernetes.fake_api import FakeApi
+from tests.integration.cluster.kubernetes.watching import Watcher
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[FakeApi]:
+    server = FakeApi(tmp_path)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def access(api: FakeApi) -> Access:
+    return Access(api.kubeconfig())
+
+
+@pytest.fixture
+def cluster(access: Access) -> Iterator[Kubernetes]:
+    made = Kubernetes(access, "dsched")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def watcher(cluster: Kubernetes) -> Callable[[], Watcher]:
+    """Lists, and hears what happens from then on."""
+    return lambda: Watcher(cluster)

@@ -1,0 +1,115 @@
+"""Whole systems over an API server: leaders, binders, Redis; what becomes of pods when any of them goes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsched.supervisor import record
+from tests.integration.cluster.kubernetes.fake_api import FakeApi
+from tests.integration.cluster.kubernetes.waiting import wait_until
+from tests.manifests import node_manifest, pod_manifest
+
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: dsched}]
+"""
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def dsched(tmp_path: Path, redis_server: Any) -> Iterator[Run]:
+    """Runs a command over a data folder of its own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DSCHED_")}
+    environment = {**kept, "DSCHED_DATA_DIR": str(tmp_path / "data"), "TMPDIR": str(tmp_path)}
+
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "dsched", *words],
+            env=environment,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    yield run
+    run("down")
+
+
+@pytest.fixture
+def up(dsched: Run, api: FakeApi, tmp_path: Path) -> Run:
+    """Starts a system of two leaders and two binders."""
+    (tmp_path / "scheduler.yaml").write_text(CONFIG)
+    options = ["--leaders", "2", "--evaluators", "0", "--binders", "2", "--mode", "local", "--detach"]
+    done = dsched(
+        "up", "--cluster", "kubernetes", "--kubeconfig", api.kubeconfig(), "--config", "scheduler.yaml", *options
+    )
+    assert done.returncode == 0, done.stderr
+    return dsched
+
+
+def ours(name: str, **spec: Any) -> dict[str, Any]:
+    return pod_manifest(f"default/{name}", schedulerName="dsched", **spec)
+
+
+def nodes_of(api: FakeApi) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in api.all("pods")}
+
+
+def killed(tmp_path: Path, name: str) -> None:
+    (child,) = [each for each in record.read(tmp_path / "data") if each.name == name]
+    os.kill(child.pid, signal.SIGKILL)
+
+
+def test_pods_are_bound_once_whatever_is_killed(api: FakeApi, up: Run, tmp_path: Path) -> None:
+    api.put("nodes", *(node_manifest(f"n{number}") for number in range(20)))
+    api.put("pods", pod_manifest("default/other", schedulerName="another"))
+    for wave, victims in enumerate((["leader-1"], ["binder-1", "leader-2"], [])):
+        api.put("pods", *(ours(f"w{wave}-{number}") for number in range(200)))
+        wait_until("some are bound", lambda wave=wave: len(api.bound) > 200 * wave + 20)  # type: ignore[misc]
+        for victim in victims:
+            killed(tmp_path, victim)
+        wait_until("all are bound", lambda wave=wave: len(api.bound) >= 200 * (wave + 1))  # type: ignore[misc]
+    assert len(api.bound) == len({key for key, _ in api.bound}) == 600
+    found = nodes_of(api)
+    assert found.pop("other") == ""
+    counts = [list(found.values()).count(f"n{number}") for number in range(20)]
+    assert max(counts) <= 40, "a node has room for 40 of them"
+    (tmp_path / "pod.json").write_text(json.dumps(ours("one")))
+    for words in (["get", "pods"], ["apply", "-f", "pod.json"], ["wait", "--for", "settled"], ["delete", "pods", "x"]):
+        done = up(*words)
+        assert done.returncode == 1
+        assert "kubectl" in done.stderr, done.stderr
+
+
+def test_other_writers(api: FakeApi, up: Run) -> None:
+    """Pods that others bind take up room, nodes go, pods go, and what frees room is noticed."""
+    api.put("nodes", node_manifest("n1", cpu="1"))
+    api.put("pods", pod_manifest("default/foreign", nodeName="n1", schedulerName="another"))
+    requests = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    api.put("pods", ours("big", **requests), ours("gated", schedulingGates=[{"name": "g"}]))
+
+    def condition() -> str:
+        conditions = api.get("pods", "default/big").get("status", {}).get("conditions", [])
+        return "".join(each["message"] for each in conditions)
+
+    wait_until("it says why", lambda: "Insufficient cpu" in condition())
+    api.delete("pods", "default/foreign")
+    wait_until("the room is used", lambda: nodes_of(api)["big"] == "n1")
+    gated = api.get("pods", "default/gated")
+    api.put("nodes", node_manifest("n2"))
+    api.delete("nodes", "n1")
+    api.put("pods", {**gated, "spec": {**gated["spec"], "schedulingGates": []}})
+    wait_until("the gate is gone", lambda: nodes_of(api)["gated"] == "n2")
+    reasons = {(event["reason"], event["regarding"]["name"]) for event in api.all("events")}
+    assert ("FailedScheduling", "big") in reasons

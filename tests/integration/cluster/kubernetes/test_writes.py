@@ -1,0 +1,253 @@
+"""What is written in the background: conditions, promises, evictions, events; and volumes, which PreBind writes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dsched.cluster.interface import Binding, Change, PodEvent, SchedulingStatus
+from dsched.cluster.kubernetes import recorder
+from dsched.cluster.kubernetes.cluster import Kubernetes
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.volumes import ClaimBinding, NodeSelection
+from tests.integration.cluster.kubernetes.fake_api import FakeApi
+from tests.integration.cluster.kubernetes.waiting import DEADLINE_S
+from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.manifests import pod_manifest
+
+KEY, UID = PodKey("default/web"), PodUid("u1")
+
+
+@pytest.fixture
+def heard(api: FakeApi, watcher: Callable[[], Watcher]) -> Watcher:
+    api.put("pods", pod_manifest(KEY, uid=UID))
+    return watcher()
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "A_SECOND", 10_000.0)
+    monkeypatch.setattr(recorder, "A_SECOND_WHILE_BINDING", 10_000.0)
+
+
+def unschedulable(message: str = "0/1 nodes", nominated: str | None = None, uid: str = UID) -> SchedulingStatus:
+    return SchedulingStatus(
+        KEY, PodUid(uid), "Unschedulable", message, None if nominated is None else NodeName(nominated)
+    )
+
+
+def conditions(api: FakeApi) -> list[Any]:
+    found: list[Any] = api.get("pods", KEY).get("status", {}).get("conditions", [])
+    return found
+
+
+def patches(api: FakeApi) -> int:
+    return sum(
+        count for (method, path), count in api.requests.items() if method == "PATCH" and path.endswith("/status")
+    )
+
+
+@pytest.mark.usefixtures("heard")
+def test_why_a_pod_was_not_placed_stands_on_it(api: FakeApi, cluster: Kubernetes) -> None:
+    cluster.report([unschedulable("first")])
+    assert cluster.drain(DEADLINE_S)
+    (first,) = conditions(api)
+    assert (first["type"], first["status"], first["reason"]) == ("PodScheduled", "False", "Unschedulable")
+    assert first["message"] == "first"
+    assert first["lastTransitionTime"]
+
+    cluster.report([unschedulable("second")])
+    assert cluster.drain(DEADLINE_S)
+    (second,) = conditions(api)
+    assert (second["message"], second["lastTransitionTime"]) == ("second", first["lastTransitionTime"])
+
+
+def test_what_stands_there_is_not_written_again(api: FakeApi, cluster: Kubernetes, heard: Watcher) -> None:
+    cluster.report([unschedulable()])
+    assert cluster.drain(DEADLINE_S)
+    api.put("pods", pod_manifest("default/mark"))
+    heard.wait_for(Change.ADDED, "Pod", "default/mark")  # so the watch knows what was written
+    cluster.report([unschedulable()])
+    assert cluster.drain(DEADLINE_S)
+    assert patches(api) == 1
+
+
+@pytest.mark.usefixtures("heard")
+def test_promises_are_made_and_taken_back(api: FakeApi, cluster: Kubernetes) -> None:
+    cluster.report([unschedulable(nominated="n1")])
+    assert cluster.drain(DEADLINE_S)
+    assert api.get("pods", KEY)["status"]["nominatedNodeName"] == "n1"
+    cluster.report([SchedulingStatus(KEY, UID, "", "", NodeName(""))])
+    assert cluster.drain(DEADLINE_S)
+    assert "nominatedNodeName" not in api.get("pods", KEY)["status"]
+    assert len(conditions(api)) == 1
+
+
+@pytest.mark.usefixtures("heard")
+def test_a_pod_bound_meanwhile_is_not_called_unschedulable(api: FakeApi, cluster: Kubernetes) -> None:
+    """The watch has not told about it yet: the patch is refused, for the pod has changed since it was looked at."""
+    value = api.get("pods", KEY)
+
+    def bind_first(method: str, path: str) -> None:
+        if method == "PATCH" and not api.get("pods", KEY)["spec"].get("nodeName"):
+            api.put("pods", {**value, "spec": {**value["spec"], "nodeName": "n1"}})
+
+    api.before = bind_first
+    cluster.report([unschedulable()])
+    assert cluster.drain(DEADLINE_S)
+    assert conditions(api) == []
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("fault", [{"status": 409}, {"status": 500}, {"drop": "after"}, {"drop": "before"}])
+def test_a_status_gets_there_in_spite_of_faults(api: FakeApi, cluster: Kubernetes, fault: dict[str, Any]) -> None:
+    api.fault("PATCH", "/web/status", times=2, **fault)
+    cluster.report([unschedulable()])
+    assert cluster.drain(DEADLINE_S)
+    assert len(conditions(api)) == 1
+
+
+@pytest.mark.usefixtures("heard")
+def test_another_pod_of_the_name_is_left_alone(api: FakeApi, cluster: Kubernetes) -> None:
+    cluster.report([unschedulable(uid="another")])
+    cluster.delete_pods([(KEY, PodUid("another"))], "PreemptionByScheduler", "m")
+    assert cluster.drain(DEADLINE_S)
+    assert conditions(api) == []
+
+
+@pytest.mark.usefixtures("heard")
+def test_victims_are_told_why_and_deleted_after_the_promise(api: FakeApi, cluster: Kubernetes) -> None:
+    api.put("pods", pod_manifest("default/victim", uid="v1"))
+    seen: list[tuple[str, str]] = []
+    api.before = lambda method, path: seen.append((method, path)) if method != "GET" else None
+    cluster.report([unschedulable(nominated="n1")])
+    cluster.delete_pods([(PodKey("default/victim"), PodUid("v1"))], "PreemptionByScheduler", "m")
+    assert cluster.drain(DEADLINE_S)
+    pods = "/api/v1/namespaces/default/pods"
+    assert seen == [
+        ("PATCH", f"{pods}/web/status"),
+        ("PATCH", f"{pods}/victim/status"),
+        ("DELETE", f"{pods}/victim"),
+    ]
+    assert ("pods", "default/victim") not in api.objects
+
+
+def test_a_leader_that_stands_down_deletes_nothing_more(api: FakeApi, cluster: Kubernetes, heard: Watcher) -> None:
+    api.put("pods", pod_manifest("default/victim", uid="v1"))
+    api.fault("PATCH", "/web/status", status=429, headers={"Retry-After": "1"})
+    cluster.report([unschedulable(nominated="n1")])
+    cluster.delete_pods([(PodKey("default/victim"), PodUid("v1"))], "PreemptionByScheduler", "m")
+    cluster.stand_down()
+    assert cluster.drain(DEADLINE_S)
+    assert ("pods", "default/victim") in api.objects
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def failed(message: str = "no room", key: str = KEY) -> PodEvent:
+    return PodEvent(PodKey(key), UID, "Warning", "FailedScheduling", message)
+
+
+def events(api: FakeApi) -> list[Any]:
+    return api.all("events")
+
+
+def test_a_bind_is_told_once(api: FakeApi, cluster: Kubernetes) -> None:
+    api.put("pods", pod_manifest(KEY, uid=UID))
+    for _ in range(2):
+        cluster.bind([Binding(KEY, UID, NodeName("n1"), 1)])
+    assert cluster.drain(DEADLINE_S)
+    (event,) = events(api)
+    assert event["reason"] == "Scheduled"
+    assert event["action"] == "Binding"
+    assert event["note"] == "Successfully assigned default/web to n1"
+    assert event["type"] == "Normal"
+    assert event["reportingController"] == "dsched"
+    assert event["regarding"]["uid"] == UID
+    assert event["metadata"]["namespace"] == "default"
+    assert event["eventTime"].endswith("Z")
+
+
+def test_repeats_become_a_series(api: FakeApi, cluster: Kubernetes) -> None:
+    cluster.record([failed() for _ in range(100)])
+    assert cluster.drain(DEADLINE_S)
+    (event,) = events(api)
+    assert event["series"]["count"] == 2, "that there is a series is told at once"
+    posts = sum(count for (method, _), count in api.requests.items() if method in ("POST", "PATCH"))
+    assert posts == 2, "and the rest is counted"
+    now = cluster._recorder._series[KEY, UID, "Warning", "FailedScheduling"].told_s
+    cluster._recorder.sweep(now + recorder.TELL_S + 1)
+    (event,) = events(api)
+    assert event["series"]["count"] == 100
+    cluster._recorder.sweep(now + recorder.TELL_S + recorder.FORGET_S + 1)
+    cluster.record([failed()])
+    assert cluster.drain(DEADLINE_S)
+    assert len(events(api)) == 2, "a series that is over begins anew"
+
+
+def test_a_series_whose_event_is_gone_begins_anew(api: FakeApi, cluster: Kubernetes) -> None:
+    cluster.record([failed()])
+    assert cluster.drain(DEADLINE_S)
+    (event,) = events(api)
+    api.delete("events", f"default/{event['metadata']['name']}")
+    cluster.record([failed(), failed()])
+    assert cluster.drain(DEADLINE_S)
+    assert len(events(api)) == 1
+
+
+def test_when_too_many_wait_the_oldest_are_dropped(
+    api: FakeApi, cluster: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "WAITING", 10)
+    cluster.record([failed(key=f"default/p{number}") for number in range(50)])
+    assert cluster.drain(DEADLINE_S)
+    assert sorted(event["regarding"]["name"] for event in events(api)) == [f"p{number}" for number in range(40, 50)]
+
+
+# -- volumes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def volume(api: FakeApi) -> ClaimBinding:
+    api.put("persistentvolumes", {"metadata": {"name": "pv"}, "spec": {"capacity": {"storage": "1Gi"}}})
+    api.put("persistentvolumeclaims", {"metadata": {"name": "c", "namespace": "default", "uid": "c1"}, "spec": {}})
+    return ClaimBinding("default/c", "c1", "pv", api.get("persistentvolumes", "pv")["metadata"]["resourceVersion"])
+
+
+def test_a_volume_gets_its_claim_once(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
+    assert cluster.bind_volumes([volume]) == [""]
+    assert cluster.bind_volumes([volume]) == [""]
+    value = api.get("persistentvolumes", "pv")
+    reference = value["spec"]["claimRef"]
+    assert (reference["name"], reference["uid"], reference["kind"]) == ("c", "c1", "PersistentVolumeClaim")
+    assert value["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
+    assert value["spec"]["capacity"] == {"storage": "1Gi"}
+
+
+def test_a_volume_that_changed_is_not_bound(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
+    api.put("persistentvolumes", {**api.get("persistentvolumes", "pv"), "status": {"phase": "Available"}})
+    (told,) = cluster.bind_volumes([volume])
+    assert "persistentvolume pv has changed since the pod was reserved" in told
+    (told,) = cluster.bind_volumes([ClaimBinding("default/none", "c1", "pv", volume.volume_version)])
+    assert told == "persistentvolumeclaim default/none does not exist"
+    (told,) = cluster.bind_volumes([ClaimBinding("default/c", "c2", "pv", volume.volume_version)])
+    assert "another uid" in told
+
+
+def test_a_claim_gets_its_node(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
+    version = api.get("persistentvolumeclaims", "default/c")["metadata"]["resourceVersion"]
+    wanted = NodeSelection("default/c", "c1", version, NodeName("n1"))
+    assert cluster.select_nodes([wanted, wanted]) == ["", ""]
+    annotations = api.get("persistentvolumeclaims", "default/c")["metadata"]["annotations"]
+    assert annotations == {"volume.kubernetes.io/selected-node": "n1"}
+    (told,) = cluster.select_nodes([NodeSelection("default/c", "c1", version, NodeName("n2"))])
+    assert "has changed since the pod was reserved" in told
+
+
+def test_objects_are_read_as_they_are(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
+    found, missing = cluster.get_objects("PersistentVolume", ["pv", "none"])
+    assert found is not None
+    assert found["metadata"]["resourceVersion"] == volume.volume_version
+    assert missing is None
+    assert cluster.get_objects("Widget", ["w"]) == [None]

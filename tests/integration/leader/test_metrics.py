@@ -1,0 +1,174 @@
+"""What the leader counts while it schedules, and what it holds when somebody asks; a real Redis, no threads."""
+
+import pytest
+from prometheus_client import REGISTRY
+
+from dsched.leader.progress import Progress, Stage
+from dsched.leader.scrape import Memory
+from dsched.metrics import recording
+from dsched.observe.queues import Queues
+from tests.integration.leader.rig import Led, Rig
+from tests.manifests import node_manifest, pod_manifest
+
+PROFILE = "default-scheduler"
+HUGE = [{"name": "main", "resources": {"requests": {"cpu": "64"}}}]
+
+
+class Counts:
+    """How far metrics went on since."""
+
+    def __init__(self):
+        self._before = self._now()
+
+    def _now(self):
+        recording.flush()
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in REGISTRY.collect()
+            for sample in family.samples
+        }
+
+    def more(self, name, **labels):
+        now = self._now()
+        return sum(
+            value - self._before.get(key, 0)
+            for key, value in now.items()
+            if key[0] == name and labels.items() <= dict(key[1]).items()
+        )
+
+
+@pytest.fixture
+def counts():
+    return Counts()
+
+
+class Process:
+    """A leader process that leads by this reign."""
+
+    def __init__(self, led: Led, rig: Rig) -> None:
+        self.progress = Progress(rig.clock)
+        self.progress.enter(Stage.LEADING, 1)
+        self.held = led.reign.held
+
+
+def gauges(collector):
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in collector.collect()
+        for sample in family.samples
+    }
+
+
+def lead(rig: Rig) -> Led:
+    led = rig.lead()
+    led.turns()
+    return led
+
+
+def test_a_pod_that_is_bound_counts_once_with_its_times(rig: Rig, counts: Counts):
+    rig.apply(node_manifest("n1"), pod_manifest("shop/web"))
+    led = lead(rig)
+    (request,) = led.requests()
+    rig.clock.advance(2.0)
+    rig.binder.work(request)
+    led.settle()
+    led.hear()
+    bound = {"result": "scheduled", "profile": PROFILE}
+    assert counts.more("scheduler_schedule_attempts_total") == 1
+    assert counts.more("scheduler_schedule_attempts_total", **bound) == 1
+    assert counts.more("scheduler_scheduling_attempt_duration_seconds_sum", **bound) == pytest.approx(2.0)
+    assert counts.more("scheduler_pod_scheduling_sli_duration_seconds_sum", attempts="1") == pytest.approx(2.0)
+    assert counts.more("scheduler_pod_scheduling_attempts_sum") == 1
+    assert counts.more("scheduler_scheduling_algorithm_duration_seconds_count") == 1
+    assert counts.more("scheduler_queue_incoming_pods_total", queue="active") == 1
+    for point in ("PreEnqueue", "PreFilter", "Filter", "PreScore", "Score", "Reserve"):
+        found = counts.more("scheduler_framework_extension_point_duration_seconds_count", extension_point=point)
+        assert found == 1, point
+    evaluated = {"plugin": "NodeResourcesFit", "profile": PROFILE}
+    for point in ("PreFilter", "Filter", "PreScore", "Score"):
+        assert counts.more("scheduler_plugin_evaluation_total", extension_point=point, **evaluated) == 1, point
+
+
+def test_the_time_of_a_pod_counts_from_its_first_attempt_also_under_another_leader(rig: Rig, counts: Counts):
+    rig.apply(node_manifest("n1", cpu="1"), pod_manifest("shop/web", containers=HUGE))
+    lead(rig)
+    rig.clock.advance(30.0)
+    rig.apply(node_manifest("n2", cpu="100"))
+    led = lead(rig)
+    (request,) = led.requests()
+    rig.binder.work(request)
+    led.settle()
+    assert counts.more("scheduler_pod_scheduling_sli_duration_seconds_sum", attempts="2") == pytest.approx(30.0)
+    assert counts.more("scheduler_pod_scheduling_attempts_sum") == 2
+    assert counts.more("scheduler_queue_incoming_pods_total", event="LeaderTakeover", queue="active") == 1
+
+
+def test_a_pod_that_fits_nowhere(rig: Rig, counts: Counts):
+    rig.apply(node_manifest("n1"), pod_manifest("shop/huge", containers=HUGE))
+    led = lead(rig)
+    failed = {"result": "unschedulable", "profile": PROFILE}
+    assert counts.more("scheduler_schedule_attempts_total", **failed) == 1
+    assert counts.more("scheduler_scheduling_attempt_duration_seconds_count", **failed) == 1
+    came = {"queue": "unschedulable", "event": "ScheduleAttemptFailure"}
+    assert counts.more("scheduler_queue_incoming_pods_total", **came) == 1
+    rig.clock.advance(60.0)
+    rig.apply(node_manifest("n2", cpu="100"))
+    led.hear()
+    led.turns()
+    assert counts.more("scheduler_queue_incoming_pods_total", queue="active", event="NodeAdd") == 1
+    assert counts.more("scheduler_event_handling_duration_seconds_count", event="NodeAdd") == 1
+
+
+def test_a_bind_that_fails_is_an_error(rig: Rig, counts: Counts):
+    rig.apply(node_manifest("n1"), pod_manifest("shop/web"))
+    led = lead(rig)
+    (request,) = led.requests()
+    rig.binder.says(request, "rejected")
+    led.settle()
+    assert counts.more("scheduler_schedule_attempts_total", result="error") == 1
+    assert counts.more("scheduler_queue_incoming_pods_total", queue="backoff", event="ScheduleAttemptFailure") == 1
+    rig.clock.advance(20.0)
+    led.reign._flush_backoff()
+    assert counts.more("scheduler_queue_incoming_pods_total", queue="active", event="BackoffComplete") == 1
+
+
+def test_what_the_leader_holds(rig: Rig):
+    rig.apply(node_manifest("n1"), pod_manifest("shop/web"), pod_manifest("shop/huge", containers=HUGE))
+    rig.apply(pod_manifest("shop/gated", schedulingGates=[{"name": "quota"}]))
+    led = lead(rig)
+    process = Process(led, rig)
+    found = gauges(Memory("shop", process))
+    assert found["leader_election_master_status", "shop"] == 1
+    assert found["dsched_leader_epoch",] == 1
+    assert {kind: found["scheduler_cache_size", kind] for kind in ("nodes", "pods", "assumed_pods")} == {
+        "nodes": 1,
+        "pods": 1,
+        "assumed_pods": 1,
+    }
+    assert found["scheduler_unschedulable_pods", "NodeResourcesFit", PROFILE] == 1
+    assert found["scheduler_unschedulable_pods", "SchedulingGates", PROFILE] == 1
+
+
+def test_the_queues_are_read_from_redis_by_the_one_that_leads(rig: Rig):
+    rig.apply(node_manifest("n1"), pod_manifest("shop/web"), pod_manifest("shop/huge", containers=HUGE))
+    rig.apply(pod_manifest("shop/gated", schedulingGates=[{"name": "quota"}]))
+    led = lead(rig)
+    rig.apply(pod_manifest("shop/new"))
+    led.hear()
+    found = gauges(Queues(rig.store, rig.clock, lambda: True))
+    expected = {"active": 1, "backoff": 0, "unschedulable": 1, "gated": 1}
+    assert {queue: found["scheduler_pending_pods", queue] for queue in expected} == expected
+    assert found["dsched_inflight_pods",] == 0
+    assert found["dsched_tasks_waiting", "binders"] == 0
+    assert found["dsched_workers", "binder", "live"] == 0
+    assert gauges(Queues(rig.store, rig.clock, lambda: False)) == {}
+
+
+def test_a_standby_says_that_it_stands_by_and_no_more(rig: Rig):
+    process = Process(rig.lead(), rig)
+    process.progress.enter(Stage.STANDBY)
+    assert gauges(Memory("shop", process)) == {
+        ("leader_election_master_status", "shop"): 0,
+        ("dsched_leader_epoch",): 0,
+        ("dsched_loop_last_turn_age_seconds",): 0,
+    }

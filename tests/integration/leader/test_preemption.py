@@ -1,0 +1,250 @@
+"""Preemption by a leader: promises end, and nobody evicts for ever."""
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import pytest
+
+from dsched.framework.interface import Code, Status
+from dsched.leader.preempting import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMISE_S
+from dsched.leader.reign import PROMISES_EVERY_S
+from dsched.metrics import PREEMPTION_STOPPED, PROMISES_EXPIRED
+from dsched.model.meta import PodKey
+from tests.integration.leader.checker import Checker
+from tests.integration.leader.rig import Led, Rig
+from tests.manifests import Json, node_manifest, pod_manifest
+
+BIG = "shop/big"
+SMALL = "shop/small"
+
+
+def pod(key: str, cpu: str, priority: int = 0, **spec: Any) -> Json:
+    containers = [{"name": "m", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    return pod_manifest(key, containers=containers, priority=priority, **spec)
+
+
+def linger(rig: Rig, grace_s: int = 0) -> list[str]:
+    """Victims are marked as going and never go, as with a finalizer that nobody takes away."""
+    asked: list[str] = []
+
+    def mark(pods: Any, reason: str, message: str) -> None:
+        for key, _ in pods:
+            asked.append(key)
+            going = pod(key, "2", nodeSelector={"kubernetes.io/hostname": rig.node_of(key)}, nodeName=rig.node_of(key))
+            until = datetime.fromtimestamp(rig.clock.now_ms() // 1000 + grace_s, UTC)
+            going["metadata"] |= {"deletionTimestamp": until.strftime("%Y-%m-%dT%H:%M:%SZ")}
+            condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+            going["status"] = {"conditions": [condition]}
+            rig.apply(going)
+
+    rig.cluster.delete_pods = mark  # type: ignore[method-assign]
+    return asked
+
+
+def nominated(rig: Rig, key: str) -> str:
+    (found,) = rig.cluster.get_pods([PodKey(key)])
+    assert found is not None
+    return str(found.status.nominated_node_name)
+
+
+def count(metric: Any) -> float:
+    found: float = metric._value.get()
+    return found
+
+
+def labelled(name: str, **more: str) -> Json:
+    return node_manifest(name, labels={"kubernetes.io/hostname": name}, **more)
+
+
+def stuck(rig: Rig, *nodes: str) -> Led:
+    """A pod of high priority that was promised a node whose victim does not go."""
+    rig.apply(*(labelled(name) for name in nodes))
+    led = rig.lead()
+    rig.apply(*(pod(f"shop/low-{name}", "2", nodeSelector={"kubernetes.io/hostname": name}) for name in nodes))
+    led.run()
+    rig.apply(pod(BIG, "3", 10))
+    led.run()
+    return led
+
+
+def wait(rig: Rig, led: Led, seconds: float) -> None:
+    """The clock goes on, and so does the leader."""
+    rig.clock.advance(seconds)
+    led.run()
+
+
+def test_a_promise_whose_victims_never_go_ends(rig: Rig, check: Checker) -> None:
+    asked = linger(rig)
+    led = stuck(rig, "n1")
+    assert (asked, nominated(rig, BIG)) == (["shop/low-n1"], "n1")
+    rig.apply(pod(SMALL, "2"))
+    led.run()
+    assert rig.node_of(SMALL) == ""
+    before = count(PROMISES_EXPIRED)
+    wait(rig, led, PROMISE_S - 1)
+    assert (rig.node_of(SMALL), nominated(rig, BIG)) == ("", "n1")
+    wait(rig, led, 1 + PROMISES_EVERY_S)
+    assert count(PROMISES_EXPIRED) == before + 1
+    assert nominated(rig, BIG) == ""
+    assert "NominationExpired" in [reason for reason, _ in rig.events(BIG)]
+    assert rig.condition(BIG)[1].endswith("1 node(s) did not become free in time when promised to the pod.")
+    assert rig.node_of(SMALL) == "n1"  # it has room: 2 of 4 are taken
+    check.at_rest()
+
+
+def test_after_its_promise_has_ended_the_pod_makes_room_elsewhere(rig: Rig) -> None:
+    """kubernetes#95752: with its promise the pod may not preempt anywhere else while its victims end."""
+    asked = linger(rig)
+    led = stuck(rig, "n1", "n2")
+    first = nominated(rig, BIG)
+    wait(rig, led, PROMISE_S + PROMISES_EVERY_S)
+    second = nominated(rig, BIG)
+    assert {first, second} == {"n1", "n2"}
+    assert asked == [f"shop/low-{first}", f"shop/low-{second}"]
+
+
+def test_pods_that_still_have_time_to_end_keep_the_promise(rig: Rig) -> None:
+    """A grace period may be longer than a promise lasts."""
+    asked = linger(rig, grace_s=3600)
+    led = stuck(rig, "n1")
+    wait(rig, led, 3600 + PROMISE_S - 2 * PROMISES_EVERY_S)
+    assert nominated(rig, BIG) == "n1"
+    wait(rig, led, 3 * PROMISES_EVERY_S)
+    assert nominated(rig, BIG) == ""
+    assert asked == ["shop/low-n1"]
+
+
+def test_a_promise_is_as_old_under_the_next_leader(rig: Rig) -> None:
+    linger(rig)
+    stuck(rig, "n1")
+    rig.clock.advance(PROMISE_S - 10)
+    led = rig.lead()
+    led.run()
+    assert nominated(rig, BIG) == "n1"
+    wait(rig, led, 10 + PROMISES_EVERY_S)
+    assert nominated(rig, BIG) == ""
+    avoided = rig.record(BIG)["avoided"]
+    assert avoided.startswith("n1=")
+    rig.lead().run()
+    assert rig.record(BIG)["avoided"] == avoided
+    assert nominated(rig, BIG) == ""
+
+
+class Refilled:
+    """Whenever a pod is evicted another scheduler's takes its place at once."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.evicted = 0
+        self._delete = rig.cluster.delete_pods
+        rig.cluster.delete_pods = self.delete_pods  # type: ignore[method-assign]
+        self.fill()
+
+    def fill(self) -> None:
+        key = f"shop/foreign-{self.evicted}"
+        self.rig.apply(pod(key, "4", schedulerName="other"))
+        self.rig.bind_foreign(key, "n1")
+
+    def delete_pods(self, pods: Any, reason: str, message: str) -> None:
+        self._delete(pods, reason, message)
+        self.evicted += len(pods)
+        self.fill()
+
+
+def test_a_pod_that_evicts_again_and_again_without_landing_is_stopped(rig: Rig) -> None:
+    rig.apply(node_manifest("n1"))
+    others = Refilled(rig)
+    led = rig.lead()
+    before = count(PREEMPTION_STOPPED)
+    rig.apply(pod(BIG, "3", 10))
+    led.run()
+    assert others.evicted == EVICTIONS_ALLOWED
+    assert count(PREEMPTION_STOPPED) == before + 1
+    wait(rig, led, 11)
+    assert others.evicted == EVICTIONS_ALLOWED
+    assert "preemption: not eligible after 5 preemptions without landing on a node" in rig.condition(BIG)[1]
+    led = rig.lead()  # the next leader goes on counting
+    wait(rig, led, 11)
+    assert others.evicted == EVICTIONS_ALLOWED
+    rig.clock.advance(FIRST_STOP_S)
+    rig.lead().run()
+    assert others.evicted == EVICTIONS_ALLOWED + 1
+    assert count(PREEMPTION_STOPPED) == before + 2
+    assert rig.record(BIG)["evictions"] == "6"
+
+
+def test_a_stopped_pod_lands_when_there_is_room(rig: Rig, check: Checker) -> None:
+    rig.apply(node_manifest("n1"))
+    Refilled(rig)
+    led = rig.lead()
+    rig.apply(pod(BIG, "3", 10))
+    for _ in range(EVICTIONS_ALLOWED + 2):
+        wait(rig, led, 11)
+    assert rig.node_of(BIG) == ""
+    rig.apply(node_manifest("n2"))
+    wait(rig, led, 11)
+    assert rig.node_of(BIG) == "n2"
+    assert rig.record(BIG) == {}
+
+
+def test_a_promised_pod_that_is_deleted_gives_the_room_to_others(rig: Rig, check: Checker) -> None:
+    linger(rig)
+    led = stuck(rig, "n1")
+    rig.apply(pod(SMALL, "2"))
+    led.run()
+    assert rig.node_of(SMALL) == ""
+    rig.delete_pod(BIG)
+    wait(rig, led, 2)
+    assert rig.node_of(SMALL) == "n1"
+    check.at_rest()
+
+
+def test_a_displaced_promise_is_taken_back(rig: Rig) -> None:
+    """A pod of higher priority is promised the same node: the other's promise ends, on the pod too."""
+    linger(rig)
+    led = stuck(rig, "n1")
+    rig.apply(pod("shop/bigger", "4", 20))
+    led.run()
+    assert (nominated(rig, BIG), nominated(rig, "shop/bigger")) == ("", "n1")
+    assert rig.record("shop/bigger")["promised"] == "n1"
+
+
+class Refuses:
+    """Turns the big pod away from every node that is chosen for it."""
+
+    name = "Refuses"
+    code: ClassVar[Code]
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def reserve(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return Status(self.code, ("no",)) if pod.key == BIG else None
+
+    def unreserve(self, state: Any, pod: Any, node: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("code", [Code.UNSCHEDULABLE, Code.ERROR])
+def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, check: Checker, code: Code) -> None:
+    """Source: pkg/scheduler/schedule_one.go ``schedulingCycle``, where it returns clearNominatedNode."""
+    Refuses.code = code
+    rig.configure(
+        """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    reserve: {enabled: [{name: Refuses}]}
+""",
+        Refuses,
+    )
+    led = stuck(rig, "n1")
+    rig.apply(pod(SMALL, "2"))
+    led.run()
+    assert nominated(rig, BIG) == ""
+    assert led.reign._cache.snapshot.nominations.nodes() == []
+    wait(rig, led, 2)
+    # The big one may have evicted it again since: what counts is that it was not kept out.
+    assert (SMALL, "n1") in [(key, node) for key, _, node in rig.binds()]
+    check.at_rest()

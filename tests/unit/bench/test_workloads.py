@@ -1,0 +1,144 @@
+"""Reading scheduler_perf's files: their own, and small ones that go wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from dsched.bench import operations, workloads
+from dsched.bench.making import Maker
+from dsched.bench.operations import CreatePods, Unsupported
+from dsched.bench.templates import Template
+from dsched.errors import ConfigError
+
+SHARED = Path(__file__).parents[4] / "shared" / "scheduler_perf"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/scheduler_perf is not there")
+
+FILE = """
+- name: Small
+  defaultPodTemplatePath: pod.yaml
+  featureGates: {A: true}
+  workloadTemplate:
+  - {opcode: createNodes, countParam: $nodes}
+  - opcode: createPodSets
+    count: 2
+    namespacePrefix: set
+    createPodsOp: {opcode: createPods, countParam: $pods}
+  - {opcode: createPods, countParam: $pods, collectMetrics: true}
+  workloads:
+  - {name: One, labels: [short, performance], threshold: 12.5, params: {nodes: 3, pods: 4}, featureGates: {B: false}}
+  - {name: Two/b, labels: [performance], params: {nodes: 3}}
+"""
+
+
+def cases(tmp_path: Path, text: str = FILE) -> list[workloads.Case]:
+    (tmp_path / workloads.FILE).write_text(text)
+    return workloads.read(tmp_path)
+
+
+def one(tmp_path: Path, operation: str) -> list[operations.Operation]:
+    """The operations of a workload that has this one."""
+    text = f"- name: T\n  workloadTemplate:\n  - {operation}\n  workloads: [{{name: W, params: {{n: 2}}}}]\n"
+    return cases(tmp_path, text)[0].operations()
+
+
+def test_a_workload_has_what_stands_in_the_file_for_it_and_its_test(tmp_path: Path) -> None:
+    first, second = cases(tmp_path)
+
+    assert (first.name, second.name) == ("Small/One", "Small/Two/b")
+    assert first.workload.threshold == 12.5
+    assert first.feature_gates == {"A": True, "B": False}
+    assert first.path("pod.yaml") == tmp_path / "pod.yaml"
+
+
+def test_parameters_are_put_in_and_sets_of_pods_taken_apart(tmp_path: Path) -> None:
+    nodes, *pods = cases(tmp_path)[0].operations()
+
+    assert isinstance(nodes, operations.CreateNodes)
+    assert nodes.count == 3
+    found = [(each.namespace, each.count, each.collect_metrics) for each in pods if isinstance(each, CreatePods)]
+    assert found == [("set-0", 4, False), ("set-1", 4, False), (None, 4, True)]
+
+
+def test_a_parameter_that_there_is_not_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Small/Two/b: operation 1: there is no parameter \$pods; there are nodes"):
+        cases(tmp_path)[1].operations()
+
+
+@pytest.mark.parametrize(
+    ("names", "labels", "chosen"),
+    [
+        ((), "", ["Small/One", "Small/Two/b"]),
+        ((), "short", ["Small/One"]),
+        ((), "performance,-short", ["Small/Two/b"]),
+        ((), "performance, +short", ["Small/One"]),
+        (("Small/Two/b",), "", ["Small/Two/b"]),
+        (("Small",), "", ["Small/One", "Small/Two/b"]),
+        (("Small",), "gpu", []),
+    ],
+)
+def test_workloads_are_chosen_by_name_and_labels(
+    names: tuple[str, ...], labels: str, chosen: list[str], tmp_path: Path
+) -> None:
+    assert [case.name for case in workloads.choose(cases(tmp_path), names, labels)] == chosen
+
+
+def test_a_name_that_fits_nothing_tells_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no workload Small/Three; there are Small/One, Small/Two/b"):
+        workloads.choose(cases(tmp_path), ["Small/Three"], "")
+
+
+@pytest.mark.parametrize("opcode", ["allocResourceClaims", "createResourceDriver", "createPodGroups", "danceAround"])
+def test_an_operation_that_is_not_built_is_told_by_name(opcode: str, tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match=f"T/W: operation 0: {opcode} is not supported: .+"):
+        one(tmp_path, f"{{opcode: {opcode}, namespace: x}}")
+
+
+@pytest.mark.parametrize(
+    ("operation", "wrong"),
+    [
+        ("{opcode: createNodes, colour: red}", "colour"),
+        ("{opcode: createNodes, count: many}", "count"),
+        ("{opcode: createPods, collectMetrics: true, skipWaitToCompletion: true}", "exclude each other"),
+        ("{opcode: barrier, stageRequirement: Bound}", "neither Scheduled nor Attempted"),
+        ("{opcode: churn, mode: often, templatePaths: [a]}", "neither create nor recreate"),
+        ("{opcode: churn, mode: recreate, templatePaths: [a]}", "must be positive"),
+        ("{opcode: deletePods}", "namespace"),
+    ],
+)
+def test_an_operation_that_cannot_be_read_is_told(operation: str, wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=wrong):
+        one(tmp_path, operation)
+
+
+@pytest.mark.parametrize("text", ["a: b", "[{name: T}]", "{"])
+def test_a_file_of_another_kind_is_refused_by_name(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=workloads.FILE):
+        cases(tmp_path, text)
+
+
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"holds no performance-config\.yaml"):
+        workloads.read(tmp_path)
+
+
+@needs_shared
+def test_every_workload_of_upstreams_files_can_be_planned() -> None:
+    found = workloads.read(SHARED)
+
+    assert len(found) == len({case.name for case in found})
+    for case in found:
+        assert case.operations(), case.name
+
+
+@needs_shared
+def test_every_template_makes_objects_that_can_be_applied() -> None:
+    paths = sorted(SHARED.rglob("templates/**/*.yaml"))
+
+    for path in paths:
+        template = Template(path)
+        if path.name.startswith(("pv-", "pvc")):
+            continue
+        for index in (0, 11):
+            made = Maker(0).any(template, index, 12, "default")
+            assert made.value["metadata"]["name"], path
+    assert paths

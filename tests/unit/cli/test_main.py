@@ -1,0 +1,84 @@
+"""The list of commands: the same whether commands are imported or not, and nothing imported that is not needed."""
+
+import inspect
+import json
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dsched import __version__
+from dsched.cli import lazy
+from dsched.cli.main import COMMANDS, app
+
+HEAVY = ("numpy", "celery", "kombu", "prometheus_client", "dsched.framework", "dsched.leader", "dsched.plugins")
+
+
+def imported_by(*words: str) -> list[str]:
+    """What of the heavy modules a command line imports."""
+    script = (
+        "import json, sys\n"
+        "from dsched.cli.main import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        f"print('\\n' + json.dumps([name for name in {HEAVY!r} if name in sys.modules]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--version"], ["--help"], ["healthcheck", "--help"], ["status", "--help"], ["redis-url", "--help"]],
+    ids=" ".join,
+)
+def test_a_command_imports_only_what_it_needs(words):
+    assert imported_by(*words) == []
+
+
+def test_the_measure_sees_what_a_heavy_command_imports():
+    assert "numpy" in imported_by("simulate", "--help")
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_the_list_says_of_a_command_what_the_command_says(name):
+    command = lazy.load(name, COMMANDS[name])
+    paragraph = inspect.cleandoc(command.help).split("\n\n")[0]
+    assert COMMANDS[name].help == " ".join(paragraph.split())
+    assert command.name == name
+
+
+def test_every_command_that_the_modules_have_is_in_the_list():
+    registered = set()
+    for module in {source.module for source in COMMANDS.values()}:
+        holder = typer.Typer()
+        __import__(module)
+        sys.modules[module].register(holder)
+        registered |= set(typer.main.get_group(holder).commands)
+    assert registered == set(COMMANDS)
+
+
+def test_help_lists_every_command():
+    told = CliRunner().invoke(app, ["--help"]).output
+    assert [name for name in COMMANDS if f" {name} " not in told] == []
+
+
+def test_a_misspelt_command_is_answered_with_the_one_that_is_meant():
+    done = CliRunner().invoke(app, ["healthchek"])
+    assert done.exit_code == 2
+    assert "healthcheck" in done.output
+
+
+def test_the_version():
+    done = CliRunner().invoke(app, ["--version"])
+    assert done.output == f"dsched {__version__}\n"
+
+
+@pytest.mark.parametrize(("line", "offered"), [("dsched healthc", "healthcheck"), ("dsched explain po", "pod")])
+def test_shells_complete_commands_and_those_of_groups(line, offered):
+    variables = {"_DSCHED_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    assert offered in CliRunner().invoke(app, [], env=variables, prog_name="dsched").output.splitlines()

@@ -1,0 +1,83 @@
+"""What an answer to a bind means, whatever the pod looks like afterwards; and how requests are repeated."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsched.cluster.interface import Binding, BindVerdict
+from dsched.cluster.kubernetes import bindings, calls
+from dsched.cluster.kubernetes.calls import Outcome
+from dsched.cluster.kubernetes.exchange import Answer, Broken, TimedOut
+from dsched.errors import ClusterUnavailable
+from dsched.model.meta import NodeName, PodKey, PodUid
+
+ASKED = Binding(PodKey("shop/web"), PodUid("u1"), NodeName("n1"), 3)
+LOST: list[Outcome] = [Broken("lost"), TimedOut("late"), ClusterUnavailable("not there")]
+ANSWERS = st.one_of(
+    st.sampled_from(LOST),
+    st.sampled_from([201, 400, 401, 403, 404, 409, 422, 429, 500, 503]).map(lambda s: Answer(s, b"")),
+)
+
+
+def pod(uid: str, node: str, deleting: bool) -> Answer:
+    metadata = {"name": "web", "namespace": "shop", "uid": uid} | ({"deletionTimestamp": "2026"} if deleting else {})
+    return Answer(200, json.dumps({"metadata": metadata, "spec": {"nodeName": node}}).encode())
+
+
+LOOKS = st.one_of(
+    st.builds(pod, st.sampled_from(["u1", "u2"]), st.sampled_from(["", "n1", "n2"]), st.booleans()),
+    st.sampled_from([*LOST, Answer(404, b""), Answer(500, b""), Answer(200, b"<html>")]),
+)
+
+
+@given(ANSWERS, LOOKS)
+def test_bound_is_said_only_when_it_is_so(answer: Outcome, looked: Outcome) -> None:
+    asked = not calls.succeeded(answer) and bindings.leaves_doubt(answer)
+    found = bindings.outcome(ASKED, answer, looked if asked else None)
+    here = looked == pod("u1", "n1", False) or looked == pod("u1", "n1", True)
+    if calls.succeeded(answer) or (asked and here):
+        assert found.verdict is BindVerdict.BOUND
+        assert found.node == "n1"
+    else:
+        assert found.verdict is not BindVerdict.BOUND
+    if asked and isinstance(answer, Answer) and answer.status == 404 and looked == Answer(404, b""):
+        assert found.verdict is BindVerdict.GONE
+    if found.verdict is BindVerdict.REFUSED:
+        assert isinstance(answer, Answer), "what got no answer may still be carried out"
+        assert answer.status < 500
+    if found.verdict is BindVerdict.CONFLICT:
+        assert found.node == "n2"
+
+
+def test_the_request_names_pod_uid_and_node() -> None:
+    request = bindings.request(ASKED)
+    assert (request.method, request.path) == ("POST", "/api/v1/namespaces/shop/pods/web/binding")
+    assert json.loads(request.body) == {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Answer(409, b'{"message":"it has a node","code":409}'), "it has a node (409)"),
+        (Answer(502, b"<html>bad gateway</html>"), "<html>bad gateway</html> (502)"),
+        (Answer(500, b'{"reason":"Timeout"}'), "Timeout (500)"),
+        (Answer(503, b"{}"), "no reason given (503)"),
+        (Broken("lost"), "lost"),
+    ],
+)
+def test_told(answer: Outcome, told: str) -> None:
+    assert calls.told(answer) == told
+
+
+@given(st.integers(0, 100))
+def test_pauses_grow_and_are_jittered(attempt: int) -> None:
+    full = min(calls.FIRST_PAUSE_S * 2**attempt, calls.LONGEST_PAUSE_S)
+    assert full / 2 <= calls.pause_s(attempt) <= full
+    assert calls.pause_s(attempt, [Answer(429, b"", 60.0), Answer(429, b"", 7.0)]) == 60.0
