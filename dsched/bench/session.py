@@ -17,6 +17,7 @@ from dsched.supervisor import background, commands
 
 STOP_S = 60.0
 SEED = "DSCHED_SEED"
+"""Read by `dsched leader`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,11 @@ def system(shape: Shape) -> Iterator[Running]:
         config=shape.config,
         mode=shape.mode,
     )
-    os.environ[SEED] = str(shape.seed)
     clock = SystemClock()
     kept = False
     try:
-        found = background.start(wanted, clock, survives=False)
+        with _variable(SEED, str(shape.seed)):
+            found = background.start(wanted, clock, survives=False)
         store = client.connect(found.redis_url, found.name)
         try:
             yield Running(store, data_dir)
@@ -88,6 +89,20 @@ def system(shape: Shape) -> Iterator[Running]:
     finally:
         if not kept:
             shutil.rmtree(data_dir, ignore_errors=True)
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """An environment variable for what is started in the block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _clear(store: Store) -> None:

@@ -11,7 +11,7 @@ import dsched
 from dsched.bench import depths, latency, session, usage
 from dsched.bench.latency import Leader
 from dsched.bench.metering import Hooks, Stretch
-from dsched.bench.operations import Unsupported
+from dsched.bench.operations import Operation, Unsupported
 from dsched.bench.results import (
     FAILED,
     PASSED,
@@ -80,7 +80,7 @@ class Suite:
     def _measure(
         self,
         case: Case,
-        planned: Sequence[object],
+        planned: Sequence[Operation],
         system: Running,
         goal: Callable[[str, int], None],
         progress: Callable[[int], None],
@@ -101,7 +101,7 @@ class Suite:
         began = time.monotonic()
         try:
             runner = Runner(case, system.store, self.shape.seed, self.timeout_s, hooks)
-            stretches = runner.run(planned)  # type: ignore[arg-type]
+            stretches = runner.run(planned)
             took_s = time.monotonic() - began
         finally:
             sampler.stop()

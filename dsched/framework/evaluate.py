@@ -209,6 +209,11 @@ class Evaluation(Answers):
             return None
         return self._pod_dependent
 
+    @property
+    def by_node(self) -> bool:
+        """Whether what the filters say of a node depends on that node and its pods alone."""
+        return self.open and not self._wide
+
     def admits(self, pod: PodInfo, row: int) -> bool:
         """Whether a pod of the class fits on the node of a table row that it was promised itself.
 

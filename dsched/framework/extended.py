@@ -159,6 +159,11 @@ class Extended:
         """As `Evaluation.unsettled`."""
         return self.evaluation.unsettled(row)
 
+    @property
+    def by_node(self) -> bool:
+        """As `Evaluation.by_node`."""
+        return self.evaluation.by_node
+
     def _by_plugins(self, name: str) -> Status | None:
         row = self._table.index.get(NodeName(name))
         return None if row is None else self.evaluation.status_of(row)

@@ -40,3 +40,8 @@ class Findings(Protocol):
         """The filters whose answer about a table row may be another one when pods come or go, the others having let the
         node through; None where that is not known."""
         ...
+
+    @property
+    def by_node(self) -> bool:
+        """Whether what the filters say of a node depends on that node and its pods alone."""
+        ...

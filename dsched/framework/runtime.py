@@ -216,12 +216,10 @@ class Framework:
             PluginFailure: a plugin raised or did not succeed.
         """
         for plugin in self.at("preScore"):
-            if getattr(plugin, "score_scope", Scope.ANYTHING) is not Scope.CLUSTER:
-                continue
-            if plugin.name in state.skip_score:
-                if plugin.name in self._skip_versioned and plugin.name not in moved:
-                    continue
-            self._run_pre_score(plugin, state, pod, snapshot, feasible)
+            wide = getattr(plugin, "score_scope", Scope.ANYTHING) is Scope.CLUSTER
+            skips = plugin.name in state.skip_score and plugin.name in self._skip_versioned
+            if wide and (plugin.name in moved or not skips):
+                self._run_pre_score(plugin, state, pod, snapshot, feasible)
 
     def run_add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
         """Tell the PreFilter plugins that a pod was put on a node for the sake of argument.

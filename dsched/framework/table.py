@@ -11,6 +11,7 @@ removing a node moves rows and starts a new *layout*, after which nothing that w
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,13 @@ class LabelColumn:
         """Rows for whose label (None: absent) the predicate holds; it is asked once per distinct value."""
         truth = np.fromiter((predicate(value) for value in self.values), dtype=np.bool_, count=len(self.values))
         return truth[self.ids[rows]]
+
+
+class Mark(NamedTuple):
+    """Where the journal ended, and the version, before a trial."""
+
+    position: int
+    version: int
 
 
 @dataclass(slots=True)
@@ -257,14 +265,23 @@ class NodeTable:
         self._note(row)
         return pod
 
-    def restore(self, row: int, pods: Sequence[PodInfo]) -> None:
-        """Put exactly these pods on a node again, in this order, after a trial."""
+    def restore(self, row: int, pods: Sequence[PodInfo], mark: Mark) -> None:
+        """Put exactly these pods on a node again, in this order, after a trial that began at a mark; it is then as if
+        nothing had been changed."""
         wanted = {pod.uid: pod for pod in pods}
         for uid in [uid for uid in self.pods[row] if uid not in wanted]:
             self.remove_pod(uid)
         for pod in pods:
             self.add_pod(pod, self.names[row])
         self.pods[row] = wanted
+        if mark.position >= self._journal_start:
+            del self._journal[mark.position - self._journal_start :]
+            self.version = mark.version
+
+    @property
+    def mark(self) -> Mark:
+        """For `restore`."""
+        return Mark(self.position, self.version)
 
     @contextmanager
     def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:

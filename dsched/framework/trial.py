@@ -44,6 +44,7 @@ class Trial:
         self._row = row
         self._unsettled = unsettled
         self._before = list(self._table.pods[row].values())
+        self._mark = self._table.mark
 
     def __enter__(self) -> "Trial":
         return self
@@ -51,7 +52,7 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._table.restore(self._row, self._before)
+        self._table.restore(self._row, self._before, self._mark)
 
     @property
     def node(self) -> NodeInfo:

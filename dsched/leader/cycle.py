@@ -135,7 +135,7 @@ class Cycle:
         if choice is None:
             decision = self._unplaced(framework, candidate, state, extended or evaluation)
         else:
-            best = tuple(table.names[row] for row in choice.best)
+            best = tuple(map(table.names.__getitem__, choice.best.tolist()))
             evaluation.before_placing(choice.row)
             decision = self._placed(framework, candidate, state, table.names[choice.row], best)
             if decision.node is not None:

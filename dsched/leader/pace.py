@@ -9,7 +9,7 @@ IN_BINDERS = 2048
 """Pods that are handed out and not settled at most: what is decided beyond that waits in the binders' queue, where a
 pod of higher priority cannot overtake."""
 SOME_LEFT = 1024
-"""Once there were so many, nothing is decided until this few are left: a large batch costs less than many small ones."""
+"""Once there were so many, nothing is decided until this few are left: one large batch costs less than many small."""
 STUCK_S = 60.0
 """A pod that has been bound for so long waits for something else (its volumes), and takes up no binder."""
 

@@ -107,7 +107,8 @@ class Reign:
         )
         fanout = Fanout(settings.mode, store, epoch, config.hash, self._cache, self._dispatcher, clock)
         percentages = {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles}
-        cycle = Cycle(self._frameworks, percentages, self._cache, fanout, Selector(settings.seed), self._waiting, clock)
+        selector = Selector(settings.seed, tell_best=settings.decisions is not None)
+        cycle = Cycle(self._frameworks, percentages, self._cache, fanout, selector, self._waiting, clock)
         self._commit = Commit(
             cycle,
             self._pending,

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -26,6 +27,7 @@ from dsched.framework.extending import ExtenderFailure, Victims
 from dsched.framework.interface import Code, PostFilterResult, Status, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.trial import Trial
+from dsched.framework.tries import Tries
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
 
@@ -42,13 +44,28 @@ _MOST_NEGATIVE_PRIORITY = 2**31
 _LAST = "9999-12-31T23:59:59Z"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """A node where evicting ``victims`` makes room, most important first; ``violations`` of disruption budgets."""
 
     node: NodeName
     victims: tuple[PodInfo, ...]
     violations: int
+
+    @cached_property
+    def cost(self) -> tuple[int, int, int, int, float]:
+        """What is lost, by six criteria of which the first that differs decides, the last being chance; the less the
+        better: violations, the highest priority, the sum of the priorities, how many victims, and how early the first
+        of the highest priority started.
+
+        Source: framework/preemption/preemption.go ``pickOneNodeForPreemption``.
+        """
+        highest = max((victim.priority for victim in self.victims), default=-_MOST_NEGATIVE_PRIORITY)
+        # Each priority is shifted to be positive, so that fewer victims tend to win.
+        total = sum(victim.priority + _MOST_NEGATIVE_PRIORITY for victim in self.victims)
+        started = (start_time(victim) for victim in self.victims if victim.priority == highest)
+        earliest = datetime.fromisoformat(min(started, default=_LAST)).timestamp()
+        return self.violations, highest, total, len(self.victims), -earliest
 
 
 class _Record(Protocol):
@@ -75,6 +92,7 @@ class DefaultPreemption:
         (recorded vectors), every attempt is the first one."""
         self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()
         self._handle: _Remembers | None = handle if hasattr(handle, "preempting") else None
+        self._tries: Tries[Candidate | Status] = Tries()
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Upstream keeps a pod out of the queue while its victims are being deleted in the background; here the leader
@@ -108,12 +126,16 @@ class DefaultPreemption:
         avoided = self._avoided(attempt.pod)
         found: list[Candidate] = []
         failed: list[Status] = []
-        for row in rows:
+        tried = self._tries.of(attempt)
+        for row in rows.tolist():
             if avoided and attempt.snapshot.table.names[row] in avoided:
                 failed.append(unschedulable(ERR_NOT_FREED))
                 continue
-            with attempt.try_on(int(row)) as trial:
-                outcome = victims_on(trial, attempt.pod, budgets)
+            outcome = tried.get(row)
+            if outcome is None:
+                with attempt.try_on(row) as trial:
+                    outcome = victims_on(trial, attempt.pod, budgets)
+                tried[row] = outcome
             if isinstance(outcome, Candidate):
                 found.append(outcome)
                 if len(found) >= wanted:
@@ -205,39 +227,9 @@ def start_time(pod: PodInfo) -> str:
 
 
 def best(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates among which nothing but chance decides, by six criteria in turn.
-
-    Source: framework/preemption/preemption.go ``pickOneNodeForPreemption``.
-    """
-    left = list(candidates)
-    for criterion in (_fewest_violations, _lowest_highest, _smallest_sum, _fewest, _latest_start):
-        lowest = min(criterion(candidate) for candidate in left)
-        left = [candidate for candidate in left if criterion(candidate) == lowest]
-    return left
-
-
-def _fewest_violations(candidate: Candidate) -> int:
-    return candidate.violations
-
-
-def _lowest_highest(candidate: Candidate) -> int:
-    return max((victim.priority for victim in candidate.victims), default=-_MOST_NEGATIVE_PRIORITY)
-
-
-def _smallest_sum(candidate: Candidate) -> int:
-    """Each priority is shifted to be positive, so that fewer victims tend to win."""
-    return sum(victim.priority + _MOST_NEGATIVE_PRIORITY for victim in candidate.victims)
-
-
-def _fewest(candidate: Candidate) -> int:
-    return len(candidate.victims)
-
-
-def _latest_start(candidate: Candidate) -> float:
-    """Of the victims of highest priority the one that has run longest; the later it started the better."""
-    highest = _lowest_highest(candidate)
-    started = (start_time(victim) for victim in candidate.victims if victim.priority == highest)
-    return -datetime.fromisoformat(min(started, default=_LAST)).timestamp()
+    """The candidates among which nothing but chance decides."""
+    lowest = min(candidate.cost for candidate in candidates)
+    return [candidate for candidate in candidates if candidate.cost == lowest]
 
 
 def _from_somewhere(rows: NDArray[np.intp], pod: PodInfo) -> NDArray[np.intp]:

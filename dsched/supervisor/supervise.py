@@ -30,10 +30,11 @@ def run(system: commands.System, specs: Sequence[Spec], report: Report) -> None:
         report: told one line per event.
 
     Raises:
-        DschedError: a system runs with this data folder already.
+        DschedError: a system runs with this data folder already, or a port for metrics cannot be had.
         RedisUnavailable, UnfitRedis: Redis does not start, does not answer or must not be used.
     """
     clock = SystemClock()
+    targets.check(specs)
     system.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
         lock_fd = stack.enter_context(lock.held(system.data_dir, clock))

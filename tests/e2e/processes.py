@@ -1,11 +1,13 @@
 """dsched's processes on this machine, started with the commands, variables and rights that their Deployments give."""
 
+import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 from tests.acceptance import processes as kernel
 from tests.acceptance.system import TRACEBACK, environment
 from tests.e2e.deployment import Deployment
-from tests.redis_server import RedisServer
+from tests.redis_server import RedisServer, free_port
 
 Json = dict[str, Any]
 
@@ -45,6 +47,7 @@ class Processes:
         self._deployment = deployment
         self._leader_options: tuple[str, ...] = ()
         self._killed: list[str] = []
+        self._ports: dict[str, int] = {}
         self._expected: tuple[str, ...] = (POOL_KILLED,)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
@@ -57,14 +60,13 @@ class Processes:
         }
 
     def start(self, *options: str, leaders: int = 1, evaluators: int = 1, binders: int = 1) -> None:
-        """Start so many and wait until somebody leads and every worker takes tasks; the options are for leaders."""
+        """Start so many and wait until all are ready; the options are for leaders."""
         self._leader_options = options
         for component, count in (("leader", leaders), ("evaluator", evaluators), ("binder", binders)):
             for number in range(1, count + 1):
                 self.start_one(f"{component}-{number}")
-        for component, count in (("leader", leaders), ("evaluator", evaluators), ("binder", binders)):
-            if count:
-                kernel.wait_until(f"{component}s are well\n{self.logs()}", lambda c=component: self.is_well(c))
+        for name in self._running:
+            kernel.wait_until(f"{name} is ready\n{self.logs()}", lambda name=name: self.is_ready(name))
 
     def start_one(self, name: str) -> None:
         """Start a process."""
@@ -72,20 +74,33 @@ class Processes:
         # Here all share a host; there each pod is one.
         command = [word.replace(f"{component}@%h", f"{name}@%h") for word in self._deployment.command(component)]
         command += self._leader_options if component == "leader" else ()
+        self._ports[name] = free_port()
+        own = {"POD_NAME": name, "DSCHED_METRICS_HOST": "127.0.0.1", "DSCHED_METRICS_PORT": str(self._ports[name])}
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [sys.executable, "-m", *command],
-                env={**self.environment, **self._rights(component), "POD_NAME": name},
+                env={**self.environment, **self._rights(component), **own},
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
 
-    def is_well(self, component: str) -> bool:
-        """What the Deployment's readiness probe says."""
-        probe = self._deployment.container(component)["readinessProbe"]["exec"]["command"]
-        return self.run(*probe).returncode == 0
+    def is_ready(self, name: str) -> bool:
+        """What the readiness probe of its Deployment says."""
+        return self._probe(name, "readinessProbe")
+
+    def not_alive(self) -> list[str]:
+        """Processes that their liveness probes would have started again."""
+        return [name for name in self._running if not self._probe(name, "livenessProbe")]
+
+    def _probe(self, name: str, probe: str) -> bool:
+        path = self._deployment.container(name.partition("-")[0])[probe]["httpGet"]["path"]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._ports[name]}{path}", timeout=10) as answer:
+                return bool(answer.status == 200)
+        except (OSError, http.client.HTTPException):
+            return False
 
     def run(self, *command: str) -> "subprocess.CompletedProcess[str]":
         """Run a command as in one of the leader's containers."""

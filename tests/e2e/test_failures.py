@@ -71,6 +71,7 @@ def at_rest(running: Processes, cluster: Cluster) -> None:
     cluster.wait("the queues are empty", lambda: running.open() == 0)
     checked = running.run("dsched", "fsck")
     assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert running.not_alive() == []
 
 
 def test_the_leader_is_killed(running: Processes, cluster: Cluster):

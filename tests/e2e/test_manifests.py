@@ -151,6 +151,17 @@ def test_only_those_that_speak_with_the_api_server_get_a_token(objects: list[Jso
         assert all(subject["namespace"] == NAMESPACE for subject in binding["subjects"])
 
 
+def test_probes_ask_where_the_processes_serve(objects: list[Json]):
+    (environment,) = [each["data"] for each in of_kind(objects, "ConfigMap") if "DSCHED_CLUSTER" in each["data"]]
+    for name, _, spec in templates(objects):
+        if name == "dsched-redis":
+            continue
+        (container,) = spec["containers"]
+        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        for probe in ("readinessProbe", "livenessProbe"):
+            assert ports[container[probe]["httpGet"]["port"]] == environment["DSCHED_METRICS_PORT"], name
+
+
 def test_no_rule_gives_everything(objects: list[Json]):
     for name, role in named(objects, "ClusterRole").items():
         words = [word for rule in role["rules"] for part in rule.values() for word in part]
