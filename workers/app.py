@@ -39,6 +39,8 @@ from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.workers import Worker
 from workers.serving import Health, worker_server
 
+_log = log.logger(__name__)
+
 
 class System:
     """The system that this process works for, found by its environment; connected on first use, after any fork."""
@@ -111,12 +113,21 @@ class WorkerApp:
         worker_process_init.connect(self._forked)
 
     def task(self, name: str, run: Callable[[bytes], None]) -> None:
-        """Run ``run(payload)`` for messages of this task name; afterwards the worker shows a sign of life."""
+        """Run ``run(payload)`` for messages of this task name; afterwards the worker shows a sign of life.
+
+        A task that loses Redis is dropped, as if the worker had been killed: the leader hands the work out again. It
+        does not fail: Celery sends a failure with its traceback through the pool's pipe, and when the worker connects
+        anew while so long a message is read, half of it is lost and the pool is deaf for ever.
+        """
 
         def body(task: Any, payload: bytes) -> None:
-            with _counted(name):
-                run(payload)
-            self._alive(task.request.hostname)
+            try:
+                with _counted(name):
+                    run(payload)
+                self._alive(task.request.hostname)
+            except UNAVAILABLE as error:
+                _log.warning("task dropped", extra={"action": "drop", "task": name, "error": str(error)})
+                return
             LAST_TASK.set(time.time())
 
         self.celery.task(name=name, bind=True)(body)

@@ -78,7 +78,8 @@ def shortages(
     if not len(bad):
         return index, ()
     flags.append(beyond)
-    kinds, patterns = distinct(np.vstack([flag[bad] for flag in flags]))
+    here = np.array([flag[bad] for flag in flags])
+    kinds, patterns = (0, here) if len(bad) == 1 else distinct(here)
     index[bad] = kinds + 1
     return index, tuple(_shortage(names, pattern) for pattern in patterns.T)
 

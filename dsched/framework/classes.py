@@ -1,7 +1,7 @@
 """Evaluations kept per class of pods, so that equal pods are evaluated once and then only kept up to date."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.pod_info import PodInfo
@@ -16,24 +16,42 @@ JudgeAll = Callable[[Sequence[Evaluation]], None]
 """Fills open evaluations, in this process or by way of evaluators; equal results either way."""
 
 
+GatherFirst = Callable[[Mapping[str, int]], bool]
+"""Whether to evaluate so many classes of each profile in one go, before their turn comes: it pays where many are asked
+about at once elsewhere. In this process it does not, for what is placed before their turn makes them stale."""
+
+
 class Classes:
     """Evaluations of one snapshot by profile and class."""
 
-    def __init__(self, snapshot: Snapshot, judge_all: JudgeAll) -> None:
+    def __init__(
+        self, snapshot: Snapshot, judge_all: JudgeAll, gather_first: GatherFirst = lambda classes: False
+    ) -> None:
         self._snapshot = snapshot
         self._judge_all = judge_all
+        self._gather_first = gather_first
         self._kept: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
 
     def prepare(self, pods: Sequence[tuple[Framework, PodInfo]]) -> None:
-        """Evaluate the classes that a batch will ask for, all in one go."""
-        fresh: dict[tuple[str, bytes], Evaluation] = {}
+        """Evaluate the classes that a batch will ask for, all in one go, where that pays."""
+        wanted: dict[tuple[str, bytes], tuple[Framework, PodInfo]] = {}
         for framework, pod in pods:
-            key = (framework.profile_name, pod.class_key)
-            if framework.cacheable and key not in fresh and not self._usable(key):
-                fresh[key] = Evaluation(framework, pod, self._snapshot, shared=True)
+            if framework.cacheable:
+                wanted.setdefault((framework.profile_name, pod.class_key), (framework, pod))
+        if not self._pays(wanted):
+            return
+        wanted = {key: asked for key, asked in wanted.items() if not self._usable(key)}
+        if not self._pays(wanted):
+            return
+        fresh = {
+            key: Evaluation(framework, pod, self._snapshot, shared=True) for key, (framework, pod) in wanted.items()
+        }
         self._judge_all([evaluation for evaluation in fresh.values() if evaluation.open])
         for key, evaluation in fresh.items():
             self._keep(key, evaluation)
+
+    def _pays(self, wanted: Collection[tuple[str, bytes]]) -> bool:
+        return bool(wanted) and self._gather_first(Counter(profile for profile, _ in wanted))
 
     def evaluation(self, framework: Framework, pod: PodInfo, own: bool = False) -> Evaluation:
         """What the plugins say of this pod now.

@@ -192,7 +192,9 @@ class Binding:
             return
         self._reservations.confirm([(owed.info.key, owed.info.uid) for owed in pods])
         counted = recording.Bound()
+        now = self._clock.monotonic()
         for owed in pods:
+            self._pace.settled(owed.handed_out_at, now)
             self._owed.pop(owed.info.uid, None)
             self._cache.confirm(owed.info.uid)
             pod = self._pending.get(owed.info.key)

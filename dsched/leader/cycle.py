@@ -15,7 +15,7 @@ import numpy as np
 from dsched.clock import Clock
 from dsched.framework import extended as extending
 from dsched.framework.attempt import FailedAttempt
-from dsched.framework.classes import Classes, JudgeAll
+from dsched.framework.classes import Classes, GatherFirst, JudgeAll
 from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.diagnosis import Diagnosis, diagnose
@@ -98,6 +98,7 @@ class Cycle:
         selector: Selector,
         waiting: WaitingPods,
         clock: Clock,
+        gather_first: GatherFirst = lambda classes: False,
     ) -> None:
         self._frameworks = frameworks
         self._percentages = percentages
@@ -105,7 +106,7 @@ class Cycle:
         self._selector = selector
         self._waiting = waiting
         self._clock = clock
-        self._classes = Classes(cache.snapshot, judge_all)
+        self._classes = Classes(cache.snapshot, judge_all, gather_first)
 
     def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
         """Decide the pods in order."""

@@ -63,21 +63,25 @@ class Fanout:
         """Fill every one of them."""
         broad = [evaluation for evaluation in evaluations if _can_travel(evaluation)]
         self._here([evaluation for evaluation in evaluations if not _can_travel(evaluation)])
-        if broad and self._scattering(broad):
+        if broad and self._scattering([(each.framework.profile_name, each.searched) for each in broad]):
             EVALUATIONS.labels("distributed").inc(len(broad))
             self._scatter(broad)
         else:
             EVALUATIONS.labels("local").inc(len(broad))
             self._here(broad)
 
-    def _scattering(self, evaluations: Sequence[Evaluation]) -> bool:
+    def gather_first(self, classes: Mapping[str, int]) -> bool:
+        """Whether to ask the evaluators about so many classes of each profile, in one request."""
+        nodes = len(self._cache.snapshot.table)
+        return self._scattering([(profile, nodes * count) for profile, count in classes.items()])
+
+    def _scattering(self, work: Sequence[tuple[str, int]]) -> bool:
+        """Whether evaluators are asked to judge so many rows by these profiles."""
         if self.mode is Mode.LOCAL or not self._evaluators():
             return False
         if self.mode is Mode.DISTRIBUTED:
             return True
-        estimates = [
-            self.costs.local_s(evaluation.framework.profile_name, evaluation.searched) for evaluation in evaluations
-        ]
+        estimates = [self.costs.local_s(profile, rows) for profile, rows in work]
         local_s = sum(estimate for estimate in estimates if estimate is not None)
         return self.costs.fan_out_pays(local_s, self._live)
 

@@ -108,7 +108,9 @@ class Reign:
         fanout = Fanout(settings.mode, store, epoch, config.hash, self._cache, self._dispatcher, clock)
         percentages = {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles}
         selector = Selector(settings.seed, tell_best=settings.decisions is not None)
-        cycle = Cycle(self._frameworks, percentages, self._cache, fanout, selector, self._waiting, clock)
+        cycle = Cycle(
+            self._frameworks, percentages, self._cache, fanout, selector, self._waiting, clock, fanout.gather_first
+        )
         self._commit = Commit(
             cycle,
             self._pending,

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -223,7 +223,12 @@ def importance(pod: PodInfo) -> tuple[int, str]:
 def start_time(pod: PodInfo) -> str:
     """When the pod started, as sortable text; one that has not counts as starting now."""
     text = pod.pod.status.start_time
-    return _LAST if not text else datetime.fromisoformat(text).isoformat()
+    return _LAST if not text else _sortable(text)
+
+
+@lru_cache(maxsize=65536)
+def _sortable(text: str) -> str:
+    return datetime.fromisoformat(text).isoformat()
 
 
 def best(candidates: Sequence[Candidate]) -> list[Candidate]:

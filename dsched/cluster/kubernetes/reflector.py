@@ -12,6 +12,7 @@ Source: client-go tools/cache/reflector.go ``ListAndWatchWithContext``, ``watchL
 import logging
 import random
 import threading
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -40,6 +41,13 @@ ABSENT_S = 60.0
 """A kind that the API server does not serve is asked for this often."""
 
 
+LASTED_S = 10.0
+"""A watch that lasted so long did not fail, even when nothing happened."""
+RELIST = frozenset({calls.GONE, 504})
+"""Answers to a watch after which it cannot go on from where it was: too long ago, or later than anything that happened
+(the API server's data was restored from a backup)."""
+
+
 class Expired(Exception):
     """The watch's starting point is too old: list again."""
 
@@ -64,6 +72,7 @@ class Reflector:
         self._first: Sequence[Known] = ()
         self._version = ""
         self._watch_list = True
+        self._refused_credentials = False
         self._thread = threading.Thread(target=self._run, name=f"watch-{resource.plural}", daemon=True)
 
     @property
@@ -93,35 +102,48 @@ class Reflector:
     def _run(self) -> None:
         attempt = 0
         while not self._stop.is_set():
-            before = self._version
+            began, before = time.monotonic(), self._version
+            failed: Exception | None = None
             try:
                 self._turn()
-                pause = 0.0 if self._version != before else calls.pause_s(attempt)
             except Expired:
-                self._version, pause = "", calls.pause_s(attempt)
-            except (ClusterUnavailable, Refused, msgspec.DecodeError, DschedError) as error:
-                pause = self._failed(error, attempt)
-            except Exception as error:  # a kind that is heard of no more would go unnoticed
-                logging.getLogger(__name__).exception("the watch has failed and begins anew")
-                self._version, pause = "", self._failed(error, attempt)
-            attempt = 0 if self._version not in ("", before) else attempt + 1
-            self._stop.wait(pause)
+                self._version = ""
+            except (Refused, msgspec.DecodeError, DschedError) as error:
+                failed = error
+            except Exception as error:  # noqa: BLE001 - a kind that is heard of no more would go unnoticed
+                _log.exception("the watch has failed and begins anew", extra={"kind": self.resource.kind})
+                self._version, failed = "", error
+            lasted = self._version not in ("", before) or time.monotonic() - began > LASTED_S
+            attempt = 0 if lasted else attempt + 1
+            if failed is not None:
+                self._stop.wait(self._failed(failed, attempt))
+            elif not lasted:
+                self._stop.wait(calls.pause_s(attempt))
 
     def _failed(self, error: Exception, attempt: int) -> float:
-        absent = isinstance(error, Refused) and error.answer.status == calls.NOT_FOUND
-        told = calls.told(error.answer) if isinstance(error, Refused) else str(error)
+        """Take note of a failure; how long to wait before the next attempt."""
+        answer = error.answer if isinstance(error, Refused) else None
+        told = calls.told(answer) if answer else str(error)
         if not self._stop.is_set():
             self.problem = told
-            level = logging.WARNING if attempt else logging.INFO
+            level = logging.WARNING if attempt > 1 else logging.INFO
             _log.log(level, "watch interrupted", extra={"action": "watch", "kind": self.resource.kind, "error": told})
-        if absent and not self._synced.is_set():
+        if answer is None:
+            return calls.pause_s(attempt)
+        if answer.status in RELIST:
+            self._version = ""
+        self._refused_credentials = answer.status == calls.UNAUTHORIZED
+        if answer.status != calls.NOT_FOUND:
+            return calls.pause_s(attempt, [answer])
+        if not self._synced.is_set():
             self._take_all({})
-        if isinstance(error, Refused) and error.answer.status == calls.UNAUTHORIZED:
-            self._access.renew()
-        return ABSENT_S if absent else calls.pause_s(attempt)
+        return ABSENT_S
 
     def _turn(self) -> None:
         """Come into sync where that is needed, and watch until the watch ends."""
+        if self._refused_credentials:
+            self._refused_credentials = False
+            self._access.renew()
         if self._version:
             self._watch()
         elif self._watch_list:

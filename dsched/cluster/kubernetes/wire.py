@@ -131,10 +131,10 @@ class Wire:
         assert self._sock is not None
         try:
             self._sock.settimeout(timeout_s)
-            status, length, chunked, _ = self._head()
+            status, length, chunked, retry_after_s = self._head()
             if status != 200:
                 body = b"".join(self._chunks()) if chunked else self._read(-1 if length is None else length)
-                raise Refused(Answer(status, body))
+                raise Refused(Answer(status, body, retry_after_s))
             assert self._file is not None
             decoder = ChunkDecoder() if chunked else None
             while data := self._file.read1(READ_BYTES):

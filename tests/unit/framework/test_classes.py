@@ -1,6 +1,6 @@
 """Evaluations kept per class of pods."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -45,7 +45,7 @@ def pods(*cpus: str) -> list[PodInfo]:
 
 
 def test_equal_pods_share_an_evaluation(snapshot: Snapshot, judge: CountingJudge) -> None:
-    kept, framework = Classes(snapshot, judge), default_framework(Handle(snapshot))
+    kept, framework = Classes(snapshot, judge, lambda classes: True), default_framework(Handle(snapshot))
     first, same, other = pods("1", "1", "2")
     kept.prepare([(framework, pod) for pod in (first, same, other)])
     assert judge.calls == [2]
@@ -53,6 +53,21 @@ def test_equal_pods_share_an_evaluation(snapshot: Snapshot, judge: CountingJudge
     assert kept.evaluation(framework, other) is not kept.evaluation(framework, first)
     kept.prepare([(framework, first)])
     assert judge.calls in ([2], [2, 0])
+
+
+def test_nothing_is_evaluated_before_its_turn_where_that_does_not_pay(
+    snapshot: Snapshot, judge: CountingJudge
+) -> None:
+    asked: list[dict[str, int]] = []
+
+    def gather_first(classes: Mapping[str, int]) -> bool:
+        asked.append(dict(classes))
+        return False
+
+    kept, framework = Classes(snapshot, judge, gather_first), default_framework(Handle(snapshot))
+    kept.prepare([(framework, pod) for pod in pods("1", "1", "2")])
+    assert judge.calls == []
+    assert asked == [{"default-scheduler": 2}]
 
 
 def test_two_profiles_do_not_share(snapshot: Snapshot, judge: CountingJudge) -> None:

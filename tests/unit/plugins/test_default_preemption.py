@@ -3,6 +3,8 @@
 from typing import Any
 
 import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsched.framework.attempt import FailedAttempt
 from dsched.framework.diagnosis import diagnose
@@ -152,3 +154,53 @@ class TestTheChoice:
 
     def test_chance_decides_among_the_rest(self) -> None:
         assert self.only(self.candidate("a", pod("x", "1", 5)), self.candidate("b", pod("y", "1", 5))) == ["a", "b"]
+
+
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "add", "go", "promise", "budget", "node"]), st.integers(0, 3)), max_size=12
+)
+
+
+@settings(max_examples=60)
+@given(CHANGES)
+def test_what_is_kept_is_what_is_found_anew(changes: list[tuple[str, int]]) -> None:
+    """A plugin that has looked at the nodes before finds the same candidates as one that has not."""
+    snapshot = cluster(**{f"n{number}": [pod(f"old{number}", "3", number % 3)] for number in range(4)})
+    kept, framework, wanted = DefaultPreemption(None, None), default_framework(), pod("new", "2", 10)
+    for number, (change, place) in enumerate(changes):
+        table, node = snapshot.table, NodeName(f"n{place}")
+        match change:
+            case "add":
+                table.add_pod(pod(f"more{number}", "1", number % 12, labels={"app": "web"}), node)
+            case "go" if table.pods[place]:
+                table.remove_pod(next(iter(table.pods[place])))
+            case "promise":
+                snapshot.nominations.set(pod(f"promised{number}", "1", number % 12), node)
+            case "budget":
+                spec = {"selector": {"matchLabels": {"app": "web"}}}
+                budget = {"metadata": {"namespace": "shop"}, "spec": spec, "status": {"disruptionsAllowed": number % 2}}
+                snapshot.put("PodDisruptionBudget", "shop/web", budget)
+            case "node":
+                table.set_node(make_node(f"n{place}", cpu=str(3 + number % 3)))
+        evaluation = evaluate(framework, wanted, snapshot)
+        attempt = FailedAttempt(
+            framework, evaluation.state, wanted, snapshot, evaluation, diagnose(evaluation, len(snapshot.table))
+        )
+        position, version = table.position, table.version
+        assert kept.candidates(attempt) == DefaultPreemption(None, None).candidates(attempt)
+        assert (table.position, table.version) == (position, version), "trying leaves no trace"
+
+
+def test_a_preemptor_need_not_respect_its_own_promise() -> None:
+    """What was found for another pod of its class, which had to respect it, does not count for that node."""
+    snapshot = cluster(n1=[pod("low", "3", 1)])
+    plugin, framework = DefaultPreemption(None, None), default_framework()
+    first, second = pod("first", "3", 10), pod("second", "3", 10)
+    snapshot.nominations.set(first, NodeName("n1"))
+    found = {}
+    for each in (second, first):
+        evaluation = evaluate(framework, each, snapshot)
+        attempt = FailedAttempt(framework, evaluation.state, each, snapshot, evaluation, diagnose(evaluation, 1))
+        found[each.key] = plugin.candidates(attempt)[0]
+    assert found["shop/second"] == []
+    assert [victim.key for victim in found["shop/first"][0].victims] == ["shop/low"]

@@ -25,10 +25,11 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def dsched(tmp_path: Path, redis_server: Any) -> Iterator[Run]:
+def dsched(tmp_path: Path, redis_server: Any, api: FakeApi) -> Iterator[Run]:
     """Runs a command over a data folder of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DSCHED_")}
     environment = {**kept, "DSCHED_DATA_DIR": str(tmp_path / "data"), "TMPDIR": str(tmp_path)}
+    environment["KUBECONFIG"] = api.kubeconfig()
 
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -104,6 +105,8 @@ def test_other_writers(api: FakeApi, up: Run) -> None:
         return "".join(each["message"] for each in conditions)
 
     wait_until("it says why", lambda: "Insufficient cpu" in condition())
+    explained = up("explain", "pod", "big", "--config", "scheduler.yaml")
+    assert "Insufficient cpu" in explained.stdout, explained.stderr
     api.delete("pods", "default/foreign")
     wait_until("the room is used", lambda: nodes_of(api)["big"] == "n1")
     gated = api.get("pods", "default/gated")

@@ -100,6 +100,16 @@ def test_after_410_the_difference_is_told(api: FakeApi, watcher: Watch) -> None:
     heard.wait_for(ADDED, "Pod", "default/after")
 
 
+@pytest.mark.parametrize("status", [410, 504])
+def test_a_watch_that_is_refused_for_its_version_begins_anew(api: FakeApi, watcher: Watch, status: int) -> None:
+    api.put("pods", pod_manifest("default/goes"))
+    heard = watcher()
+    api.fault("GET", r"/pods\?.*resourceVersion=", status=status, times=10_000)
+    api.end_watches()
+    api.delete("pods", "default/goes")
+    heard.wait_for(DELETED, "Pod", "default/goes")
+
+
 def test_a_bookmark_is_where_the_watch_goes_on(api: FakeApi, watcher: Watch) -> None:
     api.put("pods", pod_manifest())
     heard = watcher()
