@@ -50,6 +50,19 @@ COMMANDS = {
         "dsched.cli.queue",
         "Show the scheduling queue: how many pods stand in each place, and the first of each in their order.",
     ),
+    "pause": Source(
+        "dsched.cli.pausing", "Stop trying pods, of all profiles or of one, until 'dsched resume'."
+    ),
+    "resume": Source("dsched.cli.pausing", "Go on trying pods: with everything that is paused, or with one profile."),
+    "drain": Source(
+        "dsched.cli.pausing",
+        "Pause everything and wait until no pod is being decided, held back by Permit, or bound; exit code 1 when the "
+        "time is up first.",
+    ),
+    "top": Source(
+        "dsched.cli.top",
+        "Show what happens, again and again: queues, pods per second, the leader's time, the fullest nodes.",
+    ),
     "fsck": Source(
         "dsched.cli.fsck",
         "Check the scheduling state in Redis; exit code 1 when an invariant is broken, with a line for each breach.",

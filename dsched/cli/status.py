@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from dsched.cli import console, options
+from dsched.cli import console, options, watching
 from dsched.clock import SystemClock
+from dsched.cluster.opening import Kind
+from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
-from dsched.state import address, client, keys, phases, workers
+from dsched.state import address, client, control, keys, phases, standings, workers
 from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
@@ -51,8 +53,10 @@ class State(msgspec.Struct, frozen=True):
         queues: pods in each queue, ``inflight`` among them.
         reservations: pods that have a node and are not yet bound.
         nodes, pods: objects in the cluster, where it is kept in Redis.
+        cluster: what keeps them: ``standalone`` (Redis) or ``kubernetes``; ``""`` before the first leader.
         workers: every worker that has written to Redis, also those that are gone.
         leader_seconds: the leader's time by what it did, since its process began; empty before the first leader.
+        redis_warnings: what is wrong with the Redis server, or may lose state.
     """
 
     version: str
@@ -64,6 +68,9 @@ class State(msgspec.Struct, frozen=True):
     pods: int
     workers: list[WorkerStatus]
     leader_seconds: dict[str, float] = {}
+    redis_warnings: list[str] = []
+    cluster: str = ""
+    paused: list[control.Paused] = []
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -98,6 +105,7 @@ def status(
     redis_url: options.RedisUrl = None,
     name: options.Name = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    watch: watching.Watch = False,
 ) -> None:
     """Tell what runs, who leads and how full the queues are; exit code 1 when it does not run or nobody leads."""
     folder = (data_dir or address.default_data_dir()).absolute()
@@ -129,20 +137,21 @@ def read(store: client.Store) -> State:
     """
     with client.reachable(store):
         pipe: Any = store.redis.pipeline(transaction=False)
-        pipe.info("server")
         pipe.get(store.key(keys.LEADER.name))
         pipe.get(store.key(keys.EPOCH.name))
         for queue in ZSETS:
             pipe.zcard(store.key(queue.name))
         for name in HASHES:
             pipe.hlen(store.key(name))
-        info, leader, epoch, *counts = pipe.execute()
+        leader, epoch, *counts = pipe.execute()
         seen = workers.read(store)
         spent = phases.read(store).seconds
+        kind = standings.cluster(store) or Kind.STANDALONE.value
+    fit = fitness.look(store, keeps_objects=kind == Kind.STANDALONE.value)
     *queues, inflight, reservations, nodes, pods = counts
     names = [queue.name.removeprefix("queue:") for queue in ZSETS]
     return State(
-        version=str(info["redis_version"]),
+        version=fit.version,
         leader=leader.decode().rpartition(" ")[0] if leader else None,
         epoch=int(epoch or 0),
         queues={**dict(zip(names, queues, strict=True)), "inflight": inflight},
@@ -151,6 +160,9 @@ def read(store: client.Store) -> State:
         pods=pods,
         workers=[WorkerStatus(worker.name, worker.kind, worker.last_seen_ms) for worker in seen],
         leader_seconds=dict(spent),
+        redis_warnings=[*fit.refusals, *fit.warnings],
+        cluster=standings.cluster(store),
+        paused=control.read(store),
     )
 
 
@@ -207,13 +219,20 @@ def _facts(answer: Status) -> list[tuple[str, str]]:
     return [
         ("system", answer.name),
         ("redis", f"{answer.redis}, version {state.version}"),
+        *(("warning", f"Redis {warning}") for warning in state.redis_warnings),
         ("supervisor", supervisor),
         ("leader", f"{state.leader or 'nobody leads'}, epoch {state.epoch}"),
         ("queues", ", ".join(f"{queue} {count}" for queue, count in state.queues.items())),
         ("reservations", str(state.reservations)),
-        ("cluster", f"{state.nodes} nodes, {state.pods} pods"),
+        ("cluster", _cluster(state)),
         ("workers", _seen(state.workers)),
     ]
+
+
+def _cluster(state: State) -> str:
+    if state.cluster == Kind.KUBERNETES.value:
+        return "kubernetes, see kubectl get nodes,pods"
+    return f"{state.nodes} nodes, {state.pods} pods"
 
 
 def _seen(seen: list[WorkerStatus]) -> str:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+import msgspec
+
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -30,8 +32,7 @@ class Change(Enum):
     """Only the status that the scheduler itself writes (conditions, nominated node) changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """One entry of the watch.
 
     Attributes:

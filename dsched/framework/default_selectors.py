@@ -17,18 +17,25 @@ class DefaultSelectors:
     """The selector that spread constraints without one of their own get, by class of pods."""
 
     def __init__(self) -> None:
+        self._looked_at: tuple[object, ...] = ()
         self._seen: tuple[object, ...] = ()
         self._services: dict[str, list[Mapping[str, Any]]] = {}
-        self._selectors: PerClass[Selector] | None = None
+        self._selectors: PerClass[Selector]
 
     def of(self, pod: PodInfo, snapshot: Snapshot) -> Selector:
         """The selector for a pod; one that matches everything where nothing selects it."""
+        looked_at = (snapshot, snapshot.others_version)
+        if self._looked_at != looked_at:
+            self._looked_at = looked_at
+            self._follow(snapshot)
+        return self._selectors(pod)
+
+    def _follow(self, snapshot: Snapshot) -> None:
         now = (snapshot, *(snapshot.version_of(kind) for kind in _KINDS))
-        if self._selectors is None or self._seen != now:
+        if self._seen != now:
             self._seen = now
             self._services = _by_namespace(snapshot)
             self._selectors = PerClass(lambda each: self._select(each, snapshot))
-        return self._selectors(pod)
 
     def _select(self, pod: PodInfo, snapshot: Snapshot) -> Selector:
         namespace = pod.pod.metadata.namespace

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -188,8 +189,7 @@ class Resource(Enum):
     PDB = "PodDisruptionBudget"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEvent:
+class ClusterEvent(msgspec.Struct, frozen=True):
     """Something that happened in the cluster; ``old`` and ``new`` are records (`Pod`, `Node`) or plain objects."""
 
     resource: Resource

@@ -30,7 +30,10 @@ from dsched.state.results import REJECTED, WAITING, Outcome, Result
 
 _log = logger(__name__)
 
-PODS_A_MESSAGE = 64
+FEWEST_PODS_A_MESSAGE = 64
+MOST_PODS_A_MESSAGE = 256
+MESSAGES_A_BATCH = 4
+"""A message costs the leader as much as deciding several pods, but a batch has to keep several binders busy."""
 OVERDUE_S = 5.0
 """How long a bind may take before it is looked up."""
 FIRST_PAUSE_S = 1.0
@@ -125,8 +128,9 @@ class Binding:
         for owed in pods:
             by_profile.setdefault(owed.framework.profile_name, []).append(owed)
         for profile, group in by_profile.items():
-            for start in range(0, len(group), PODS_A_MESSAGE):
-                self._send(profile, group[start : start + PODS_A_MESSAGE])
+            size = min(max(len(group) // MESSAGES_A_BATCH, FEWEST_PODS_A_MESSAGE), MOST_PODS_A_MESSAGE)
+            for start in range(0, len(group), size):
+                self._send(profile, group[start : start + size])
 
     def _send(self, profile: str, pods: Sequence[Owed]) -> None:
         items = [BindItem(o.info.key, o.info.uid, o.node, o.attempt, o.state.shared) for o in pods]

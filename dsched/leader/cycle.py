@@ -7,10 +7,11 @@ Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from dsched.clock import Clock
 from dsched.framework import extended as extending
@@ -31,8 +32,7 @@ from dsched.leader.permit import WaitingPod, WaitingPods
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A pod that has been popped.
 
     Attributes:
@@ -44,8 +44,7 @@ class Candidate:
     popped_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What the cycle says of a pod: a node, or why there is none.
 
     Attributes:

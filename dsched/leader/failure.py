@@ -6,7 +6,8 @@ Source: pkg/scheduler/schedule_one.go ``handleSchedulingFailure``; backend/queue
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.interface import Code, Status

@@ -6,7 +6,7 @@ function, asked about this very pod, says Queue.
 Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``, ``moveAllToActiveOrBackoffQueue``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from random import random
 
 from dsched.framework.contract import PluginFailure, answered
@@ -33,11 +33,14 @@ class Hints:
         self._registered: dict[str, _Registered] = {
             name: _registrations(framework) for name, framework in frameworks.items()
         }
+        self._interested_in: dict[tuple[Resource, Action], frozenset[str]] = {}
         self._silent: dict[str, frozenset[str]] = {name: _silent(framework) for name, framework in frameworks.items()}
 
     def helped(self, event: ClusterEvent, pending: Pending) -> list[QueuedPod]:
         """Unschedulable and gated pods that the event may have made schedulable."""
-        interested = {plugin for profile in self._registered for plugin in self._interested(profile, event)}
+        interested = self._interested(event)
+        if not interested:
+            return []
         return [pod for pod in pending.rejected_by(interested) if self.helps(event, pod) and not _released(event, pod)]
 
     def helps(self, event: ClusterEvent, pod: QueuedPod) -> bool:
@@ -58,10 +61,21 @@ class Hints:
                 return True
         return False
 
-    def _interested(self, profile: str, event: ClusterEvent) -> Iterable[str]:
-        yield from self._registered[profile].get((event.resource.value, event.action.value), ())
-        if event.resource not in (Resource.POD, Resource.PENDING_POD):
-            yield from self._silent[profile]
+    def _interested(self, event: ClusterEvent) -> frozenset[str]:
+        """The plugins that registered for such events, and where they are about more than a pod without a node, those
+        that never say."""
+        kind = (event.resource, event.action)
+        interested = self._interested_in.get(kind)
+        if interested is None:
+            names = {
+                plugin
+                for registered in self._registered.values()
+                for plugin in registered.get((event.resource.value, event.action.value), ())
+            }
+            if event.resource not in (Resource.POD, Resource.PENDING_POD):
+                names.update(*self._silent.values())
+            interested = self._interested_in[kind] = frozenset(names)
+        return interested
 
 
 def _silent(framework: Framework) -> frozenset[str]:

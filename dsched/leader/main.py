@@ -11,6 +11,7 @@ from types import FrameType
 
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
+from dsched.cluster.opening import Kind
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch
 from dsched.framework.interface import Registry
@@ -20,7 +21,8 @@ from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
 from dsched.log import logger
 from dsched.metrics import FENCED
-from dsched.state.client import UNAVAILABLE, Store, check_fitness, connect
+from dsched.state import fitness
+from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.lease import Lease
 
 _log = logger(__name__)
@@ -87,7 +89,7 @@ class Leader:
         while not self._stop.is_set():
             try:
                 if not checked:
-                    check_fitness(self._store)
+                    fitness.check(self._store, keeps_objects=self._cluster.kind == Kind.STANDALONE)
                     checked = True
                 self.progress.turn()
                 leads = self._lease.acquire()

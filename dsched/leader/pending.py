@@ -180,8 +180,12 @@ class Pending:
         """The move of a pod to a place; to the one where it stands, it only gets another turn there."""
         now_ms = self._clock.now_ms()
         score = {Place.ACTIVE: pod.order, Place.BACKOFF: self.backoff_ends_ms(pod)}.get(target, now_ms)
-        written: dict[str, str | int] = {"queued_us": pod.queued_us, "plugins": " ".join(sorted(pod.plugins))}
-        written |= {"waiting": " ".join(sorted(pod.waiting)), **pod.preempting.fields(), **fields}
+        written: dict[str, str | int] = {"queued_us": pod.queued_us}
+        if pod.plugins or pod.place is not Place.NOWHERE:
+            written["plugins"] = " ".join(sorted(pod.plugins))
+        if pod.waiting or pod.place is not Place.NOWHERE:
+            written["waiting"] = " ".join(sorted(pod.waiting))
+        written |= {**pod.preempting.fields(), **fields}
         if target is not pod.place:
             written.setdefault("error", 0)
         return Move(pod.key, pod.uid, pod.place, target, score, pod.turn, pod.order, written)

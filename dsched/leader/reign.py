@@ -30,6 +30,7 @@ from dsched.leader.phases import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRIT
 from dsched.leader.preemption import Preemptions
 from dsched.leader.progress import Progress, Stage
 from dsched.leader.promises import Promises
+from dsched.leader.requested import Requested
 from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
 from dsched.leader.takeover import Takeover
@@ -53,6 +54,8 @@ UNSCHEDULABLE_EVERY_S = 30.0
 OVERDUE_EVERY_S = 0.5
 PING_EVERY_S = 2.0
 PROMISES_EVERY_S = 5.0
+REQUESTS_EVERY_S = 0.25
+PAUSES_EVERY_S = 1.0
 CYCLE_S = 0.05
 """A batch is kept so small that it takes about this long: a late pod of high priority waits no longer."""
 LARGEST_BATCH = 512
@@ -148,6 +151,9 @@ class Reign:
         self._timers.every(PING_EVERY_S, self._ping)
         self._timers.every(PROMISES_EVERY_S, promises.expire)
         self._timers.every(WRITE_EVERY_S, self._phases.write)
+        requested = Requested(store, epoch, self._frameworks, self._pending, self._events)
+        self._timers.every(REQUESTS_EVERY_S, requested.answer)
+        self._timers.every(PAUSES_EVERY_S, requested.notice)
         self._batch_size = 1 if config.extenders else 32  # how long extenders take is not known yet
         self._batches = 0
         self._marked = 0

@@ -21,7 +21,8 @@ POD_ADD = "UnschedulablePodAdd"
 POD_UPDATE = "UnschedulablePodUpdate"
 TAKEOVER = "LeaderTakeover"
 PROMISE_EXPIRED = "NominationExpired"
-"""What brings pods into a queue besides events of the cluster; the last two are dsched's own.
+REQUESTED = "Requested"
+"""What brings pods into a queue besides events of the cluster; the last three are dsched's own.
 
 Source: pkg/scheduler/framework/events.go."""
 

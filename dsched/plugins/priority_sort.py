@@ -21,7 +21,7 @@ class PrioritySort:
     def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
         """Minus the priority, then the time it was queued as text of fixed width, which sorts as the time does."""
         queued = _EPOCH + timedelta(microseconds=queued_us)
-        return -pod.spec.priority, f"{queued:%Y-%m-%dT%H:%M:%S.%f}Z"
+        return -pod.spec.priority, queued.isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
 
 
 _role: type[interface.QueueSortPlugin] = PrioritySort

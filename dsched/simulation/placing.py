@@ -8,6 +8,8 @@ of Permit plugins ends with the pods that they hold back, once for each pod.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from dsched.clock import ManualClock
 from dsched.config import SchedulerConfiguration
 from dsched.framework.diagnosis import Diagnosis
@@ -174,7 +176,9 @@ class Simulation:
         node = decision.node or NO_NODE
         decision.framework.run_unreserve(decision.state, pod.info, node)
         self._memory.forget(pod.uid, released=True)
-        self._unplaced(pod, replace(decision, node=None, waiting=None, diagnosis=Diagnosis.of_node(status)))
+        self._unplaced(
+            pod, msgspec.structs.replace(decision, node=None, waiting=None, diagnosis=Diagnosis.of_node(status))
+        )
         self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=pod.info.pod.on(node)))
 
     # -- what it came to -------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import platformdirs
 from dsched.errors import SystemNotFound
 
 FILE = "system.json"
+URL_FILE = "DSCHED_REDIS_URL_FILE"
+"""Environment variable: a file that holds the URL, where a secret is mounted."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -56,11 +58,14 @@ def read(data_dir: Path) -> Address | None:
 
 
 def find(redis_url: str | None, data_dir: Path | None, name: str | None) -> Address:
-    """The system a command means: by its Redis URL, else by its data folder.
+    """The system a command means: by its Redis URL, by the file that ``DSCHED_REDIS_URL_FILE`` names, else by its data
+    folder.
 
     Raises:
-        SystemNotFound: no URL is given and no system has left its address in the data folder.
+        SystemNotFound: no URL is given and no system has left its address in the data folder, or the file that should
+            hold the URL cannot be read.
     """
+    redis_url = redis_url or _url_in_file()
     if redis_url:
         return Address(redis_url=redis_url, name=name or "default")
     folder = data_dir or default_data_dir()
@@ -71,3 +76,11 @@ def find(redis_url: str | None, data_dir: Path | None, name: str | None) -> Addr
             "or name one with --data-dir or --redis-url"
         )
     return msgspec.structs.replace(address, name=name) if name else address
+
+
+def _url_in_file() -> str:
+    path = os.environ.get(URL_FILE)
+    try:
+        return Path(path).read_text().strip() if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise SystemNotFound(f"{path} ({URL_FILE}) cannot be read: {error}") from error

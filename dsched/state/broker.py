@@ -10,15 +10,26 @@ the system's own prefix.
 from typing import Any
 
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS
+from dsched.state import location
 from dsched.state.client import prefix
 
 PUBLISH_TIMEOUT_S = 5.0
 
 
 def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
-    """Settings for a Celery app of the system called ``name``."""
+    """Settings for a Celery app of the system called ``name``.
+
+    Raises:
+        StateError: the URL cannot be read.
+    """
+    found = location.read(redis_url)
+    sentinel: dict[str, Any] = {}
+    if found.sentinels:
+        tls = {"ssl": True, **found.tls_options} if found.tls else {}
+        waits = {"socket_timeout": PUBLISH_TIMEOUT_S, "socket_connect_timeout": PUBLISH_TIMEOUT_S}
+        sentinel = {"master_name": found.master, "sentinel_kwargs": {**waits, **found.sentinel_options, **tls}}
     return {
-        "broker_url": redis_url,
+        **location.broker(redis_url),
         "broker_transport_options": {
             "global_keyprefix": prefix(name) + "celery:",
             "socket_timeout": 10.0,
@@ -27,6 +38,7 @@ def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
             "health_check_interval": 3,
             "retry_on_timeout": False,
             "ack_emulation": False,
+            **sentinel,
         },
         "broker_connection_retry_on_startup": True,
         "result_backend": None,

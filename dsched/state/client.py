@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from redis.sentinel import Sentinel
 
-from dsched.errors import RedisUnavailable, StateError, UnfitRedis
+from dsched.errors import RedisUnavailable
+from dsched.state import location
+from dsched.state.location import shown as shown
 
-OLDEST_REDIS = (6, 2)
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 HEALTH_CHECK_S = 5
@@ -60,36 +61,31 @@ def _literal(text: str) -> str:
 
 
 def connect(url: str, name: str = "default") -> Store:
-    """Connect to the Redis at ``url`` (``redis://``, ``rediss://``, ``unix://``); nothing is sent yet.
+    """Connect to the Redis at ``url`` (see `dsched.state.location`); nothing is sent yet.
 
     Commands are never repeated by the client: a write whose reply was lost may have happened, and only the caller
-    knows how to find out.
+    knows how to find out. Sentinels are asked for the master with every new connection.
 
     Raises:
         StateError: the URL cannot be read.
     """
-    try:
-        client = redis.Redis.from_url(
-            url,
-            socket_timeout=SOCKET_TIMEOUT_S,
-            socket_connect_timeout=CONNECT_TIMEOUT_S,
-            socket_keepalive=True,
-            health_check_interval=HEALTH_CHECK_S,
-            retry=Retry(NoBackoff(), 0),
-            client_name="dsched",
-        )
-    except ValueError as error:
-        raise StateError(f"{shown(url)} is not a Redis URL ({error}); expected redis://HOST:PORT/DB") from error
-    return Store(client, name, url)
-
-
-def shown(url: str) -> str:
-    """The URL with its password hidden, for messages."""
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+    found = location.read(url)
+    sockets: dict[str, Any] = {
+        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_connect_timeout": CONNECT_TIMEOUT_S,
+        "socket_keepalive": True,
+    }
+    options: dict[str, Any] = {
+        **sockets,
+        "health_check_interval": HEALTH_CHECK_S,
+        "retry": Retry(NoBackoff(), 0),
+        "client_name": "dsched",
+    }
+    if not found.sentinels:
+        return Store(redis.Redis.from_url(url, **options), name, url)
+    tls = {"ssl": True, **found.tls_options} if found.tls else {}
+    asked = Sentinel(found.sentinels, sentinel_kwargs={**sockets, **found.sentinel_options, **tls})
+    return Store(asked.master_for(found.master, **{**options, **found.options, **tls}), name, url)
 
 
 @contextmanager
@@ -110,24 +106,3 @@ def reachable(store: Store) -> Iterator[None]:
 
 UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError)
 """What the client raises while a server is away, starting, or demoted to a replica."""
-
-
-def check_fitness(store: Store) -> None:
-    """Refuse a server that would lose scheduling state.
-
-    Raises:
-        UnfitRedis: older than 6.2, or it may evict keys when its memory is full.
-        RedisUnavailable: it does not answer.
-    """
-    with reachable(store):
-        info = store.redis.info("server")
-        policy = store.redis.info("memory").get("maxmemory_policy", "noeviction")
-    version = str(info.get("redis_version", "0"))
-    numbers = tuple(int(part) for part in version.split(".")[:2])
-    if numbers < OLDEST_REDIS:
-        raise UnfitRedis(f"Redis at {shown(store.url)} is version {version}; dsched needs 6.2 or newer")
-    if policy != "noeviction":
-        raise UnfitRedis(
-            f"Redis at {shown(store.url)} has maxmemory-policy {policy}, which may drop scheduling state when memory "
-            "is full; set it to noeviction (redis-cli CONFIG SET maxmemory-policy noeviction)"
-        )

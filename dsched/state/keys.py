@@ -45,13 +45,21 @@ INTAKE = Key(
     "standalone or kubernetes",
 )
 WORKERS = Key("workers", "hash", "worker to `KIND LAST-SEEN-MS CONFIG-HASH`, written by a task that ran there")
-REPLIES = Key("replies:", "list", "`replies:ID`, answers of evaluators on their way to the leader; expires")
+REPLIES = Key(
+    "replies:", "list", "`replies:ID`, answers of evaluators to the leader, of the leader to commands; expires"
+)
 PHASES = Key(
     "leader:time",
     "hash",
     "the leader's seconds by phase, and how long attempts took; counted since its process began",
 )
 DECISIONS = Key("decisions", "string", "number of decisions written with --decisions")
+PAUSED = Key("control:paused", "hash", "whose pods are not tried: a profile, or `*` for all, to `SINCE-MS REASON`")
+REQUESTS = Key("control:requests", "list", "what commands ask of the leader (JSON), oldest first; expires")
+EXPLAINED = Key(
+    "explained:", "list", "`explained:NS/NAME`, newest first, at most 10: what was said at an attempt (JSON); expires"
+)
+EXPLANATIONS = Key("explanations", "zset", "pods with kept explanations, at most 5000: `NS/NAME` by last attempt, ms")
 
 ALL = (
     LEADER,
@@ -72,6 +80,10 @@ ALL = (
     REPLIES,
     PHASES,
     DECISIONS,
+    PAUSED,
+    REQUESTS,
+    EXPLAINED,
+    EXPLANATIONS,
 )
 
 QUEUES = (EPOCH, ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, INFLIGHT, WAITING, POD)

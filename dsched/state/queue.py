@@ -12,10 +12,11 @@ two moves leaves every pod where the last one put it: in flight is put back by `
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 import msgpack
+import msgspec
 
 from dsched.model.meta import PodKey, PodUid
 from dsched.state import keys
@@ -39,8 +40,7 @@ class Place(StrEnum):
     WAITING = "waiting"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """A pod's move from one place into another.
 
     Attributes:
@@ -57,7 +57,7 @@ class Move:
     score: int
     place: str
     order: int
-    fields: Mapping[str, str | int] = field(default_factory=dict)
+    fields: Mapping[str, str | int] = msgspec.field(default_factory=dict)
 
     def packed(self) -> list[object]:
         """In the form that queue_move takes."""
@@ -65,8 +65,7 @@ class Move:
         return [self.key, self.uid, self.source, self.target, self.score, self.place, self.order, flat]
 
 
-@dataclass(frozen=True, slots=True)
-class Popped:
+class Popped(msgspec.Struct, frozen=True):
     """A pod on its way through the scheduling cycle; ``attempt`` counts from 1 and never goes back."""
 
     key: PodKey
@@ -101,11 +100,12 @@ class Queue:
     def pop(self, batch: str, count: int, now_ms: int, *, from_backoff: bool) -> list[Popped]:
         """Move up to ``count`` pods from the head of the active queue to in flight. When it is empty and
         ``from_backoff``, pods in backoff (not after errors) are popped early, as upstream's SchedulerPopFromBackoffQ.
+        Pods of profiles that are paused (`dsched.state.control`) are passed over.
 
         Raises:
             StaleEpoch: another leader has taken over; nothing was popped.
         """
-        flat = self._pop(_KEYS, [self._epoch, batch, count, now_ms, int(from_backoff)])
+        flat = self._pop(_POP_KEYS, [self._epoch, batch, count, now_ms, int(from_backoff)])
         return [
             Popped(PodKey(flat[at].decode()), PodUid(flat[at + 1].decode()), int(flat[at + 2]))
             for at in range(0, len(flat), 3)
@@ -136,6 +136,7 @@ class Queue:
 
 
 _KEYS = keys.names(*keys.QUEUES)
+_POP_KEYS = keys.names(keys.EPOCH, keys.ACTIVE, keys.BACKOFF, keys.INFLIGHT, keys.POD, keys.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)

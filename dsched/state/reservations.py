@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgpack
+import msgspec
 
 from dsched.errors import StateError
 from dsched.model.meta import NodeName, PodKey, PodUid
@@ -28,8 +29,7 @@ Amounts = Mapping[str, int]
 """Resource to amount, ``pods`` included."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A pod to be assumed on a node seen at ``version`` (any change) and ``object_version`` (the node object)."""
 
     key: PodKey

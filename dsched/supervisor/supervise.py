@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dsched.clock import Clock, SystemClock
-from dsched.state import address, client
+from dsched.cluster.opening import Kind
+from dsched.state import address, client, fitness
 from dsched.supervisor import commands, embedded, lock, processes, record, targets
 from dsched.supervisor.children import Action, Fleet, Spec, Step
 from dsched.supervisor.keeper import Keeper
@@ -88,8 +89,10 @@ class Supervisor:
         """The embedded Redis, None where another one is used or a request to stop came first."""
         if self._system.redis_url is not None:
             store = client.connect(self._system.redis_url, self._system.name)
-            client.check_fitness(store)
+            found = fitness.check(store, keeps_objects=self._system.cluster.kind is Kind.STANDALONE)
             store.close()
+            for warning in found.warnings:
+                self._report(f"warning: Redis {warning}")
             return None
         started = embedded.launch(self._system.data_dir, self._clock, wanted=self._still_wanted)
         if started is not None:

@@ -22,15 +22,6 @@ Json = dict[str, Any]
 STOP_DEADLINE_S = 60.0
 POOL_KILLED = "billiard."
 """How errors begin that Celery logs when a pool process was killed."""
-REDIS_AWAY = (
-    "ConnectionRefusedError",
-    "ConnectionResetError",
-    "BrokenPipeError",
-    "redis.exceptions.ConnectionError",
-    "redis.exceptions.BusyLoadingError",
-    "redis.exceptions.TimeoutError",
-)
-"""How errors begin that end a task while Redis is away."""
 
 
 class Processes:
@@ -48,7 +39,6 @@ class Processes:
         self._leader_options: tuple[str, ...] = ()
         self._killed: list[str] = []
         self._ports: dict[str, int] = {}
-        self._expected: tuple[str, ...] = (POOL_KILLED,)
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         self._configuration = folder / "scheduler.yaml"
@@ -121,8 +111,7 @@ class Processes:
         self._killed.append(name)
 
     def restart_redis(self) -> None:
-        """kill -9 Redis and start it again; tasks may fail for that."""
-        self._expected += REDIS_AWAY
+        """kill -9 Redis and start it again."""
         self.redis.kill()
         self.redis.start()
 
@@ -181,7 +170,7 @@ class Processes:
         """Errors that processes have logged with a traceback: log and last line."""
         texts = {path.name: path.read_text("utf-8", "replace") for path in self._logs()}
         found = [(name, line) for name, text in texts.items() for line in TRACEBACK.findall(text)]
-        return [f"{name}: {line}" for name, line in found if not line.startswith(self._expected)]
+        return [f"{name}: {line}" for name, line in found if not line.startswith(POOL_KILLED)]
 
     def logs(self) -> str:
         """The ends of all logs, for messages."""

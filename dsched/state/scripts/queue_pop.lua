@@ -1,21 +1,28 @@
 -- queue_pop: move the head of the active queue to in flight; when it is empty, the first pods in backoff instead.
--- KEYS[1] leader:epoch         string  the present epoch
--- KEYS[2] queue:active         zset    "PLACE NS/NAME" by the order number of QueueSort
--- KEYS[3] queue:backoff        zset    NS/NAME by when the backoff ends, ms
--- KEYS[4] queue:unschedulable  zset    NS/NAME by when it was put there, ms
--- KEYS[5] queue:gated          zset    NS/NAME by when it was put there, ms
--- KEYS[6] queue:inflight       hash    NS/NAME to "EPOCH BATCH"
--- KEYS[7] queue:waiting        zset    NS/NAME by the deadline of Permit, ms
--- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
+-- KEYS[1] leader:epoch    string  the present epoch
+-- KEYS[2] queue:active    zset    "PLACE NS/NAME" by the order number of QueueSort
+-- KEYS[3] queue:backoff   zset    NS/NAME by when the backoff ends, ms
+-- KEYS[4] queue:inflight  hash    NS/NAME to "EPOCH BATCH"
+-- KEYS[5] pod:            prefix  of the pods' records, hashes pod:NS/NAME
+-- KEYS[6] control:paused  hash    a profile, or * for all of them, to when and why it was paused
 -- ARGV[1] epoch         int   the caller's epoch
 -- ARGV[2] batch         text  names the batch
 -- ARGV[3] count         int   pods at most
 -- ARGV[4] now_ms        int   the caller's clock
 -- ARGV[5] from_backoff  0|1   whether an empty active queue is filled from backoff
--- RETURNS [key, uid, attempts, …] flat, in queue order; attempts count this one
+-- RETURNS [key, uid, attempts, …] flat, in queue order; attempts count this one; pods of paused profiles are passed over
 -- INCLUDE fence
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
+end
+
+-- Looked at here and nowhere else: from the moment that somebody pauses on, no pod comes in flight any more.
+local paused, any_paused = {}, false
+for _, profile in ipairs(redis.call("HKEYS", KEYS[6])) do
+  paused[profile], any_paused = true, true
+end
+if paused["*"] then
+  return {}
 end
 
 -- Pods in backoff, those after errors left out. Pauses that end within the same second count as equal and leave the
@@ -30,8 +37,8 @@ local function first_in_backoff(count)
     local next_second = string.format("%.0f", (math.floor(first[2] / 1000) + 1) * 1000)
     local window = {}
     for _, key in ipairs(redis.call("ZRANGEBYSCORE", KEYS[3], from, "(" .. next_second)) do
-      local known = redis.call("HMGET", KEYS[8] .. key, "error", "order", "place")
-      if known[1] ~= "1" then
+      local known = redis.call("HMGET", KEYS[5] .. key, "error", "order", "place", "profile")
+      if known[1] ~= "1" and not paused[known[4]] then
         window[#window + 1] = { key = key, order = tonumber(known[2] or "0"), member = (known[3] or "") .. " " .. key }
       end
     end
@@ -46,22 +53,52 @@ local function first_in_backoff(count)
   return found
 end
 
+local function key_of(member)
+  return string.match(member, "[^ ]+$")
+end
+
+-- The first members of the active queue, taken out of it; those of paused profiles stay where they are.
+local function first_active(count)
+  local found = {}
+  if not any_paused then
+    local members = redis.call("ZPOPMIN", KEYS[2], count)
+    for at = 1, #members, 2 do
+      found[#found + 1] = members[at]
+    end
+    return found
+  end
+  local from, window = 0, 500
+  repeat
+    local members = redis.call("ZRANGE", KEYS[2], from, from + window - 1)
+    for _, member in ipairs(members) do
+      if #found < tonumber(count) and not paused[redis.call("HGET", KEYS[5] .. key_of(member), "profile")] then
+        found[#found + 1] = member
+      end
+    end
+    from = from + window
+  until #members < window or #found == tonumber(count)
+  for _, member in ipairs(found) do
+    redis.call("ZREM", KEYS[2], member)
+  end
+  return found
+end
+
 local popped = {}
 local function take(key)
-  local record = KEYS[8] .. key
+  local record = KEYS[5] .. key
   local known = redis.call("HMGET", record, "uid", "attempts", "first_ms")
   local attempts = tonumber(known[2] or "0") + 1
   redis.call("HSET", record, "queue", "inflight", "attempts", attempts, "last_ms", ARGV[4],
     "first_ms", known[3] or ARGV[4])
-  redis.call("HSET", KEYS[6], key, ARGV[1] .. " " .. ARGV[2])
+  redis.call("HSET", KEYS[4], key, ARGV[1] .. " " .. ARGV[2])
   local at = #popped
   popped[at + 1] = key
   popped[at + 2] = known[1]
   popped[at + 3] = attempts
 end
-local members = redis.call("ZPOPMIN", KEYS[2], ARGV[3])
-for at = 1, #members, 2 do
-  take(string.match(members[at], "[^ ]+$"))
+local members = first_active(ARGV[3])
+for _, member in ipairs(members) do
+  take(key_of(member))
 end
 if #members == 0 and ARGV[5] == "1" then
   for _, key in ipairs(first_in_backoff(tonumber(ARGV[3]))) do

@@ -104,6 +104,7 @@ def test_status_of_a_working_system(dsched, redis_server, store):
         "nodes": 1,
         "pods": 4,
         "workers": [{"name": "binder-1@host", "kind": "binder", "seen_ms": 1_700_000_000_000}],
+        "cluster": "",
         "leader_seconds": {"evaluate": 1.5, "hand out": 0.25},
     }
 

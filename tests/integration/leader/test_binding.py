@@ -6,7 +6,7 @@ import pytest
 
 from dsched.cluster.interface import BindVerdict
 from dsched.errors import RedisUnavailable, StateError
-from dsched.leader.binding import FIRST_PAUSE_S, LONGEST_PAUSE_S, OVERDUE_S, PODS_A_MESSAGE, PRE_BIND_POLL_S
+from dsched.leader.binding import FEWEST_PODS_A_MESSAGE, FIRST_PAUSE_S, LONGEST_PAUSE_S, OVERDUE_S, PRE_BIND_POLL_S
 from dsched.metrics import REBINDS, SCHEDULE_ATTEMPTS, STALE_RESULTS
 from dsched.model.messages import BindRequest
 from dsched.state.results import OTHER_CONFIGURATION, WAITING
@@ -58,10 +58,10 @@ def test_what_is_handed_out(rig: Rig, led: Led, request_: BindRequest) -> None:
 def test_many_pods_go_in_several_messages(rig: Rig, led: Led) -> None:
     led.requests()
     rig.apply(node_manifest("n1", cpu="100"))
-    rig.apply(*(pod_manifest(f"shop/p{number:03}") for number in range(PODS_A_MESSAGE + 6)))
+    rig.apply(*(pod_manifest(f"shop/p{number:03}") for number in range(FEWEST_PODS_A_MESSAGE + 6)))
     led.reign._batch_size = 512
     led.turns()
-    assert [len(request.pods) for request in led.requests()] == [PODS_A_MESSAGE, 6]
+    assert [len(request.pods) for request in led.requests()] == [FEWEST_PODS_A_MESSAGE, 6]
 
 
 def test_bound(rig: Rig, check: Checker, led: Led, request_: BindRequest) -> None:

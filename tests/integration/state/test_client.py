@@ -3,7 +3,7 @@
 import pytest
 
 from dsched.errors import RedisUnavailable, UnfitRedis
-from dsched.state import client
+from dsched.state import client, fitness
 from dsched.state.client import UNAVAILABLE
 from dsched.state.lease import Lease
 from dsched.state.queue import Place, Queue, read_records
@@ -29,13 +29,13 @@ def store(server):
 
 
 def test_a_fresh_server_is_fit(store):
-    client.check_fitness(store)
+    fitness.check(store, keeps_objects=True)
 
 
 def test_a_server_that_evicts_keys_is_refused_with_what_to_do(store):
     store.redis.config_set("maxmemory-policy", "allkeys-lru")
     with pytest.raises(UnfitRedis, match=r"maxmemory-policy allkeys-lru.*set it to noeviction"):
-        client.check_fitness(store)
+        fitness.check(store, keeps_objects=True)
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_servers_older_than_6_2_are_refused(monkeypatch, store, version, fit):
     info = store.redis.info
     monkeypatch.setattr(store.redis, "info", lambda section: {**info(section), "redis_version": version})
     if fit:
-        client.check_fitness(store)
+        fitness.check(store, keeps_objects=True)
     else:
         with pytest.raises(UnfitRedis, match=f"is version {version}; dsched needs 6.2 or newer"):
-            client.check_fitness(store)
+            fitness.check(store, keeps_objects=True)
 
 
 def test_a_server_that_is_away_is_said_to_be(server, store):
     server.kill()
     with pytest.raises(RedisUnavailable, match=r"does not answer.*start it, or name another"):
-        client.check_fitness(store)
+        fitness.check(store, keeps_objects=True)
     with pytest.raises(UNAVAILABLE):
         Queue(store, 1).recover()
     server.start()
-    client.check_fitness(store)
+    fitness.check(store, keeps_objects=True)
 
 
 def test_scripts_are_loaded_again_after_the_server_has_lost_them(server, store):

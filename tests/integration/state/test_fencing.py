@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from dsched.errors import StaleEpoch
 from dsched.model.meta import NodeName
-from dsched.state import keys
+from dsched.state import explained, keys
 from dsched.state.client import Store
 from dsched.state.lease import Lease
 from dsched.state.nodelog import NodeLog
 from dsched.state.queue import Place, Queue
+from dsched.state.requests import REQUEUE, Request, Requests
 from dsched.state.reservations import Reservations
 from dsched.state.results import Binds, Outcome, Results
 from dsched.state.scripts import FOLDER, Script
@@ -49,6 +51,7 @@ def epoch(store: Store) -> int:
     put(queue, "gated", Place.GATED)
     NodeLog(store, epoch).publish(make_snapshot([make_node("n1")]))
     Binds(store).report(epoch, "binder", [Outcome(*pod_of("reserved"), N1, "bound", "", 1)])
+    store.redis.rpush(store.key(keys.REQUESTS.name), msgspec.json.encode(Request("1", REQUEUE)))
     return epoch
 
 
@@ -85,6 +88,8 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "queue_flush": lambda store, epoch: Queue(store, epoch).flush_backoff(NOW_MS),
     "queue_move": lambda store, epoch: Queue(store, epoch).move([move("new", Place.NOWHERE, Place.ACTIVE)]),
     "queue_pop": lambda store, epoch: Queue(store, epoch).pop("9-9", 1, NOW_MS, from_backoff=True),
+    "explained_keep": lambda store, epoch: explained.Keeper(store, epoch).keep([(pod_of("active")[0], b"{}")], NOW_MS),
+    "requests_take": lambda store, epoch: Requests(store, epoch).take(),
     "queue_recover": lambda store, epoch: Queue(store, epoch).recover(),
     "queue_remove": lambda store, epoch: Queue(store, epoch).remove([pod_of("active")]),
     "reservation_adopt": lambda store, epoch: Reservations(store, epoch).adopt([pod_of("reserved")[1]]),

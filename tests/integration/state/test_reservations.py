@@ -1,10 +1,9 @@
 """Reserving on a real Redis: what is granted, and what a node is charged with."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dsched.model.meta import NodeName
 from dsched.state.queue import Place, Queue

@@ -1,8 +1,7 @@
 """How reservations end on a real Redis: released or bound, once, whoever asks how often and however late."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from dsched.cluster.interface import Binding, BindVerdict
 from dsched.cluster.standalone import Standalone

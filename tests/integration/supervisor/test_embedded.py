@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dsched.errors import RedisUnavailable, UnfitRedis
-from dsched.state import client
+from dsched.state import client, fitness
 from dsched.supervisor import embedded
 
 
@@ -18,7 +18,7 @@ def fake_program(folder: Path, name: str, output: str) -> Path:
 def test_it_is_fit_for_scheduling_state(tmp_path):
     with embedded.running(tmp_path) as url:
         store = client.connect(url)
-        client.check_fitness(store)
+        fitness.check(store, keeps_objects=True)
         assert store.redis.config_get("append*")["appendonly"] == "yes"
         assert store.redis.config_get("appendfsync") == {"appendfsync": "everysec"}
         store.close()

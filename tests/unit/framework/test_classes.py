@@ -55,9 +55,7 @@ def test_equal_pods_share_an_evaluation(snapshot: Snapshot, judge: CountingJudge
     assert judge.calls in ([2], [2, 0])
 
 
-def test_nothing_is_evaluated_before_its_turn_where_that_does_not_pay(
-    snapshot: Snapshot, judge: CountingJudge
-) -> None:
+def test_nothing_is_evaluated_before_its_turn_where_that_does_not_pay(snapshot: Snapshot, judge: CountingJudge) -> None:
     asked: list[dict[str, int]] = []
 
     def gather_first(classes: Mapping[str, int]) -> bool:

@@ -8,7 +8,9 @@ from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state.client import Store
 from dsched.state.lease import Lease
 from dsched.state.nodelog import NodeLog
+from dsched.state import explained
 from dsched.state.queue import Move, Place, Queue
+from dsched.state.requests import Requests
 from dsched.state.reservations import Request, Reservations
 from dsched.state.results import Binds, Result, Results
 from dsched.state.standings import Asked, Lookout
@@ -17,7 +19,7 @@ from tests.builders import make_snapshot
 
 EPOCH = 7
 KEY, UID, NODE = PodKey("shop/web"), PodUid("uid-web"), NodeName("n1")
-_NUMBERS = {"lease_acquire": EPOCH, "queue_recover": 0, "reservation_adopt": 0}
+_NUMBERS = {"explained_keep": 0, "lease_acquire": EPOCH, "queue_recover": 0, "reservation_adopt": 0}
 _REPLIES: dict[str, Any] = {"queue_look": [b"7", [[], None, [], []]], **_NUMBERS}
 
 
@@ -81,6 +83,8 @@ CALLERS: dict[str, Callable[[Store], object]] = {
     "queue_look": lambda store: Lookout(store).look([Asked(KEY)]),
     "queue_move": lambda store: Queue(store, EPOCH).move([_move(Place.NOWHERE, Place.ACTIVE)]),
     "queue_pop": lambda store: Queue(store, EPOCH).pop("1", 1, 0, from_backoff=True),
+    "explained_keep": lambda store: explained.Keeper(store, EPOCH).keep([(KEY, b"{}")], 0),
+    "requests_take": lambda store: Requests(store, EPOCH).take(),
     "queue_recover": lambda store: Queue(store, EPOCH).recover(),
     "queue_remove": lambda store: Queue(store, EPOCH).remove([(KEY, UID)]),
     "reservation_adopt": lambda store: Reservations(store, EPOCH).adopt([UID]),

@@ -16,9 +16,10 @@ from tests.unit.state.headers import Source, sources
 SOURCES = sources()
 SHARED_LISTS = ([key.name for key in keys.QUEUES], [key.name for key in keys.QUEUES_AND_RESERVATIONS])
 COMMANDS_OF_6_2 = {
-    *("DEL", "EXISTS", "GET", "INCR", "SET"),
+    *("DEL", "EXISTS", "EXPIRE", "GET", "INCR", "SET"),
+    *("LPUSH", "LRANGE", "LTRIM"),
     *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET"),
-    *("ZADD", "ZPOPMIN", "ZRANGEBYSCORE", "ZREM", "ZSCORE"),
+    *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZSCORE"),
     *("XADD", "XDEL", "XTRIM"),
 }
 WITHOUT_EPOCH = {"lease_acquire", "queue_look"}

@@ -86,6 +86,7 @@ def test_pods_are_bound_once_whatever_is_killed(api: FakeApi, up: Run, tmp_path:
     assert found.pop("other") == ""
     counts = [list(found.values()).count(f"n{number}") for number in range(20)]
     assert max(counts) <= 40, "a node has room for 40 of them"
+    assert "kubernetes, see kubectl" in up("status").stdout
     (tmp_path / "pod.json").write_text(json.dumps(ours("one")))
     for words in (["get", "pods"], ["apply", "-f", "pod.json"], ["wait", "--for", "settled"], ["delete", "pods", "x"]):
         done = up(*words)

@@ -1,0 +1,108 @@
+"""What people ask of the leader from the command line: pods are tried at once; and what they have paused, in the log.
+
+Killed before a request is taken: the next leader takes it. Killed after: the pods stand where the last move put them,
+and whoever asked hears nothing and asks again; a pod that is active already stays as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from dsched.framework.runtime import Framework
+from dsched.leader.events import Events
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.log import logger
+from dsched.metrics import recording
+from dsched.model.meta import PodKey
+from dsched.state import control
+from dsched.state.client import Store
+from dsched.state.control import Paused
+from dsched.state.queue import Place
+from dsched.state.requests import REQUEUE, Answer, PodAnswer, Request, Requests
+
+_log = logger(__name__)
+
+MOVED_AT_ONCE = 1000
+"""Pods in one script: other clients of Redis wait as long as it runs."""
+
+_GOES_ON = {
+    Place.ACTIVE: "is in the active queue already",
+    Place.INFLIGHT: "is being decided",
+    Place.WAITING: "has a node and waits for Permit",
+    Place.RESERVED: "has a node and is being bound",
+}
+
+
+class Requested:
+    """Answers the requests of one epoch."""
+
+    def __init__(
+        self, store: Store, epoch: int, frameworks: Mapping[str, Framework], pending: Pending, events: Events
+    ) -> None:
+        self._store = store
+        self._requests = Requests(store, epoch)
+        self._frameworks = frameworks
+        self._pending = pending
+        self._events = events
+        self._paused: list[Paused] = []
+
+    def answer(self) -> None:
+        """Do what is asked and say what came of it.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+        """
+        for request in self._requests.take():
+            if request.what != REQUEUE:
+                answer = Answer(error=f"this leader does not know what {request.what!r} is; is it an older one?")
+            else:
+                answer = self._requeue_named(request.pods) if request.pods else self._requeue_all(request.namespace)
+            self._requests.answer(request, answer)
+            _log.info(
+                "request answered",
+                extra={"action": "request", "what": request.what, "pods": len(request.pods), "done": answer.done},
+            )
+
+    def notice(self) -> None:
+        """Write to the log what was paused and what goes on; the queue itself knows without being told."""
+        paused = control.read(self._store)
+        if paused != self._paused:
+            self._paused = paused
+            _log.info(
+                "scheduling is paused" if paused else "scheduling goes on",
+                extra={"action": "pause", "profiles": [each.profile for each in paused]},
+            )
+
+    def _requeue_named(self, keys: Sequence[PodKey]) -> Answer:
+        told: list[PodAnswer] = []
+        for key in keys:
+            pod = self._pending.get(key)
+            if pod is None:
+                told.append(PodAnswer(key, False, "", "is not pending here"))
+                continue
+            place = pod.place
+            refusal = self._refusal(pod)
+            if not refusal and not self._activate([pod]):
+                refusal = "was elsewhere by then"
+            told.append(PodAnswer(key, not refusal, place.value, refusal or f"put from {place} to the active queue"))
+        return Answer(tuple(told), sum(each.done for each in told))
+
+    def _requeue_all(self, namespace: str | None) -> Answer:
+        pods = [
+            pod
+            for pod in self._pending
+            if pod.place is Place.UNSCHEDULABLE and namespace in (None, pod.info.pod.metadata.namespace)
+        ]
+        pods.sort(key=lambda pod: (pod.order, pod.turn))
+        starts = range(0, len(pods), MOVED_AT_ONCE)
+        return Answer(done=sum(self._activate(pods[start : start + MOVED_AT_ONCE]) for start in starts))
+
+    def _refusal(self, pod: QueuedPod) -> str:
+        """Why a pod is not put back, empty where it can be."""
+        if pod.place is not Place.GATED:
+            return _GOES_ON.get(pod.place, "")
+        status = self._frameworks[pod.info.pod.spec.scheduler_name].run_pre_enqueue(pod.info.pod)
+        return "" if status is None else f"is held back by {status.plugin}: {status.message}"
+
+    def _activate(self, pods: Sequence[QueuedPod]) -> int:
+        """Their pauses are over; attempts and turns are kept, so the next pause is no shorter."""
+        moves = [(pod, self._pending.move(pod, Place.ACTIVE)) for pod in pods]
+        return self._events.make(moves, [recording.REQUESTED] * len(moves))

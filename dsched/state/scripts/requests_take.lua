@@ -1,0 +1,15 @@
+-- requests_take: take what commands ask of the leader off the list; one that is killed now leaves them unanswered.
+-- KEYS[1] leader:epoch      string  the present epoch
+-- KEYS[2] control:requests  list    what commands ask, oldest first
+-- ARGV[1] epoch  int  the caller's epoch
+-- ARGV[2] count  int  requests at most
+-- RETURNS the requests
+-- INCLUDE fence
+if not fenced(KEYS[1], ARGV[1]) then
+  return stale(ARGV[1])
+end
+local asked = redis.call("LRANGE", KEYS[2], 0, ARGV[2] - 1)
+if #asked > 0 then
+  redis.call("LTRIM", KEYS[2], #asked, -1)
+end
+return asked
