@@ -50,9 +50,7 @@ COMMANDS = {
         "dsched.cli.queue",
         "Show the scheduling queue: how many pods stand in each place, and the first of each in their order.",
     ),
-    "pause": Source(
-        "dsched.cli.pausing", "Stop trying pods, of all profiles or of one, until 'dsched resume'."
-    ),
+    "pause": Source("dsched.cli.pausing", "Stop trying pods, of all profiles or of one, until 'dsched resume'."),
     "resume": Source("dsched.cli.pausing", "Go on trying pods: with everything that is paused, or with one profile."),
     "drain": Source(
         "dsched.cli.pausing",

@@ -10,6 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dsched.cli import console, options
+from dsched.cli.status import paused_lines, titled
 from dsched.clock import Clock, SystemClock
 from dsched.errors import DschedError, NotFound
 from dsched.state import client, control, lease, standings
@@ -164,22 +165,6 @@ def moving(store: Store) -> dict[str, int]:
     return {place.value: counts[place] for place in MOVING}
 
 
-def titled(profile: str) -> str:
-    """What a pause is about, in words."""
-    return "all profiles" if profile == EVERYTHING else f"profile {profile}"
-
-
-def described(paused: Sequence[Paused], now_ms: int) -> list[str]:
-    """A line for each pause."""
-    from dsched.cli.status import duration
-
-    lines = []
-    for each in paused:
-        since = f" for {duration((now_ms - each.since_ms) / 1000)}" if each.since_ms else ""
-        lines.append(f"{titled(each.profile)}{since}{f' ({each.reason})' if each.reason else ''}")
-    return lines
-
-
 def counted(left: Mapping[str, int]) -> str:
     """How many are on their way, in words."""
     return ", ".join(f"{count} {place}" for place, count in left.items())
@@ -203,7 +188,7 @@ def _print(answer: Answer, output: Output, told: str) -> None:
         console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
         return
     console.out.out(told)
-    for line in described(answer.paused, SystemClock().now_ms()):
+    for line in paused_lines(answer.paused, SystemClock().now_ms()):
         console.out.out(f"  paused: {line}")
     if any(answer.moving.values()) and answer.paused:
         console.out.out(f"  still on their way: {counted(answer.moving)}")

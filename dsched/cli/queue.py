@@ -1,23 +1,24 @@
-"""``dsched queue``: how many pods stand in each place, which, and why they are still there."""
+"""``dsched queue``: how many pods stand in each place, which, and why they are still there; and commands about some."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.live import Live
-from rich.text import Text
+from typer.core import TyperGroup
 
-from dsched.cli import console, options, queue_rows
+from dsched.cli import console, options, queue_pods, queue_rows, watching
+from dsched.cli.status import paused_lines
 from dsched.clock import SystemClock
+from dsched.state import control
 from dsched.state.client import Store
+from dsched.state.control import Paused
 from dsched.state.places import ALL, Placed, Places
 from dsched.state.queue import Place
 
 SHOWN = 20
 """Pods of each place that are shown unless told otherwise."""
-LOOK_EVERY_S = 1.0
 
 
 class Output(StrEnum):
@@ -34,18 +35,40 @@ class Answer(msgspec.Struct, frozen=True):
     Attributes:
         counts: place to how many pods stand there, of all namespaces.
         pods: place to the first of them, in order.
+        paused: whose pods are not tried; profile ``*`` stands for all.
     """
 
     counts: dict[str, int]
     pods: dict[str, list[Placed]]
+    paused: list[Paused] = []
+
+
+class QueueGroup(TyperGroup):
+    """``dsched queue`` shows the queue; only the words of its commands lead elsewhere."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """A place, or an option of `show`, belongs to `show`."""
+        if not ctx.resilient_parsing and (not args or args[0] not in (*self.commands, "--help")):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+HELP = """
+Show the scheduling queue: how many pods stand in each place, and the first of each in their order.
+
+'dsched queue [PLACE…]' is short for 'dsched queue show [PLACE…]'; 'dsched queue show --help' has its options.
+"""
+
+group = typer.Typer(cls=QueueGroup, help=HELP, epilog="Example: dsched queue unschedulable --limit 0 -o wide")
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's command."""
-    app.command(epilog="Example: dsched queue unschedulable --limit 0")(queue)
+    """Add this module's commands."""
+    app.add_typer(group, name="queue")
 
 
-def queue(
+@group.command(epilog="Example: dsched queue show unschedulable --limit 0")
+def show(
     words: Annotated[
         list[str] | None,
         typer.Argument(metavar="PLACE", help=f"Only these: {', '.join(ALL)}.", show_default=False),
@@ -59,12 +82,12 @@ def queue(
     ] = False,
     limit: Annotated[int, typer.Option(min=0, help="Show so many pods of each place, 0 for all.")] = SHOWN,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print them.")] = Output.TABLE,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again every second.")] = False,
+    watch: watching.Watch = False,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
 ) -> None:
-    """Show the scheduling queue: how many pods stand in each place, and the first of each in their order.
+    """Show how many pods stand in each place, and the first of each in their order.
 
     Active pods are in the order they will be tried, backoff and waiting (for Permit) by when that ends, unschedulable
     and gated by since when they are, in flight by batch, reserved (being bound) by since when. Counts are of all
@@ -80,13 +103,13 @@ def queue(
     def json() -> bytes:
         return msgspec.json.encode(read(store, chosen, limit, asked))
 
-    if watch:
-        if output is Output.JSON:
-            _watch(lambda: json().decode(), in_place=False)
+    if output is Output.JSON:
+        if watch:
+            watching.repeat_json(json)
         else:
-            _watch(lambda: "\n".join((*text(), "", "")), in_place=console.out.is_terminal)
-    elif output is Output.JSON:
-        console.write(msgspec.json.format(json()).decode())
+            console.write(msgspec.json.format(json()).decode())
+    elif watch:
+        watching.repeat_text(lambda: "\n".join(text()))
     else:
         for line in text():
             console.out.out(line)
@@ -119,6 +142,7 @@ def read(store: Store, chosen: Sequence[Place], limit: int, namespace: str | Non
     return Answer(
         counts={place.value: counts[place] for place in chosen},
         pods={place.value: list(places.pods(place, limit, namespace)) for place in chosen},
+        paused=control.read(store),
     )
 
 
@@ -132,6 +156,7 @@ def lines(
     """
     places = Places(store)
     counts = places.counts()
+    yield from (f"paused: {line}" for line in paused_lines(control.read(store), now_ms))
     yield from queue_rows.counted({place: counts[place] for place in chosen})
     for place in chosen:
         table = queue_rows.rows(place, places.pods(place, limit, namespace), now_ms, wide=wide)
@@ -147,16 +172,4 @@ def lines(
             yield f"  ({counts[place] - shown} more; --limit 0 shows all)"
 
 
-def _watch(look: Callable[[], str], *, in_place: bool) -> None:
-    """Look again and again until interrupted, in place on a terminal or one answer after the other."""
-    clock = SystemClock()
-    try:
-        while not in_place:
-            console.write(look())
-            clock.sleep(LOOK_EVERY_S)
-        with Live(console=console.out, auto_refresh=False, vertical_overflow="crop") as live:
-            while True:
-                live.update(Text(look(), no_wrap=True, overflow="crop"), refresh=True)
-                clock.sleep(LOOK_EVERY_S)
-    except KeyboardInterrupt:
-        return
+queue_pods.register(group)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -10,9 +11,8 @@ import typer
 from dsched.cli import console, options, watching
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
-from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
-from dsched.state import address, client, control, keys, phases, standings, workers
+from dsched.state import address, client, control, fitness, keys, phases, standings, workers
 from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
@@ -97,7 +97,7 @@ class Status(msgspec.Struct, frozen=True):
 
 def register(app: typer.Typer) -> None:
     """Add this module's command."""
-    app.command()(status)
+    app.command(epilog="Example: dsched status -o json | jq .state.queues")(status)
 
 
 def status(
@@ -110,10 +110,26 @@ def status(
     """Tell what runs, who leads and how full the queues are; exit code 1 when it does not run or nobody leads."""
     folder = (data_dir or address.default_data_dir()).absolute()
     found = address.find(redis_url, folder, name)
+    if watch and output is Output.JSON:
+        watching.repeat_json(lambda: msgspec.json.encode(_look(found, folder)))
+    elif watch:
+        watching.repeat_text(lambda: "\n".join(_lines(_look(found, folder))))
+    else:
+        answer = _look(found, folder)
+        if output is Output.JSON:
+            console.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+        else:
+            for line in _lines(answer):
+                console.out.print(line, markup=False)
+        if not answer.well:
+            raise typer.Exit(1)
+
+
+def _look(found: address.Address, folder: Path) -> Status:
     local = address.read(folder)
     is_local = local is not None and local.redis_url == found.redis_url
     holder = lock.holder(folder) if is_local else None
-    answer = Status(
+    return Status(
         name=found.name,
         redis=client.shown(found.redis_url),
         reachable=(state := _ask(found)) is not None,
@@ -121,12 +137,6 @@ def status(
         children=_children(record.read(folder)) if is_local else [],
         state=state,
     )
-    if output is Output.JSON:
-        console.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
-    else:
-        _print(answer)
-    if not answer.well:
-        raise typer.Exit(1)
 
 
 def read(store: client.Store) -> State:
@@ -190,13 +200,11 @@ def _children(records: list[record.ChildRecord]) -> list[ChildStatus]:
     ]
 
 
-def _print(answer: Status) -> None:
-    for line in aligned(_facts(answer)):
-        console.out.print(line, markup=False)
+def _lines(answer: Status) -> list[str]:
+    lines = aligned(_facts(answer))
     if answer.children:
-        console.out.print()
-        for line in aligned([("CHILD", "STATE", "PID", "UPTIME", "RESTARTS"), *map(_row, answer.children)]):
-            console.out.print(line, markup=False)
+        lines += ["", *aligned([("CHILD", "STATE", "PID", "UPTIME", "RESTARTS"), *map(_row, answer.children)])]
+    return lines
 
 
 def _row(child: ChildStatus) -> tuple[str, ...]:
@@ -222,6 +230,7 @@ def _facts(answer: Status) -> list[tuple[str, str]]:
         *(("warning", f"Redis {warning}") for warning in state.redis_warnings),
         ("supervisor", supervisor),
         ("leader", f"{state.leader or 'nobody leads'}, epoch {state.epoch}"),
+        *(("paused", line) for line in paused_lines(state.paused, SystemClock().now_ms())),
         ("queues", ", ".join(f"{queue} {count}" for queue, count in state.queues.items())),
         ("reservations", str(state.reservations)),
         ("cluster", _cluster(state)),
@@ -249,3 +258,17 @@ def duration(seconds: float) -> str:
             rest = whole % size // smaller
             return f"{whole // size}{unit}" + (f"{rest}{smaller_unit}" if rest else "")
     return f"{whole}s"
+
+
+def titled(profile: str) -> str:
+    """What a pause is about, in words."""
+    return "all profiles" if profile == control.EVERYTHING else f"profile {profile}"
+
+
+def paused_lines(paused: Sequence[control.Paused], now_ms: int) -> list[str]:
+    """A line for each pause."""
+    lines = []
+    for each in paused:
+        since = f" for {duration((now_ms - each.since_ms) / 1000)}" if each.since_ms else ""
+        lines.append(f"{titled(each.profile)}{since}{f' ({each.reason})' if each.reason else ''}")
+    return lines

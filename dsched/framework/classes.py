@@ -1,7 +1,7 @@
 """Evaluations kept per class of pods, so that equal pods are evaluated once and then only kept up to date."""
 
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.pod_info import PodInfo
@@ -16,9 +16,9 @@ JudgeAll = Callable[[Sequence[Evaluation]], None]
 """Fills open evaluations, in this process or by way of evaluators; equal results either way."""
 
 
-GatherFirst = Callable[[Mapping[str, int]], bool]
-"""Whether to evaluate so many classes of each profile in one go, before their turn comes: it pays where many are asked
-about at once elsewhere. In this process it does not, for what is placed before their turn makes them stale."""
+GatherFirst = Callable[[Sequence[tuple[str, PodInfo]]], bool]
+"""Whether to evaluate classes, each given by profile and pod, in one go before their turn comes: it pays where many are
+asked about at once elsewhere. In this process it does not, for what is placed before their turn makes them stale."""
 
 
 class Classes:
@@ -50,8 +50,8 @@ class Classes:
         for key, evaluation in fresh.items():
             self._keep(key, evaluation)
 
-    def _pays(self, wanted: Collection[tuple[str, bytes]]) -> bool:
-        return bool(wanted) and self._gather_first(Counter(profile for profile, _ in wanted))
+    def _pays(self, wanted: Mapping[tuple[str, bytes], tuple[Framework, PodInfo]]) -> bool:
+        return bool(wanted) and self._gather_first([(profile, pod) for (profile, _), (_, pod) in wanted.items()])
 
     def evaluation(self, framework: Framework, pod: PodInfo, own: bool = False) -> Evaluation:
         """What the plugins say of this pod now.

@@ -356,6 +356,9 @@ class PostBindPlugin(Plugin, Protocol):
 
 
 class EnqueueExtensions(Protocol):
+    """A plugin with ``hints_per_class`` set to True promises that its hints depend on nothing of a pod but what makes
+    its class, `PodInfo.class_key`; they are then asked once for all pods of a class."""
+
     def events_to_register(self) -> Sequence[Registration]:
         """Events that may make a pod schedulable which this plugin rejected. A plugin without this method is taken to
         care about every event."""

@@ -15,6 +15,7 @@ from dsched.errors import RedisUnavailable
 from dsched.framework.contract import PluginFailure
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.judge import Columns, join
+from dsched.framework.pod_info import PodInfo
 from dsched.framework.wire import unpack
 from dsched.leader.cost import Costs
 from dsched.leader.dispatch import Dispatcher, new_request
@@ -70,10 +71,11 @@ class Fanout:
             EVALUATIONS.labels("local").inc(len(broad))
             self._here(broad)
 
-    def gather_first(self, classes: Mapping[str, int]) -> bool:
-        """Whether to ask the evaluators about so many classes of each profile, in one request."""
+    def gather_first(self, classes: Sequence[tuple[str, PodInfo]]) -> bool:
+        """Whether to ask the evaluators about classes, each given by profile and pod, in one request."""
         nodes = len(self._cache.snapshot.table)
-        return self._scattering([(profile, nodes * count) for profile, count in classes.items()])
+        work = [(profile, nodes) for profile, pod in classes if not _has_claims(pod)]
+        return bool(work) and self._scattering(work)
 
     def _scattering(self, work: Sequence[tuple[str, int]]) -> bool:
         """Whether evaluators are asked to judge so many rows by these profiles."""
@@ -197,9 +199,11 @@ class Fanout:
 
 def _can_travel(evaluation: Evaluation) -> bool:
     """Few nodes are not worth a message, and only the leader knows which volumes are assumed."""
-    volumes = evaluation.pod.pod.spec.volumes
-    claims = any(volume.persistent_volume_claim or volume.ephemeral for volume in volumes)
-    return isinstance(evaluation.rows, slice) and not claims
+    return isinstance(evaluation.rows, slice) and not _has_claims(evaluation.pod)
+
+
+def _has_claims(pod: PodInfo) -> bool:
+    return any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.pod.spec.volumes)
 
 
 class Scatter:

@@ -6,7 +6,7 @@ function, asked about this very pod, says Queue.
 Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``, ``moveAllToActiveOrBackoffQueue``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import random
 
 from dsched.framework.contract import PluginFailure, answered
@@ -16,6 +16,7 @@ from dsched.framework.runtime import Framework
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.log import logger
 from dsched.metrics import recording
+from dsched.model.meta import PodKey
 
 _log = logger(__name__)
 
@@ -33,6 +34,7 @@ class Hints:
         self._registered: dict[str, _Registered] = {
             name: _registrations(framework) for name, framework in frameworks.items()
         }
+        self._per_class = {name: _per_class(framework) for name, framework in frameworks.items()}
         self._interested_in: dict[tuple[Resource, Action], frozenset[str]] = {}
         self._silent: dict[str, frozenset[str]] = {name: _silent(framework) for name, framework in frameworks.items()}
 
@@ -41,7 +43,18 @@ class Hints:
         interested = self._interested(event)
         if not interested:
             return []
-        return [pod for pod in pending.rejected_by(interested) if self.helps(event, pod) and not _released(event, pod)]
+        found: dict[PodKey, QueuedPod] = {}
+        for plugin in interested:
+            for pods in pending.rejected_by(plugin):
+                found.update(self._helped(plugin, event, pods))
+        return [pod for pod in found.values() if not _released(event, pod)]
+
+    def _helped(self, plugin: str, event: ClusterEvent, pods: Mapping[PodKey, QueuedPod]) -> Mapping[PodKey, QueuedPod]:
+        """Those pods of a class that the plugin, which rejected them, would have tried again."""
+        one = next(iter(pods.values()))
+        if plugin in self._per_class[one.info.pod.spec.scheduler_name]:
+            return pods if self._help(event, one, [plugin]) else {}
+        return {key: pod for key, pod in pods.items() if self._help(event, pod, [plugin])}
 
     def helps(self, event: ClusterEvent, pod: QueuedPod) -> bool:
         """Whether the event may have made this pod schedulable."""
@@ -51,7 +64,7 @@ class Hints:
         """Whether the event may be what a plugin that said Pending waits for: then the pod is tried at once."""
         return bool(pod.waiting) and self._help(event, pod, pod.waiting)
 
-    def _help(self, event: ClusterEvent, pod: QueuedPod, plugins: frozenset[str]) -> bool:
+    def _help(self, event: ClusterEvent, pod: QueuedPod, plugins: Iterable[str]) -> bool:
         profile = pod.info.pod.spec.scheduler_name
         registered = self._registered.get(profile, {}).get((event.resource.value, event.action.value), {})
         for plugin in plugins:
@@ -85,6 +98,13 @@ def _silent(framework: Framework) -> frozenset[str]:
     """
     silent = {plugin.name for plugin in framework.plugins if not hasattr(plugin, "events_to_register")}
     return frozenset(silent if framework.extenders is None else silent | {EXTENDER})
+
+
+def _per_class(framework: Framework) -> frozenset[str]:
+    """Plugins whose hints are the same for all pods of a class, as are those of plugins that never say."""
+    return _silent(framework) | {
+        plugin.name for plugin in framework.plugins if getattr(plugin, "hints_per_class", False)
+    }
 
 
 def _released(event: ClusterEvent, pod: QueuedPod) -> bool:

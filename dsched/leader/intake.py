@@ -168,12 +168,12 @@ class Intake:
 
     def _changed(self, pod: QueuedPod, info: PodInfo) -> None:
         old = pod.info.pod
-        if old.spec == info.pod.spec and old.metadata.labels == info.pod.metadata.labels:
-            pod.info = info
-            return
-        if pod.key in self._moves:
+        alike = old.spec == info.pod.spec and old.metadata.labels == info.pod.metadata.labels
+        if not alike and pod.key in self._moves:
             self.flush()
         turned = self._pending.replace(pod, info, self._frameworks[info.pod.spec.scheduler_name])
+        if alike:
+            return
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
         self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
         if turned and pod.place in (Place.ACTIVE, Place.BACKOFF):

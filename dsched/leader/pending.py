@@ -4,7 +4,7 @@ Every change of place is prepared here as a `Move` and takes effect here once Re
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dsched.clock import Clock
@@ -80,7 +80,7 @@ class Pending:
         self._clock = clock
         self._backoff = backoff
         self._pods: dict[PodKey, QueuedPod] = {}
-        self._rejected_by: dict[str, dict[PodKey, QueuedPod]] = {}
+        self._rejected_by: dict[str, dict[bytes, dict[PodKey, QueuedPod]]] = {}
         self._last_us = 0
 
     def __len__(self) -> int:
@@ -93,12 +93,9 @@ class Pending:
         """A pending pod, None when there is none of that name."""
         return self._pods.get(key)
 
-    def rejected_by(self, plugins: Iterable[str]) -> list[QueuedPod]:
-        """Unschedulable and gated pods that one of the plugins rejected, each once."""
-        found: dict[PodKey, QueuedPod] = {}
-        for plugin in plugins:
-            found.update(self._rejected_by.get(plugin, {}))
-        return list(found.values())
+    def rejected_by(self, plugin: str) -> Iterator[Mapping[PodKey, QueuedPod]]:
+        """Unschedulable and gated pods that the plugin rejected, those of a class together."""
+        return iter(self._rejected_by.get(plugin, {}).values())
 
     def unschedulable_since(self, before_us: int) -> list[QueuedPod]:
         """Unschedulable pods that were put there before a time."""
@@ -108,7 +105,8 @@ class Pending:
         """(plugin, profile) to the unschedulable and gated pods that it rejected; from any thread."""
         return Counter(
             (plugin, pod.info.pod.spec.scheduler_name)
-            for plugin, pods in tuple(self._rejected_by.items())
+            for plugin, classes in tuple(self._rejected_by.items())
+            for pods in tuple(classes.values())
             for pod in tuple(pods.values())
         )
 
@@ -143,7 +141,9 @@ class Pending:
 
     def replace(self, pod: QueuedPod, info: PodInfo, framework: Framework) -> bool:
         """The pod object has changed; True when its turn has."""
+        self._unindex(pod)
         pod.info = info
+        self._index(pod)
         before = (pod.order, pod.turn)
         self._sort(pod, framework)
         return (pod.order, pod.turn) != before
@@ -219,10 +219,14 @@ class Pending:
     def _index(self, pod: QueuedPod) -> None:
         if pod.place in (Place.UNSCHEDULABLE, Place.GATED):
             for plugin in pod.plugins:
-                self._rejected_by.setdefault(plugin, {})[pod.key] = pod
+                self._rejected_by.setdefault(plugin, {}).setdefault(pod.info.class_key, {})[pod.key] = pod
 
     def _unindex(self, pod: QueuedPod) -> None:
+        if not pod.rejected:
+            return
         for plugin in pod.plugins:
-            rejected = self._rejected_by.get(plugin)
-            if rejected is not None:
-                rejected.pop(pod.key, None)
+            classes = self._rejected_by.get(plugin, {})
+            pods = classes.get(pod.info.class_key, {})
+            pods.pop(pod.key, None)
+            if not pods:
+                classes.pop(pod.info.class_key, None)

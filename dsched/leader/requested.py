@@ -16,7 +16,7 @@ from dsched.state import control
 from dsched.state.client import Store
 from dsched.state.control import Paused
 from dsched.state.queue import Place
-from dsched.state.requests import REQUEUE, Answer, PodAnswer, Request, Requests
+from dsched.state.requests import REQUEUE, Answer, PodAnswer, Requests
 
 _log = logger(__name__)
 

@@ -79,6 +79,7 @@ class _Liked:
 
 class InterPodAffinity:
     name = "InterPodAffinity"
+    hints_per_class = True
     filter_scope = Scope.CLUSTER
     score_scope = Scope.CLUSTER
     normalization = Normalization.CUSTOM

@@ -19,6 +19,7 @@ _ELSEWHERE = interface.unresolvable(ERR_REASON)
 
 class NodeName:
     name = "NodeName"
+    hints_per_class = True
     filter_scope = Scope.NODE
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:

@@ -41,6 +41,7 @@ class _Wanted:
 
 class NodePorts:
     name = "NodePorts"
+    hints_per_class = True
     filter_scope = Scope.USAGE
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:

@@ -58,6 +58,7 @@ class _Added:
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
+    hints_per_class = True
     filter_scope = Scope.SUMS
     score_scope = Scope.SUMS
     normalization = Normalization.NONE

@@ -23,6 +23,7 @@ _TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 
 class NodeUnschedulable:
     name = "NodeUnschedulable"
+    hints_per_class = True
     filter_scope = Scope.NODE
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:

@@ -83,6 +83,7 @@ class _Soft:
 
 class PodTopologySpread:
     name = "PodTopologySpread"
+    hints_per_class = True
     filter_scope = Scope.CLUSTER
     score_scope = Scope.CLUSTER
     normalization = Normalization.CUSTOM

@@ -15,6 +15,7 @@ REASON = "waiting for scheduling gates: [{gates}]"
 
 class SchedulingGates:
     name = "SchedulingGates"
+    hints_per_class = True
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:
         pass

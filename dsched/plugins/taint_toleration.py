@@ -69,6 +69,7 @@ class _Soft(TaintSetNumbers):
 
 class TaintToleration:
     name = "TaintToleration"
+    hints_per_class = True
     filter_scope = Scope.NODE
     score_scope = Scope.NODE
     normalization = Normalization.MAX_REVERSED

@@ -24,6 +24,7 @@ FIELDS: dict[str, tuple[str, Callable[[PodSpec], bool]]] = {
 
 class UnsupportedFields:
     name = NAME
+    hints_per_class = True
     pre_filter_scope = Scope.NODE
 
     def __init__(self, args: Any, handle: Any) -> None:

@@ -61,6 +61,7 @@ class _Claims:
 
 class VolumeBinding:
     name = "VolumeBinding"
+    hints_per_class = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without claims get; all others are filtered, which depends on the whole cluster."""

@@ -59,6 +59,7 @@ class _Wanted:
 
 class VolumeRestrictions:
     name = "VolumeRestrictions"
+    hints_per_class = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without such volumes get; all others are filtered, which depends on the whole cluster."""

@@ -85,7 +85,10 @@ def connect(url: str, name: str = "default") -> Store:
         return Store(redis.Redis.from_url(url, **options), name, url)
     tls = {"ssl": True, **found.tls_options} if found.tls else {}
     asked = Sentinel(found.sentinels, sentinel_kwargs={**sockets, **found.sentinel_options, **tls})
-    return Store(asked.master_for(found.master, **{**options, **found.options, **tls}), name, url)
+    master: redis.Redis = asked.master_for(  # type: ignore[no-untyped-call]
+        found.master, **{**options, **found.options, **tls}
+    )
+    return Store(master, name, url)
 
 
 @contextmanager

@@ -62,9 +62,7 @@ class Answer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def ask(
-    store: Store, what: str, timeout_s: float, pods: Sequence[PodKey] = (), namespace: str | None = None
-) -> Answer:
+def ask(store: Store, what: str, timeout_s: float, pods: Sequence[PodKey] = (), namespace: str | None = None) -> Answer:
     """Ask the leader, and wait for its answer.
 
     Raises:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dsched.clock import Clock, SystemClock
 from dsched.errors import RedisUnavailable, UnfitRedis
-from dsched.state import client
+from dsched.state import client, fitness
 from dsched.supervisor import processes
 
 HOST = "127.0.0.1"
@@ -64,11 +64,11 @@ def find_program() -> Program:
         )
     programs = [Program(path, version_of(path)) for path in paths]
     for program in programs:
-        if program.version >= client.OLDEST_REDIS:
+        if program.version >= fitness.OLDEST_REDIS:
             return program
     found = ", ".join(f"{program.path} {shown(program.version)}" for program in programs)
     raise UnfitRedis(
-        f"the Redis programs found are too old ({found}); dsched needs {shown(client.OLDEST_REDIS)} or newer: "
+        f"the Redis programs found are too old ({found}); dsched needs {shown(fitness.OLDEST_REDIS)} or newer: "
         "pip install 'dsched[embedded]', or name a newer server with --redis-url"
     )
 

@@ -6,7 +6,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from dsched.cli import queue
+from dsched.cli import queue, watching
 from dsched.cli.main import app
 from dsched.state import keys
 from dsched.state.places import PAGE, Places
@@ -68,7 +68,7 @@ def names(pods):
 
 
 def test_an_empty_system(asked, dsched):
-    assert asked() == {"counts": dict.fromkeys(PLACES, 0), "pods": {place: [] for place in PLACES}}
+    assert asked() == {"counts": dict.fromkeys(PLACES, 0), "pods": {place: [] for place in PLACES}, "paused": []}
     assert dsched().stdout.splitlines() == [
         "PLACE           PODS",
         *(f"{place.ljust(16)}0" for place in PLACES),
@@ -220,6 +220,7 @@ def test_watching_looks_again_until_interrupted(system, dsched, monkeypatch):
                 raise KeyboardInterrupt
 
     monkeypatch.setattr(queue, "SystemClock", Twice)
+    monkeypatch.setattr(watching, "SystemClock", Twice)
     done = dsched("--watch", "-o", "json")
     assert done.exit_code == 0
     assert [json.loads(line)["counts"]["inflight"] for line in done.stdout.splitlines()] == [0, 1]

@@ -105,6 +105,7 @@ def test_status_of_a_working_system(dsched, redis_server, store):
         "pods": 4,
         "workers": [{"name": "binder-1@host", "kind": "binder", "seen_ms": 1_700_000_000_000}],
         "cluster": "",
+        "paused": [],
         "leader_seconds": {"evaluate": 1.5, "hand out": 0.25},
     }
 

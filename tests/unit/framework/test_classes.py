@@ -1,6 +1,6 @@
 """Evaluations kept per class of pods."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -56,16 +56,16 @@ def test_equal_pods_share_an_evaluation(snapshot: Snapshot, judge: CountingJudge
 
 
 def test_nothing_is_evaluated_before_its_turn_where_that_does_not_pay(snapshot: Snapshot, judge: CountingJudge) -> None:
-    asked: list[dict[str, int]] = []
+    asked: list[list[str]] = []
 
-    def gather_first(classes: Mapping[str, int]) -> bool:
-        asked.append(dict(classes))
+    def gather_first(classes: Sequence[tuple[str, PodInfo]]) -> bool:
+        asked.append([profile for profile, _ in classes])
         return False
 
     kept, framework = Classes(snapshot, judge, gather_first), default_framework(Handle(snapshot))
     kept.prepare([(framework, pod) for pod in pods("1", "1", "2")])
     assert judge.calls == []
-    assert asked == [{"default-scheduler": 2}]
+    assert asked == [["default-scheduler"] * 2]
 
 
 def test_two_profiles_do_not_share(snapshot: Snapshot, judge: CountingJudge) -> None:

@@ -179,3 +179,25 @@ def test_pods_of_two_profiles_are_asked_each_by_its_own() -> None:
         pending.placed(pod, Place.UNSCHEDULABLE)
     found = Hints({"quiet": quiet, "eager": eager}).helped(NODE_ADDED, pending)
     assert [pod.key for pod in found] == ["shop/eager"]
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_a_hint_that_is_the_same_for_a_class_is_asked_once(per_class: bool) -> None:
+    """Three pods of one class and one of another; the hint wants those that ask for 2 CPUs."""
+    asked: list[str] = []
+
+    def hint(pod: Any, event: ClusterEvent) -> Hint:
+        asked.append(pod.metadata.name)
+        return Hint.QUEUE if pod.spec.containers[0].resources.requests["cpu"] == "2" else Hint.SKIP
+
+    plugin = registering("Choosy", Registration(Resource.NODE, frozenset({Action.ADD}), hint))
+    plugin.hints_per_class = per_class  # type: ignore[attr-defined]
+    pending = Pending(ManualClock(), Backoff())
+    for name, cpu in (("a", "2"), ("b", "2"), ("c", "1"), ("d", "2")):
+        pod = pending.add(PodInfo(make_pod(f"shop/{name}", cpu=cpu)), SORTING)
+        pending.requeued(pod, SORTING, frozenset({"Choosy"}))
+        pending.placed(pod, Place.UNSCHEDULABLE)
+    event = ClusterEvent(Resource.NODE, Action.ADD, new=make_node("n1"))
+    found = Hints({NAME: framework_of(plugin)}).helped(event, pending)
+    assert [pod.info.pod.metadata.name for pod in found] == ["a", "b", "d"]
+    assert sorted(asked) == (["a", "c"] if per_class else ["a", "b", "c", "d"])

@@ -173,24 +173,38 @@ def test_a_pod_comes_back_as_it_was_left() -> None:
     move = before.move(pod, Place.UNSCHEDULABLE)
     fields = {name: str(value) for name, value in move.fields.items()}
     fields |= {"uid": pod.uid, "queue": "unschedulable", "attempts": "4", "place": move.place, "order": str(move.order)}
-    found = Pending(clock, Backoff()).restore(pod.info, Record(pod.key, fields))
-    assert found == pod
+    again = Pending(clock, Backoff()).restore(pod.info, Record(pod.key, fields))
+    assert again == pod
 
 
 # -- who rejected whom ---------------------------------------------------------------------------------------------
 
 
+def found(pending: Pending, plugin: str) -> list[str]:
+    """Names of the pods that a plugin rejected."""
+    return [pod.info.pod.metadata.name for pods in pending.rejected_by(plugin) for pod in pods.values()]
+
+
 def test_pods_by_the_plugins_that_rejected_them(pending: Pending) -> None:
     a, b = rejected(pending, "a", "X"), rejected(pending, "b", "X", "Y")
-    gated = rejected(pending, "gated", "Y", place=Place.GATED)
+    rejected(pending, "gated", "Y", place=Place.GATED)
     rejected(pending, "tried", "X", place=Place.BACKOFF)
-    assert pending.rejected_by(["X"]) == [a, b]
-    assert {pod.key for pod in pending.rejected_by(["X", "Y"])} == {a.key, b.key, gated.key}
+    assert found(pending, "X") == ["a", "b"]
+    assert found(pending, "Y") == ["b", "gated"]
     pending.placed(b, Place.ACTIVE)
-    assert pending.rejected_by(["X"]) == [a]
+    assert found(pending, "X") == ["a"]
     pending.drop(a.key)
-    assert pending.rejected_by(["X"]) == []
-    assert pending.rejected_by(["Z"]) == []
+    assert found(pending, "X") == []
+    assert found(pending, "Z") == []
+
+
+def test_rejected_pods_of_a_class_stand_together(pending: Pending) -> None:
+    a, b, other = (rejected(pending, name, "X") for name in ("a", "b", "other"))
+    labelled = PodInfo(make_pod("shop/other", uid=other.uid, labels={"app": "web"}))
+    pending.replace(other, labelled, FRAMEWORK)
+    assert [list(pods) for pods in pending.rejected_by("X")] == [[a.key, b.key], [other.key]]
+    pending.placed(other, Place.ACTIVE)
+    assert [list(pods) for pods in pending.rejected_by("X")] == [[a.key, b.key]]
 
 
 def test_pods_that_have_been_unschedulable_for_long(pending: Pending, clock: ManualClock) -> None:
@@ -222,5 +236,5 @@ def test_the_index_follows_every_move(steps: list[tuple[str, Place | None, set[s
             standing = {
                 pod.key for pod in pending if plugin in pod.plugins and pod.place in (Place.UNSCHEDULABLE, Place.GATED)
             }
-            assert {pod.key for pod in pending.rejected_by([plugin])} == standing
+            assert {key for pods in pending.rejected_by(plugin) for key in pods} == standing
     assert len(pending) == len(list(pending))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state import explained
 from dsched.state.client import Store
 from dsched.state.lease import Lease
 from dsched.state.nodelog import NodeLog
-from dsched.state import explained
 from dsched.state.queue import Move, Place, Queue
 from dsched.state.requests import Requests
 from dsched.state.reservations import Request, Reservations

@@ -1,0 +1,162 @@
+"""What is paused is not tried: by no leader, whichever profile's turn it is, and nothing else is held up."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsched.state import control
+from dsched.state.client import Store
+from dsched.state.control import EVERYTHING, Paused
+from dsched.state.queue import Move, Place, Queue
+from tests.integration.leader.checker import Checker
+from tests.integration.leader.rig import Rig
+from tests.integration.state.support import take_over
+from tests.manifests import node_manifest, pod_manifest
+
+TWO_PROFILES = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: default-scheduler}, {schedulerName: batch}]
+"""
+
+
+@pytest.fixture
+def two(rig: Rig) -> Rig:
+    """A system with the profiles default-scheduler and batch, and a node."""
+    rig.configure(TWO_PROFILES)
+    rig.apply(node_manifest("n1"))
+    return rig
+
+
+def test_paused_pods_are_taken_in_and_wait(two: Rig, check: Checker) -> None:
+    control.pause(two.store, EVERYTHING, 5, "upgrade")
+    led = two.lead()
+    two.apply(pod_manifest("shop/web"), pod_manifest("shop/job", schedulerName="batch"))
+    led.run()
+    assert [two.queue(f"shop/{name}") for name in ("web", "job")] == ["active", "active"]
+    assert two.record("shop/web").get("attempts", "0") == "0"
+    check.settled()
+    assert control.resume(two.store, EVERYTHING) == [EVERYTHING]
+    led.run()
+    assert [two.node_of(f"shop/{name}") for name in ("web", "job")] == ["n1", "n1"]
+    check.at_rest()
+
+
+def test_a_pause_outlives_the_leader(two: Rig) -> None:
+    two.lead()
+    control.pause(two.store, EVERYTHING, 5)
+    two.apply(pod_manifest("shop/web"))
+    later = two.lead()
+    later.run()
+    assert two.queue("shop/web") == "active"
+
+
+def test_one_profile_is_paused_and_the_others_go_on(two: Rig, check: Checker) -> None:
+    led = two.lead()
+    control.pause(two.store, "batch", 5)
+    jobs = [pod_manifest(f"shop/job-{number}", schedulerName="batch", priority=9) for number in range(3)]
+    two.apply(*jobs, pod_manifest("shop/web"))
+    led.run()
+    assert two.node_of("shop/web") == "n1"
+    assert {two.queue(f"shop/job-{number}") for number in range(3)} == {"active"}
+    check.settled()
+    control.resume(two.store, "batch")
+    led.run()
+    assert {two.node_of(f"shop/job-{number}") for number in range(3)} == {"n1"}
+
+
+def test_pods_in_backoff_are_not_tried_early_either(two: Rig) -> None:
+    led = two.lead()
+    two.apply(pod_manifest("shop/job", schedulerName="batch", nodeSelector={"disk": "ssd"}))
+    led.run()
+    control.pause(two.store, "batch", 5)
+    two.apply(node_manifest("n2", labels={"disk": "ssd"}))
+    led.run()
+    assert two.queue("shop/job") == "backoff"
+    two.clock.advance(20)
+    led.run()
+    assert two.queue("shop/job") == "active"
+
+
+def test_what_is_on_its_way_goes_on(two: Rig, check: Checker) -> None:
+    led = two.lead()
+    two.apply(pod_manifest("shop/web"))
+    led.turn()
+    control.pause(two.store, EVERYTHING, 5)
+    for request in led.requests():
+        two.binder.work(request)
+    led.run()
+    assert two.node_of("shop/web") == "n1"
+    check.at_rest()
+
+
+PROFILES = ("a", "b", "c")
+
+
+@settings(max_examples=15)
+@given(
+    profiles=st.lists(st.sampled_from(PROFILES), max_size=12),
+    paused=st.sets(st.sampled_from(PROFILES)),
+    count=st.integers(1, 12),
+)
+def test_pop_gives_the_first_that_are_not_paused(
+    redis_server: object, profiles: list[str], paused: set[str], count: int
+) -> None:
+    import uuid
+
+    from dsched.model.meta import PodKey, PodUid
+    from dsched.state import client
+
+    store = client.connect(redis_server.url, f"test-{uuid.uuid4().hex}")  # type: ignore[attr-defined]
+    try:
+        queue = Queue(store, take_over(store))
+        names = [PodKey(f"shop/{number:02}") for number in range(len(profiles))]
+        queue.move(
+            [
+                Move(key, PodUid(key), Place.NOWHERE, Place.ACTIVE, 0, f"t{number:02}", 0, {"profile": profile})
+                for number, (key, profile) in enumerate(zip(names, profiles, strict=True))
+            ]
+        )
+        for profile in paused:
+            control.pause(store, profile, 5)
+        popped = [each.key for each in queue.pop("1", count, 0, from_backoff=True)]
+        expected = [key for key, profile in zip(names, profiles, strict=True) if profile not in paused]
+        assert popped == expected[:count]
+    finally:
+        store.close()
+
+
+def test_more_paused_pods_than_are_looked_at_at_once(store: Store) -> None:
+    from dsched.model.meta import PodKey, PodUid
+
+    queue = Queue(store, take_over(store))
+    moves = [
+        Move(
+            PodKey(f"shop/{n:04}"), PodUid(str(n)), Place.NOWHERE, Place.ACTIVE, 0, f"t{n:04}", 0, {"profile": profile}
+        )
+        for n, profile in enumerate(["batch"] * 1200 + ["other"])
+    ]
+    queue.move(moves)
+    control.pause(store, "batch", 5)
+    assert [each.key for each in queue.pop("1", 10, 0, from_backoff=True)] == ["shop/1200"]
+    assert queue.pop("2", 10, 0, from_backoff=True) == []
+
+
+def test_pauses_as_they_are_read(store: Store) -> None:
+    assert control.pause(store, "batch", 5, "quota review")
+    assert not control.pause(store, "batch", 9)
+    assert control.read(store) == [Paused("batch", 5, "quota review")]
+    assert not control.pause(store, "batch", 9, "another reason")
+    assert control.read(store) == [Paused("batch", 5, "another reason")]
+    assert control.pause(store, EVERYTHING, 7)
+    assert control.read(store) == [Paused(EVERYTHING, 7), Paused("batch", 5, "another reason")]
+    assert control.resume(store, "other") == []
+    assert control.resume(store, EVERYTHING) == [EVERYTHING, "batch"]
+    assert control.read(store) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "since_ms", "reason"), [("12 a b", 12, "a b"), ("12", 12, ""), ("yes", 0, "yes"), ("", 0, "")]
+)
+def test_what_was_set_by_hand_counts_as_paused(text: str, since_ms: int, reason: str) -> None:
+    assert control.parse("batch", text) == Paused("batch", since_ms, reason)
