@@ -7,7 +7,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched.cli import choosing, configuration, console, explain_report, options
+from dsched.cli import choosing, configuration, console, explain_history, explain_report, options
+from dsched.cli.explain_history import History
 from dsched.clock import SystemClock
 from dsched.config import SchedulerConfiguration
 from dsched.errors import NotFound
@@ -17,6 +18,7 @@ from dsched.plugins import registry
 from dsched.simulation import living
 from dsched.simulation.explanation import Explanation, explain
 from dsched.state import client, workers
+from dsched.state import explained as kept
 from dsched.state.client import Store
 
 
@@ -44,6 +46,9 @@ def pod(
     ] = None,
     config_file: configuration.ConfigFile = None,
     seed: Annotated[int, typer.Option("--seed", help="The leader's, of the choice among equally good nodes.")] = 0,
+    history: Annotated[
+        bool, typer.Option("--history", help="What was said at its last attempts instead; nothing is evaluated.")
+    ] = False,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
@@ -53,6 +58,9 @@ def pod(
 
     A pod that has a node is evaluated as if it had none. Nothing is changed.
     """
+    if history:
+        _tell_history(options.open_store(redis_url, data_dir, name), wanted, namespace, output)
+        return
     plugins = registry.load()
     configured = configuration.read(config_file, plugins)
     store = options.open_store(redis_url, data_dir, name)
@@ -70,6 +78,15 @@ def pod(
         console.write(msgspec.json.format(explain_report.encoded(explained, standing, asked)).decode())
     else:
         console.write("\n".join(explain_report.lines(explained, standing, asked)))
+
+
+def _tell_history(store: Store, wanted: str, namespace: str | None, output: Output) -> None:
+    (key,) = choosing.keys(kinds.POD, [wanted], namespace)
+    found = History(PodKey(key), kept.read(store, PodKey(key)))
+    if output is Output.JSON:
+        console.write(msgspec.json.format(msgspec.json.encode(found)).decode())
+    else:
+        console.write("\n".join(explain_history.lines(found, SystemClock().now_ms())))
 
 
 def _asked(explained: Explanation, nodes: str | None) -> Sequence[NodeName] | None:

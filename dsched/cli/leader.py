@@ -20,6 +20,7 @@ from dsched.cli.options import (
 from dsched.cluster import opening
 from dsched.cluster.opening import Kind
 from dsched.leader import serving
+from dsched.leader.explaining import Explain
 from dsched.leader.fanout import Mode
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings, default_identity
@@ -58,6 +59,14 @@ def leader(
         Path | None,
         typer.Option("--decisions", help="Append one JSON line a decision to this file.", show_default=False),
     ] = None,
+    explain: Annotated[
+        Explain,
+        typer.Option(
+            "--explain",
+            envvar="DSCHED_EXPLAIN",
+            help="Attempts of which 'dsched explain pod --history' can tell; all takes time for each pod.",
+        ),
+    ] = Explain.FAILURES,
     cluster: ClusterKind = Kind.STANDALONE,
     kubeconfig: Kubeconfig = None,
     kube_context: KubeContext = None,
@@ -74,7 +83,7 @@ def leader(
     store = connect(found.redis_url, found.name)
     plugins = registry.load()
     loaded = profiles.configuration(config_file if config_file and config_file.name else None, plugins)
-    settings = Settings(identity=default_identity(identity), lease_s=lease_s, mode=mode, seed=seed, decisions=decisions)
+    settings = Settings(default_identity(identity), lease_s, mode, seed, decisions, explain)
     chosen = chosen_cluster(cluster, kubeconfig, kube_context)
     process = Leader(settings, store, opening.open_cluster(chosen, store, loaded, check=True), loaded, plugins)
     process.stop_on_signals()

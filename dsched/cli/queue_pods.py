@@ -78,7 +78,7 @@ def requeue(
         for line in lines(answer):
             console.out.out(line)
     for each in control.read(store):
-        console.err.print(f"note: {titled(each.profile)} paused; see dsched resume", markup=False)
+        console.err.print(f"note: paused: {titled(each.profile)}, until 'dsched resume'", markup=False)
     if any(not each.done and each.place != Place.ACTIVE for each in answer.pods):
         raise typer.Exit(1)
 

@@ -4,10 +4,10 @@ Every call takes and gives whole batches. A cluster's objects carry a version th
 which version it is complete, and a watch goes on from there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -62,6 +62,26 @@ class Listing:
     pods: Sequence[Pod] = ()
     nodes: Sequence[Node] = ()
     others: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+class Sighting(NamedTuple):
+    """A pod or a node that is there.
+
+    Attributes:
+        key: ``namespace/name``, or a node's name.
+        node: where the pod is bound.
+        finished, deleting: of the pod.
+        version: of its last change.
+        object: the node.
+    """
+
+    key: str
+    uid: str
+    node: NodeName
+    finished: bool
+    deleting: bool
+    version: str
+    object: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +173,11 @@ class Cluster(Protocol):
         Raises:
             WatchExpired: the log no longer reaches back that far; list again.
         """
+        ...
+
+    def survey(self) -> Iterator[Sequence[Sighting]]:
+        """Every node and every pod there is, in pieces, each read when it is asked for; what changes meanwhile may
+        show or not, and may come twice."""
         ...
 
     def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:

@@ -104,6 +104,16 @@ class Objects:
             if int(cursor) == 0:
                 return
 
+    def scan_states(self) -> Iterator[list[tuple[str, stored.PodState]]]:
+        """Key and state line of every pod, in pieces, in no order; one may come twice."""
+        cursor = 0
+        while True:
+            with client.reachable(self._store):
+                cursor, found = self._store.redis.hscan(self._store.key(keys.STATE.name), cursor, count=SCANNED_AT_ONCE)
+            yield [(key.decode(), stored.pod_state(line)) for key, line in found.items()]
+            if cursor == 0:
+                return
+
     def events(self, key: PodKey) -> list[StoredEvent]:
         """The events of a pod, newest first."""
         with client.reachable(self._store):

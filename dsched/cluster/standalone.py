@@ -2,8 +2,8 @@
 server. Keys are listed in `dsched.cluster.keys`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,20 +20,27 @@ from dsched.cluster.interface import (
     Object,
     PodEvent,
     SchedulingStatus,
+    Sighting,
 )
 from dsched.cluster.objects import Objects
 from dsched.cluster.volumes import VolumeWriter
 from dsched.cluster.watch_log import Entry, WatchLog
 from dsched.errors import ClusterError, RedisUnavailable
+from dsched.log import logger
 from dsched.manifests import kinds
-from dsched.model.meta import NodeName, PodKey, PodUid, from_json
+from dsched.metrics import WATCH_UNREADABLE
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid, from_json
 from dsched.model.node import Node
-from dsched.model.pod import Pod
+from dsched.model.pod import FAILED, SUCCEEDED, Pod
 from dsched.model.volumes import ClaimBinding, NodeSelection
 from dsched.state import client
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
+
+_log = logger(__name__)
+
+Read = TypeVar("Read")
 
 LOG_LENGTH = 200_000
 """Entries that the watch log keeps by default."""
@@ -89,8 +96,10 @@ class Standalone:
         It is read in pieces: changes made meanwhile may show or not, the watch repeats them.
         """
         version = self._log.now()
-        pods = {key: stored.pod(*raw) for key, raw in self._objects.scan_pods()}
-        nodes = {key: from_json(json, Node) for key, json in self._objects.scan(kinds.NODE)}
+        read = ((key, _readable("Pod", key, stored.pod, *raw)) for key, raw in self._objects.scan_pods())
+        pods = {key: pod for key, pod in read if pod is not None}
+        seen = ((key, _readable("Node", key, from_json, json, Node)) for key, json in self._objects.scan(kinds.NODE))
+        nodes = {key: node for key, node in seen if node is not None}
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
         return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
 
@@ -110,9 +119,31 @@ class Standalone:
         entries = self._log.read(version, timeout_s)
         return [_event(entry) for entry in entries], entries[-1][0] if entries else version
 
+    def survey(self) -> Iterator[Sequence[Sighting]]:
+        """Every node, then every pod by its state line alone."""
+        read = [_readable("Node", key, from_json, json, Node) for key, json in self._objects.scan(kinds.NODE)]
+        yield [
+            Sighting(node.name, node.metadata.uid, NO_NODE, False, False, node.metadata.resource_version, node)
+            for node in read
+            if node is not None
+        ]
+        for piece in self._objects.scan_states():
+            yield [
+                Sighting(
+                    key,
+                    state.uid,
+                    NodeName(state.bound_to),
+                    state.phase in (SUCCEEDED, FAILED),
+                    state.deleting == "deleting",
+                    state.version,
+                )
+                for key, state in piece
+            ]
+
     def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
         """The pods as they are now."""
-        return [stored.pod(*raw) if raw else None for raw in self._objects.get_pods(keys)]
+        read = zip(keys, self._objects.get_pods(keys), strict=True)
+        return [_readable("Pod", key.encode(), stored.pod, *raw) if raw else None for key, raw in read]
 
     def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
         """Bind pods, each with its event ``Scheduled``, one script call a batch.
@@ -215,7 +246,9 @@ def _event(entry: Entry) -> Event:
     kind, raw = fields[b"kind"].decode(), fields.get(b"object")
     found: Object | None = None
     if raw is not None:
-        found = _pod(raw, fields) if kind == kinds.POD.name else _object(kind, raw)
+        found = _readable(
+            kind, fields[b"key"], *((_pod, raw, fields) if kind == kinds.POD.name else (_object, kind, raw))
+        )
     return Event(
         change=Change(fields[b"change"].decode()),
         kind=kind,
@@ -225,6 +258,19 @@ def _event(entry: Entry) -> Event:
         object=found,
         node=NodeName(fields.get(b"node", b"").decode()),
     )
+
+
+def _readable(kind: str, key: bytes, read: Callable[..., Read], *raw: Any) -> Read | None:
+    """What can be read; what cannot was not written by dsched, and is left out so that the rest goes on."""
+    try:
+        return read(*raw)
+    except (msgspec.MsgspecError, ValueError) as error:
+        WATCH_UNREADABLE.labels(kind).inc()
+        _log.error(
+            "object cannot be read, left out",
+            extra={"action": "decode", "kind": kind, "key": key.decode(errors="replace"), "error": str(error)},
+        )
+        return None
 
 
 def _pod(raw: bytes, fields: Mapping[bytes, bytes]) -> Pod:

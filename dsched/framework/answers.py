@@ -1,5 +1,6 @@
 """What was said of one class of pods, read by row of the node table."""
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -106,6 +107,21 @@ class Answers:
             ]
             open_ &= verdict.index == 0
         return found
+
+    def examples(self, statuses: Sequence[Status], most: int) -> dict[Status, list[int]]:
+        """The first table rows that were rejected by each of these statuses, as `rejections` has them."""
+        open_ = np.ones(self.searched, dtype=np.bool_)
+        wanted, rows = frozenset(statuses), row_numbers(self.rows)
+        found: dict[Status, list[int]] = {}
+        for plugin, verdict in self._columns.verdicts.items():
+            for number, status in enumerate(verdict.statuses, 1):
+                named = status.by(plugin)
+                if named in wanted:
+                    places = np.flatnonzero(open_ & (verdict.index == number))[:most]
+                    found.setdefault(named, []).extend(rows[places].tolist())
+            if verdict.statuses:
+                open_ &= verdict.index == 0
+        return {status: sorted(some)[:most] for status, some in found.items() if some}
 
     def _place(self, row: int) -> int | None:
         """Where a table row stands in the columns, None for one that is not searched."""

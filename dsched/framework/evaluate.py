@@ -78,10 +78,12 @@ class Evaluation(Answers):
         super().__init__(table, rows)
         self._local: NDArray[np.bool_] = self._columns.passed
         self._unmoved: NDArray[np.bool_] = self._columns.passed
+        self._widely: NDArray[np.bool_] = self._columns.passed
         self._foresight: Foresight | None = None
         self._own_row = -1
         self._in_a_row = 0
         self._skips: Mapping[str, Hashable] = {}
+        self._answers: Mapping[str, Hashable] = {}
         self._reach = Scope.NODE
         self._sort_plugins()
         self._take_bearings()
@@ -117,6 +119,7 @@ class Evaluation(Answers):
         self._foresight = None
         self._unmoved = all_passed(columns, self._still)
         self._local = self._unmoved & all_passed(columns, self._moving)
+        self._widely = all_passed(columns, self._wide)
         try:
             self._keep_promises(self._promised())
             self._rank()
@@ -136,7 +139,7 @@ class Evaluation(Answers):
         moved = self._moved()
         if changed is None or promised is None or moved is None or self._out_of_reach(objects, moved):
             return False
-        wide = self._reach is Scope.CLUSTER or bool(moved)
+        wide = bool(moved)
         index = self._table.index
         rows = dict.fromkeys([*changed, *(index[name] for name in promised if name in index)])
         if wide:
@@ -187,7 +190,7 @@ class Evaluation(Answers):
         if change is None:
             return
         self._ranking.raised(row, change)
-        if self._reach is Scope.CLUSTER or moved:
+        if moved:
             self._position = self._table.position  # what looks at the whole cluster is still to be asked
         else:
             self._take_bearings()
@@ -244,7 +247,7 @@ class Evaluation(Answers):
         """Judge some positions; where only pods moved, by the plugins that look at pods."""
         before = self._columns.passed[at]
         self._judge_local(at, objects)
-        self._columns.passed[at] = self._local[at]
+        self._columns.passed[at] = self._local[at] & self._widely[at]
         rows = self._rows_at(at)
         promised = self._promised()
         if promised:
@@ -293,12 +296,13 @@ class Evaluation(Answers):
             return False
         self._judge_local(at, objects=False)
         before = self._columns.passed
-        passed = self._local.copy()
         for runner in self._wide:
-            verdict = runner.run(self.state, self.pod, self._table, self.rows, passed)
-            self._columns.verdicts[runner.name] = verdict
-            if verdict.statuses:
-                passed &= verdict.index == 0
+            if runner.name in moved:
+                everywhere = np.ones(self.searched, dtype=np.bool_)
+                verdict = runner.run(self.state, self.pod, self._table, self.rows, everywhere)
+                self._columns.verdicts[runner.name] = verdict
+        self._widely = all_passed(self._columns, self._wide)
+        passed = self._local & self._widely
         self._columns.passed = passed
         self._keep_promises(self._promised())
         if self._ranking is None or not passed.any():
@@ -331,9 +335,8 @@ class Evaluation(Answers):
             self._rank()
             self._note_skips()
             return
-        if moved:
-            self._note_skips()
-        wide = [scorer for scorer in self._scorers() if scorer.scope is Scope.CLUSTER]
+        self._note_skips()
+        wide = [scorer for scorer in self._scorers() if scorer.name in moved and scorer.scope is Scope.CLUSTER]
         for scorer in wide:
             raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
             self._columns.raw_scores[scorer.name] = raw
@@ -395,24 +398,28 @@ class Evaluation(Answers):
         self._reach = self.framework.reach(self.state, scored=self._ranking is not None)
         try:
             self._skips = self.framework.skips(self.state, self.pod, self._snapshot) if self.open else {}
+            self._answers = self.framework.answers(self.state, self.pod, self._snapshot) if self.open else {}
         except PluginFailure as failure:
             self.failure = failure.status
 
     def _moved(self) -> Collection[str] | None:
-        """Plugins that skipped the pod and might not do so again; None when one fails to say, which the new evaluation
-        tells."""
+        """Plugins that skipped the pod and might not do so again, and those that look at the whole cluster and might
+        answer otherwise; None when one fails to say, which the new evaluation tells."""
         try:
             skips = self.framework.skips(self.state, self.pod, self._snapshot)
+            answers = self.framework.answers(self.state, self.pod, self._snapshot)
         except PluginFailure:
             return None
-        return [name for name, version in skips.items() if version != self._skips.get(name)]
+        moved = {name for name, version in skips.items() if version != self._skips.get(name)}
+        moved |= {name for name, version in answers.items() if version is None or version != self._answers.get(name)}
+        return moved
 
     def _out_of_reach(self, objects: bool, moved: Collection[str]) -> bool:
         """Whether something changed that touches more than can be judged again.
 
         Args:
             objects: whether node objects did.
-            moved: plugins that might not skip the pod again.
+            moved: plugins that might not skip the pod again, or might answer otherwise.
         """
         if self._reach is Scope.ANYTHING or self.rejection is not None or (objects and self._reach is Scope.NODES):
             return True

@@ -144,6 +144,19 @@ class Extended:
             counts[unresolvable(*reasons).by(EXTENDER)] += silent
         return [(status, count) for status, count in counts.items() if count > 0]
 
+    def examples(self, statuses: Sequence[Status], most: int) -> dict[Status, list[int]]:
+        """As `Evaluation.examples`; of nodes that extenders rejected, those of which one said why."""
+        found = {
+            status: [row for row in rows if self._table.names[row] not in self._said]
+            for status, rows in self.evaluation.examples(statuses, most).items()
+        }
+        wanted, index = frozenset(statuses), self._table.index
+        for name, said in self._said.items():
+            status = said.status.by(EXTENDER)
+            if status in wanted and (row := index.get(NodeName(name))) is not None:
+                found.setdefault(status, []).append(row)
+        return {status: rows[:most] for status, rows in found.items() if rows}
+
     def rows_with(self, code: Code) -> NDArray[np.intp]:
         """As `Evaluation.rows_with`."""
         rows = set(self.evaluation.rows_with(code).tolist())

@@ -297,6 +297,16 @@ class SkipVersion(Protocol):
         ...
 
 
+class AnswerVersion(Protocol):
+    """For plugins of scope CLUSTER to which most of what happens in a cluster makes no difference."""
+
+    def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """As long as this is equal, and pods came and went but nothing else changed, PreFilter, Filter, PreScore and
+        Score would give the same answers about every node, whichever nodes are feasible; None where that cannot be
+        told. It has to be cheap."""
+        ...
+
+
 class Normalization(Enum):
     """How a plugin's scores become 0..100 over the feasible nodes."""
 

@@ -83,6 +83,12 @@ class Framework:
             for plugin in (*self.at("preFilter"), *self.at("preScore"))
             if hasattr(plugin, "skip_version")
         }
+        looks_wide = {runner.name for runner in self.filters if runner.scope is Scope.CLUSTER}
+        looks_wide |= {runner.name for runner in self.scores if runner.scope is Scope.CLUSTER}
+        looks_wide |= {name for name, scope in self._pre_filter_scopes.items() if scope is Scope.CLUSTER}
+        self._wide = {name: self._built[name] for name in sorted(looks_wide)}
+        self._filter_names = frozenset(runner.name for runner in self.filters)
+        self._score_names = frozenset(runner.name for runner in self.scores)
         self.cacheable = self.reach(CycleState()) is not Scope.ANYTHING
 
     def at(self, point: str) -> tuple[Any, ...]:
@@ -125,6 +131,23 @@ class Framework:
             for name, plugin in self._skip_versioned.items()
             if name in state.skip_filter or name in state.skip_score
         }
+
+    def answers(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, Hashable]:
+        """By plugin that looks at the whole cluster and did not skip the pod, what stays equal as long as it would give
+        the same answers about every node; None for one that does not say.
+
+        Raises:
+            PluginFailure: a plugin raised.
+        """
+        found: dict[str, Hashable] = {}
+        for name, plugin in self._wide.items():
+            filters = name in self._filter_names and name not in state.skip_filter
+            scores = name in self._score_names and name not in state.skip_score
+            skips_unasked = name in self._skip_versioned or self._pre_filter_scopes.get(name) is not Scope.CLUSTER
+            if filters or scores or not skips_unasked:
+                says = hasattr(plugin, "answer_version")
+                found[name] = guarded(name, plugin.answer_version, pod, snapshot) if says else None
+        return found
 
     def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
         """The pod's place in the active queue, as the profile's QueueSort plugin has it.
@@ -184,17 +207,14 @@ class Framework:
         plugins' own state is different now.
 
         Args:
-            moved: plugins that might not skip the pod again; others that did will.
+            moved: plugins that might not skip the pod again, or that might answer otherwise.
         Raises:
             PluginFailure: a plugin raised or broke its contract.
         """
         for plugin in self.at("preFilter"):
-            skipped = plugin.name in state.skip_filter
-            wide = getattr(plugin, "filter_scope", Scope.ANYTHING) is Scope.CLUSTER
-            # A narrower scope of PreFilter says when it skips the pod, not what it leaves for a Filter that looks wide.
-            again = self._pre_filter_scopes[plugin.name] is Scope.CLUSTER or (wide and not skipped)
-            if not again or (skipped and plugin.name in self._skip_versioned and plugin.name not in moved):
+            if plugin.name not in moved:
                 continue
+            skipped = plugin.name in state.skip_filter
             result = answered(plugin.name, (PreFilterResult, *STATUS), plugin.pre_filter, state, pod, snapshot)
             skips = isinstance(result, Status) and result.code is Code.SKIP
             plain = result is None or skips or (isinstance(result, Status) and result.code is Code.SUCCESS)
@@ -216,9 +236,7 @@ class Framework:
             PluginFailure: a plugin raised or did not succeed.
         """
         for plugin in self.at("preScore"):
-            wide = getattr(plugin, "score_scope", Scope.ANYTHING) is Scope.CLUSTER
-            skips = plugin.name in state.skip_score and plugin.name in self._skip_versioned
-            if wide and (plugin.name in moved or not skips):
+            if plugin.name in moved and getattr(plugin, "score_scope", Scope.ANYTHING) is Scope.CLUSTER:
                 self._run_pre_score(plugin, state, pod, snapshot, feasible)
 
     def run_add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:

@@ -115,6 +115,7 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._journal: list[int] = []
         self._journal_start = 0
+        self._told = 0
         self._pod_index: PodIndex | None = None
         self._allocate(_FIRST_CAPACITY)
 
@@ -274,14 +275,14 @@ class NodeTable:
         for pod in pods:
             self.add_pod(pod, self.names[row])
         self.pods[row] = wanted
-        if mark.position >= self._journal_start:
+        if mark.position >= max(self._journal_start, self._told):  # else somebody has read of the trial already
             del self._journal[mark.position - self._journal_start :]
             self.version = mark.version
 
     @property
     def mark(self) -> Mark:
         """For `restore`."""
-        return Mark(self.position, self.version)
+        return Mark(self._journal_start + len(self._journal), self.version)
 
     @contextmanager
     def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
@@ -324,7 +325,8 @@ class NodeTable:
     @property
     def position(self) -> int:
         """The present end of the journal."""
-        return self._journal_start + len(self._journal)
+        self._told = self._journal_start + len(self._journal)
+        return self._told
 
     def changed_since(self, position: int) -> list[int] | None:
         """Rows that changed since the journal ended at ``position``, each once; None when that is too long ago."""

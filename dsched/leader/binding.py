@@ -19,6 +19,7 @@ from dsched.leader.dispatch import Dispatcher
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures
 from dsched.leader.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
 from dsched.leader.pending import Pending
+from dsched.leader.refusals import Refusals
 from dsched.log import logger
 from dsched.metrics import BINDS, REBINDS, RESERVATIONS, STALE_RESULTS, recording
 from dsched.model.messages import BindItem, BindRequest
@@ -82,6 +83,7 @@ class Binding:
         failures: Failures,
         clock: Clock,
         happened: Callable[[ClusterEvent], None],
+        refusals: Refusals,
     ) -> None:
         self._epoch = epoch
         self._config = config
@@ -93,6 +95,7 @@ class Binding:
         self._failures = failures
         self._clock = clock
         self._happened = happened
+        self._refusals = refusals
         self._owed: dict[PodUid, Owed] = {}
         self._pace = Pace()
         self._full = False
@@ -100,6 +103,10 @@ class Binding:
     def owed(self, uid: PodUid) -> Owed | None:
         """A reserved pod, None when nothing is reserved for it."""
         return self._owed.get(uid)
+
+    def all(self) -> list[Owed]:
+        """Every reserved pod."""
+        return list(self._owed.values())
 
     def __len__(self) -> int:
         return len(self._owed)
@@ -201,6 +208,7 @@ class Binding:
             self._pace.settled(owed.handed_out_at, now)
             self._owed.pop(owed.info.uid, None)
             self._cache.confirm(owed.info.uid)
+            self._refusals.bound(owed.node)
             pod = self._pending.get(owed.info.key)
             if pod is not None and pod.uid == owed.info.uid:
                 self._pending.drop(owed.info.key)
@@ -264,6 +272,7 @@ class Binding:
 
     def _fail(self, owed: Owed, outcome: Outcome) -> None:
         message = f"binding rejected: {outcome.message}" if outcome.message else "binding rejected"
+        self._refusals.refused(owed.node, owed.info.key, owed.info.uid, message)
         self.release(owed, Place.BACKOFF, message)
 
     def release(self, owed: Owed, target: Place, message: str, plugins: frozenset[str] = frozenset()) -> None:

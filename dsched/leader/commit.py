@@ -14,16 +14,19 @@ from dsched.leader.binding import Binding, Owed
 from dsched.leader.cycle import Candidate, Cycle, Decision
 from dsched.leader.decisions import DecisionLog
 from dsched.leader.failure import Failures
-from dsched.leader.pending import Pending
+from dsched.leader.pending import Pending, QueuedPod
 from dsched.leader.permit import WaitingPods
 from dsched.leader.phases import EVALUATE, HAND_OUT, REQUEUE, RESERVE
 from dsched.leader.preemption import Preemptions
-from dsched.metrics import PERMIT_WAIT, RESERVATIONS_REFUSED, recording
+from dsched.log import logger
+from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, recording
 from dsched.model.meta import NodeName
 from dsched.state import reservations
 from dsched.state.cache import Cache, amounts
 from dsched.state.queue import Place, Popped
 from dsched.state.reservations import Request, Reservations
+
+_log = logger(__name__)
 
 Placed = tuple[Decision, NodeName]
 """A decision for a node, and the node."""
@@ -49,7 +52,12 @@ class Commit:
         log: DecisionLog,
         clock: Clock,
         phase: Callable[[str], None] = lambda phase: None,
+        tell: Callable[[Sequence[Decision]], None] = lambda decisions: None,
     ) -> None:
+        """
+        Args:
+            tell: is given what was committed.
+        """
         self._cycle = cycle
         self._pending = pending
         self._cache = cache
@@ -61,6 +69,7 @@ class Commit:
         self._log = log
         self._clock = clock
         self._phase = phase
+        self._tell = tell
 
     def batch(self, popped: Sequence[Popped]) -> None:
         """Take a batch from in flight to reserved, or back into the queue."""
@@ -81,7 +90,9 @@ class Commit:
             self._failures.requeue(unplaced, self._clock.monotonic())
             self._preemptions.carry_out(unplaced)
             refused = {id(decision) for decision in again}
-            self._log.write([decision for decision in decisions if id(decision) not in refused], version)
+            committed = [decision for decision in decisions if id(decision) not in refused]
+            self._log.write(committed, version)
+            self._tell(committed)
             candidates = [decision.candidate for decision in again]
             if round_ == ROUNDS - 1:
                 for decision in again:
@@ -156,6 +167,8 @@ class Commit:
         pod = self._pending.get(info.key)
         if pod is not None:
             self._pending.placed(pod, Place.RESERVED if decision.waiting is None else Place.WAITING)
+            if pod.rescued:
+                _missed(pod)
         return owed
 
     def _undo(self, decision: Decision, node: NodeName) -> None:
@@ -192,3 +205,12 @@ class Commit:
                 message = Diagnosis.of_node(status).message
                 self._binding.release(owed, Place.UNSCHEDULABLE, message, frozenset({status.plugin}))
         self._binding.hand_out(ready)
+
+
+def _missed(pod: QueuedPod) -> None:
+    """It fits, and no event had moved it: a plugin asks for too few events, or one never came."""
+    for plugin in pod.rescued:
+        MISSED.labels(plugin).inc()
+    extra = {"action": "missed", "pod": pod.key, "plugins": " ".join(sorted(pod.rescued))}
+    _log.warning("pod fits although no event moved it", extra=extra)
+    pod.rescued = frozenset()

@@ -6,7 +6,7 @@ so that a batch gives the decisions that one pod at a time would give.
 Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -85,6 +85,10 @@ class Assumptions(Protocol):
     def forget(self, uid: PodUid, *, released: bool) -> None: ...
 
 
+Looked = Callable[[Candidate, Findings, Choice | None], None]
+"""Is told of a pod's findings and of the host that was chosen, None where it fits nowhere."""
+
+
 class Cycle:
     """Decides batches."""
 
@@ -98,13 +102,19 @@ class Cycle:
         waiting: WaitingPods,
         clock: Clock,
         gather_first: GatherFirst = lambda classes: False,
+        looked: Looked | None = None,
     ) -> None:
+        """
+        Args:
+            looked: is told what was found about each pod, before anything is done about it.
+        """
         self._frameworks = frameworks
         self._percentages = percentages
         self._cache = cache
         self._selector = selector
         self._waiting = waiting
         self._clock = clock
+        self._looked = looked
         self._classes = Classes(cache.snapshot, judge_all, gather_first)
 
     def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
@@ -132,6 +142,8 @@ class Cycle:
             extended, choice = self._choose(framework, candidate, evaluation, promised)
         except PluginFailure as failure:  # a sample is normalised anew, or an extender failed
             return Decision(candidate, framework, state, error=failure.status)
+        if self._looked is not None:
+            self._looked(candidate, extended or evaluation, choice)
         if choice is None:
             decision = self._unplaced(framework, candidate, state, extended or evaluation)
         else:

@@ -69,6 +69,7 @@ class Events:
             move = self.move_for(pod)
             if move is not None:
                 moves.append((pod, move))
+                pod.rescued = pod.plugins
                 for plugin in pod.plugins:
                     RESCUED.labels(plugin).inc()
         if moves:

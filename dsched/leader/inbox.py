@@ -77,13 +77,16 @@ class Inbox:
         self._letters.put(None)
 
     def letters(self, timeout_s: float) -> list[Letter]:
-        """What has come in, waiting up to ``timeout_s`` for the first; what is left of a storm waits."""
+        """What has come in, waiting up to ``timeout_s`` for the first; what is left of a storm waits. Changes that came
+        one after the other come as one, so that what they come to is written once."""
         found: list[Letter] = []
         heard = 0
         try:
             letter = self._letters.get(timeout=timeout_s) if timeout_s > 0 else self._letters.get_nowait()
             while True:
-                if letter is not None:
+                if isinstance(letter, Heard) and found and isinstance(before := found[-1], Heard):
+                    found[-1] = Heard([*before.events, *letter.events], letter.version)
+                elif letter is not None:
                     found.append(letter)
                 if isinstance(letter, Heard):
                     heard += len(letter.events)

@@ -25,6 +25,8 @@ class QueuedPod:
         plugins: those that rejected it last; events that they care about may move it.
         waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
         preempting: what preemption has brought it so far.
+        rescued: who had rejected it when no event moved it for too long and it was tried again all the same; empty
+            after that attempt.
     """
 
     info: PodInfo
@@ -37,6 +39,7 @@ class QueuedPod:
     order: int = 0
     turn: str = ""
     preempting: Preempting = field(default_factory=Preempting)
+    rescued: frozenset[str] = frozenset()
 
     @property
     def key(self) -> PodKey:
@@ -170,6 +173,7 @@ class Pending:
     ) -> None:
         """The pod goes back into the queue after an attempt: a new time, who rejected it, and who of them waits."""
         self._unindex(pod)
+        pod.rescued = frozenset()
         pod.plugins, pod.waiting = plugins, waiting
         pod.queued_us = self.stamp()
         self._sort(pod, framework)

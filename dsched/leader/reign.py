@@ -15,10 +15,12 @@ from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
 from dsched.leader.binding import Binding
 from dsched.leader.commit import Commit
+from dsched.leader.comparer import STEP_S, Comparer
 from dsched.leader.cycle import Cycle
 from dsched.leader.decisions import DecisionLog
 from dsched.leader.dispatch import Dispatcher
 from dsched.leader.events import Events
+from dsched.leader.explaining import Explaining
 from dsched.leader.failure import Failures
 from dsched.leader.fanout import Fanout
 from dsched.leader.handle import LeaderHandle
@@ -30,6 +32,8 @@ from dsched.leader.phases import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRIT
 from dsched.leader.preemption import Preemptions
 from dsched.leader.progress import Progress, Stage
 from dsched.leader.promises import Promises
+from dsched.leader.refusals import Refusals
+from dsched.leader.repairs import Repairs
 from dsched.leader.requested import Requested
 from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
@@ -41,6 +45,7 @@ from dsched.plugins import profiles
 from dsched.state import workers
 from dsched.state.cache import Cache
 from dsched.state.client import Store
+from dsched.state.explained import Keeper
 from dsched.state.nodelog import NodeLog
 from dsched.state.queue import Place, Queue
 from dsched.state.reservations import Reservations
@@ -54,6 +59,7 @@ UNSCHEDULABLE_EVERY_S = 30.0
 OVERDUE_EVERY_S = 0.5
 PING_EVERY_S = 2.0
 PROMISES_EVERY_S = 5.0
+ASIDE_EVERY_S = 1.0
 REQUESTS_EVERY_S = 0.25
 PAUSES_EVERY_S = 1.0
 CYCLE_S = 0.05
@@ -96,6 +102,8 @@ class Reign:
         reservations = Reservations(store, epoch)
         failures = Failures(self._pending, self._queue, cluster)
         self._events = Events(self._frameworks, self._pending, self._queue)
+        refusals = Refusals(self._cache, cluster, self._events.happened, clock)
+        self._cache.dress = refusals.dressed
         self._binding = Binding(
             epoch,
             config.hash,
@@ -107,12 +115,22 @@ class Reign:
             failures,
             clock,
             self._events.happened,
+            refusals,
         )
         fanout = Fanout(settings.mode, store, epoch, config.hash, self._cache, self._dispatcher, clock)
         percentages = {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles}
         selector = Selector(settings.seed, tell_best=settings.decisions is not None)
+        explaining = Explaining(settings.explain, Keeper(store, epoch), self._cache.snapshot, clock)
         cycle = Cycle(
-            self._frameworks, percentages, self._cache, fanout, selector, self._waiting, clock, fanout.gather_first
+            self._frameworks,
+            percentages,
+            self._cache,
+            fanout,
+            selector,
+            self._waiting,
+            clock,
+            fanout.gather_first,
+            explaining.looked if explaining.looks else None,
         )
         self._commit = Commit(
             cycle,
@@ -126,6 +144,7 @@ class Reign:
             DecisionLog(settings.decisions, store, epoch, settings.seed),
             clock,
             self._phases.to,
+            explaining.tell,
         )
         self._intake = Intake(
             self._frameworks, self._pending, self._cache, self._queue, cluster, self._binding, self._events
@@ -151,6 +170,22 @@ class Reign:
         self._timers.every(PING_EVERY_S, self._ping)
         self._timers.every(PROMISES_EVERY_S, promises.expire)
         self._timers.every(WRITE_EVERY_S, self._phases.write)
+        self._timers.every(ASIDE_EVERY_S, refusals.expire)
+        repairs = Repairs(
+            store,
+            cluster,
+            self._pending,
+            self._cache,
+            self._queue,
+            reservations,
+            self._binding,
+            self._events,
+            self._intake,
+        )
+        self._comparer = Comparer(
+            store, cluster, self._pending, self._cache, self._binding, repairs, lambda: self._marked, clock
+        )
+        self._timers.every(STEP_S, self._comparer.step)
         requested = Requested(store, epoch, self._frameworks, self._pending, self._events)
         self._timers.every(REQUESTS_EVERY_S, requested.answer)
         self._timers.every(PAUSES_EVERY_S, requested.notice)

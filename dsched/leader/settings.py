@@ -6,6 +6,7 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dsched.leader.explaining import Explain
 from dsched.leader.fanout import Mode
 
 
@@ -24,6 +25,7 @@ class Settings:
         mode: where classes of pods are judged.
         seed: of the choice among equal nodes.
         decisions: file to append decisions to, None for none.
+        explain: of which attempts it is kept what was said.
     """
 
     identity: str = field(default_factory=default_identity)
@@ -31,3 +33,4 @@ class Settings:
     mode: Mode = Mode.AUTO
     seed: int = 0
     decisions: Path | None = None
+    explain: Explain = Explain.FAILURES

@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from dsched.errors import ManifestError
+from dsched.manifests import limits
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAGS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
@@ -57,11 +58,14 @@ def parse(content: bytes, source: str) -> list[Any]:
         source: the file's name, for errors and to tell JSON by its ending.
 
     Raises:
-        ManifestError: it is neither YAML nor JSON; names line and column.
+        ManifestError: it is neither YAML nor JSON, too large, or nested too deeply; names line and column.
     """
+    limits.check_size(content, source)
     if source.endswith(".json") or content.lstrip()[:1] in (b"{", b"["):
         try:
             return _json(content)
+        except RecursionError as error:
+            raise ManifestError([f"{source}: is nested too deeply"]) from error
         except msgspec.DecodeError as error:
             if source.endswith(".json"):
                 raise ManifestError([f"{source}: is not JSON: {error}"]) from error
@@ -79,6 +83,7 @@ def _json(content: bytes) -> list[Any]:
 
 
 def _yaml(content: bytes, source: str) -> list[Any]:
+    limits.check_yaml(content, source)
     try:
         return [document for document in yaml.load_all(content, Loader=_Loader) if document is not None]
     except yaml.MarkedYAMLError as error:

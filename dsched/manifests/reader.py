@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dsched.errors import ManifestError
-from dsched.manifests import documents
+from dsched.manifests import documents, limits
 from dsched.manifests.kinds import BY_NAME
 from dsched.manifests.problems import Problems
 from dsched.model import meta
@@ -94,7 +94,10 @@ def _taken_apart(value: Any, origin: str, problems: Problems) -> Iterator[Docume
         return
     item_kind = _item_kind(value)
     if item_kind is None:
-        yield Document(origin, meta.without_nulls(value))
+        if wrong := limits.too_large(value):
+            problems.add(origin, wrong)
+        else:
+            yield Document(origin, meta.without_nulls(value))
         return
     items = value.get("items")
     if not isinstance(items, list | None):

@@ -79,6 +79,22 @@ RESCUED = counter(
     "Pods that only the flush of old unschedulable pods moved; plugin: one that had rejected them.",
     ["plugin"],
 )
+MISSED = counter(
+    "dsched_missed_pods_total",
+    "Pods that only the flush of old unschedulable pods moved and that were then placed: no event moved them when they "
+    "began to fit; plugin: one that had rejected them.",
+    ["plugin"],
+)
+CACHE_MISMATCHES = counter(
+    "dsched_cache_mismatch_total",
+    "Things that the leader believed and were not so, found by comparing and repaired; what: see "
+    "`dsched/leader/comparer.py`.",
+    ["what"],
+)
+NODES_SET_ASIDE = counter(
+    "dsched_nodes_set_aside_total", "Times that a node was set aside for a while because it kept refusing binds."
+)
+NODES_ASIDE = gauge("dsched_nodes_aside", "Nodes that are set aside at present because they kept refusing binds.")
 BATCH_SIZE = histogram("dsched_batch_size", "Pods decided in one batch.", buckets=exponential(1, 2, 10))
 BATCH_DURATION = histogram(
     "dsched_batch_duration_seconds",
@@ -162,7 +178,7 @@ WATCH_LISTS = counter(
 )
 WATCH_UNREADABLE = counter(
     "dsched_watch_unreadable_objects_total",
-    "Objects of the API server that could not be read and were left out.",
+    "Objects of the cluster that could not be read and were left out.",
     ["kind"],
 )
 CLUSTER_WRITES = counter(

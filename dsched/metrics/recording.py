@@ -20,9 +20,10 @@ UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
 POD_ADD = "UnschedulablePodAdd"
 POD_UPDATE = "UnschedulablePodUpdate"
 TAKEOVER = "LeaderTakeover"
+REPAIR = "Repair"
 PROMISE_EXPIRED = "NominationExpired"
 REQUESTED = "Requested"
-"""What brings pods into a queue besides events of the cluster; the last three are dsched's own.
+"""What brings pods into a queue besides events of the cluster; the last four are dsched's own.
 
 Source: pkg/scheduler/framework/events.go."""
 

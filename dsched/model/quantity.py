@@ -21,6 +21,7 @@ _PATTERN = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE])([+-]?[0-9]+)|
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _MAX_EXPONENT = 1000
+_MAX_DIGITS = 1000
 
 
 @lru_cache(maxsize=65536)
@@ -34,6 +35,9 @@ def nano(quantity: Quantity) -> int:
     if match is None:
         raise QuantityError(quantity)
     sign, digits, exponent_mark, exponent, suffix = match.groups()
+    if len(digits) > _MAX_DIGITS:  # an API server takes such numbers, and caps them as we do where they are counted
+        whole_part, _, fraction = digits.lstrip("0").partition(".")
+        digits = "1" + "0" * _MAX_DIGITS if len(whole_part) > _MAX_DIGITS else f"{whole_part or 0}.{fraction[:100]}1"
     value = Fraction(digits if digits[-1] != "." else digits[:-1]) * NANO
     if exponent_mark:
         if abs(int(exponent)) > _MAX_EXPONENT:

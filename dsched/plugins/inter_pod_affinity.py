@@ -172,6 +172,13 @@ class InterPodAffinity:
         found = self._matched(pod, snapshot).version
         return (found, snapshot.table.objects_version) if found else None
 
+    def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """For pods without terms of their own: which pods there are whose terms mean them."""
+        terms = self._incoming.of(pod, snapshot)
+        if terms.near is not None or terms.apart or terms.preferred:
+            return None
+        return (self._matched(pod, snapshot).version,)
+
     def events_to_register(self) -> Sequence[Registration]:
         return (
             Registration(Resource.ASSIGNED_POD, frozenset(Action), self._after_pod_change),
@@ -298,4 +305,5 @@ _pre_score: type[interface.PreScorePlugin] = InterPodAffinity
 _score: type[interface.TableScorePlugin] = InterPodAffinity
 _normalize: type[interface.Normalizer] = InterPodAffinity
 _skips: type[interface.SkipVersion] = InterPodAffinity
+_answers: type[interface.AnswerVersion] = InterPodAffinity
 _enqueue: type[interface.EnqueueExtensions] = InterPodAffinity

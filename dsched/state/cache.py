@@ -10,7 +10,7 @@ One place changes three things together: the snapshot in memory, node usage in R
 Assumptions: no pod is assumed twice; a pod that was never assumed may turn up bound (somebody else bound it).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dsched.framework.delta import NodeGone, NodeSet, ObjectGone, ObjectSet, PodOff, PodOn
@@ -30,17 +30,20 @@ class Cache:
         snapshot: what the cycle decides on.
         usage: node usage in Redis, written by its ``flush``.
         log: the replicas' log, written by its ``publish``.
+        dress: what is made of a node before the cycle sees it.
     """
 
     def __init__(self, usage: Usage, log: NodeLog) -> None:
         self.snapshot = Snapshot()
         self.usage = usage
         self.log = log
+        self.dress: Callable[[Node], Node] = lambda node: node
         self._assumed: dict[PodUid, NodeName] = {}
 
     def set_node(self, node: Node) -> tuple[Node | None, bool]:
         """Take in a node; returns the one it replaces and whether anything that scheduling sees has changed."""
         table = self.snapshot.table
+        node = self.dress(node)
         row = table.index.get(node.name)
         old = None if row is None else table.nodes[row]
         changed = table.set_node(node)

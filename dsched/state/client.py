@@ -84,7 +84,9 @@ def connect(url: str, name: str = "default") -> Store:
     if not found.sentinels:
         return Store(redis.Redis.from_url(url, **options), name, url)
     tls = {"ssl": True, **found.tls_options} if found.tls else {}
-    asked = Sentinel(found.sentinels, sentinel_kwargs={**sockets, **found.sentinel_options, **tls})
+    asked = Sentinel(  # type: ignore[no-untyped-call]
+        found.sentinels, sentinel_kwargs={**sockets, **found.sentinel_options, **tls}
+    )
     master: redis.Redis = asked.master_for(  # type: ignore[no-untyped-call]
         found.master, **{**options, **found.options, **tls}
     )

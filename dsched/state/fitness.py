@@ -62,8 +62,8 @@ def _persistence(store: Store, info: dict[str, object]) -> list[str]:
         snapshots = store.redis.config_get("save").get("save", "")
     except redis.ResponseError:  # not allowed for this user, or not offered by who hosts it
         return [
-            "has no append-only file, and may not be asked (CONFIG GET save) whether it keeps snapshots: without either "
-            "every node and pod is lost when it ends; set appendonly yes"
+            "has no append-only file, and this user may not ask (CONFIG GET save) whether it keeps snapshots: without "
+            "either every node and pod is lost when it ends; set appendonly yes"
         ]
     if not snapshots:
         return [

@@ -112,7 +112,7 @@ def _host(text: str) -> tuple[str, int]:
 
 def _options(url: str) -> dict[str, Any]:
     """As redis-py reads it; which class connects follows from the scheme."""
-    found: dict[str, Any] = dict(parse_url(url))
+    found: dict[str, Any] = dict(parse_url(url))  # type: ignore[no-untyped-call]
     found.pop("connection_class", None)
     return found
 

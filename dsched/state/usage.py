@@ -99,6 +99,18 @@ class Usage:
         self.flush()
         self._seen = read_versions(self._store, [name for name, _, _ in nodes])
 
+    def mend(self, nodes: Sequence[tuple[NodeName, Amounts, Amounts]]) -> None:
+        """Write these nodes anew (name, allocatable, used); what was gathered before is written first.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+        """
+        self._pending += [["reset", name, texts(allocatable), texts(used)] for name, allocatable, used in nodes]
+        self.flush()
+        for name, _, _ in nodes:
+            self._seen.pop(name, None)
+        self._seen.update(read_versions(self._store, [name for name, _, _ in nodes]))
+
 
 def read_names(store: Store) -> list[NodeName]:
     """Nodes with usage in Redis."""

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from dsched.plugins import profiles, registry
+from tests.e2e import programs
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.deployment import KUSTOMIZATIONS, NAMESPACE, Deployment, dry_run
 
@@ -26,10 +27,12 @@ Json = dict[str, Any]
 @pytest.fixture(scope="module", params=OVERLAYS)
 def objects(request: pytest.FixtureRequest) -> list[Json]:
     """What kubectl makes of an overlay; skipped without kubectl."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("there is no kubectl to render deploy/kubernetes with")
+    try:
+        kubectl = shutil.which("kubectl") or str(programs.folder() / "kubectl")
+    except programs.NoPrograms as error:
+        pytest.skip(f"there is no kubectl to render deploy/kubernetes with: {error}")
     folder = KUSTOMIZATIONS / "overlays" / request.param
-    done = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
 

@@ -11,7 +11,7 @@ leader writes goes through two more (`writer`, `recorder`). Binders use neither 
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from dsched.cluster.interface import (
     Listing,
     PodEvent,
     SchedulingStatus,
+    Sighting,
 )
 from dsched.cluster.kubernetes import bindings as binds
 from dsched.cluster.kubernetes import calls, resources
@@ -37,13 +38,15 @@ from dsched.cluster.kubernetes.reflector import Reflector
 from dsched.cluster.kubernetes.volumes import VolumeWriter
 from dsched.cluster.kubernetes.writer import Writer
 from dsched.errors import ClusterUnavailable, WatchExpired
-from dsched.model.meta import PodKey, PodUid
+from dsched.model.meta import NO_NODE, PodKey, PodUid
+from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.volumes import ClaimBinding, NodeSelection
 
 SYNC_S = 120.0
 """How long listing may take."""
 PATIENCE_S = 5.0
+SURVEYED_AT_ONCE = 500
 
 
 class Kubernetes:
@@ -143,6 +146,14 @@ class Kubernetes:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
+    def survey(self) -> Iterator[Sequence[Sighting]]:
+        """Every node and pod as the watches have them: what is compared is whether all that they told was taken in."""
+        for resource in (resources.NODE, resources.POD):
+            reflector = self._reflectors.get(resource.kind)
+            known = [] if reflector is None else list(reflector.known.values())
+            for start in range(0, max(1, len(known)), SURVEYED_AT_ONCE):
+                yield [_sighting(each) for each in known[start : start + SURVEYED_AT_ONCE]]
+
     def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
         """The pods as the API server has them now, read many at once.
 
@@ -214,3 +225,11 @@ class Kubernetes:
 
 
 _role: type[Cluster] = Kubernetes
+
+
+def _sighting(known: resources.Known) -> Sighting:
+    found = known.object
+    if isinstance(found, Pod):
+        return Sighting(known.key, known.uid, found.node_name, found.finished, found.deleting, known.version)
+    node = found if isinstance(found, Node) else None
+    return Sighting(known.key, known.uid, NO_NODE, False, False, known.version, node)

@@ -1,10 +1,13 @@
 """What is paused is not tried: by no leader, whichever profile's turn it is, and nothing else is held up."""
 
+import uuid
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsched.state import control
+from dsched.model.meta import PodKey, PodUid
+from dsched.state import client, control
 from dsched.state.client import Store
 from dsched.state.control import EVERYTHING, Paused
 from dsched.state.queue import Move, Place, Queue
@@ -12,6 +15,7 @@ from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Rig
 from tests.integration.state.support import take_over
 from tests.manifests import node_manifest, pod_manifest
+from tests.redis_server import RedisServer
 
 TWO_PROFILES = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -93,6 +97,13 @@ def test_what_is_on_its_way_goes_on(two: Rig, check: Checker) -> None:
 PROFILES = ("a", "b", "c")
 
 
+def active(number: int, profile: str) -> Move:
+    """A new pod of a profile on its way into the active queue."""
+    fields = {"profile": profile}
+    key = PodKey(f"shop/{number:04}")
+    return Move(key, PodUid(str(number)), Place.NOWHERE, Place.ACTIVE, 0, f"t{number:04}", 0, fields)
+
+
 @settings(max_examples=15)
 @given(
     profiles=st.lists(st.sampled_from(PROFILES), max_size=12),
@@ -100,23 +111,13 @@ PROFILES = ("a", "b", "c")
     count=st.integers(1, 12),
 )
 def test_pop_gives_the_first_that_are_not_paused(
-    redis_server: object, profiles: list[str], paused: set[str], count: int
+    redis_server: RedisServer, profiles: list[str], paused: set[str], count: int
 ) -> None:
-    import uuid
-
-    from dsched.model.meta import PodKey, PodUid
-    from dsched.state import client
-
-    store = client.connect(redis_server.url, f"test-{uuid.uuid4().hex}")  # type: ignore[attr-defined]
+    store = client.connect(redis_server.url, f"test-{uuid.uuid4().hex}")
     try:
         queue = Queue(store, take_over(store))
-        names = [PodKey(f"shop/{number:02}") for number in range(len(profiles))]
-        queue.move(
-            [
-                Move(key, PodUid(key), Place.NOWHERE, Place.ACTIVE, 0, f"t{number:02}", 0, {"profile": profile})
-                for number, (key, profile) in enumerate(zip(names, profiles, strict=True))
-            ]
-        )
+        names = [PodKey(f"shop/{number:04}") for number in range(len(profiles))]
+        queue.move([active(number, profile) for number, profile in enumerate(profiles)])
         for profile in paused:
             control.pause(store, profile, 5)
         popped = [each.key for each in queue.pop("1", count, 0, from_backoff=True)]
@@ -127,8 +128,6 @@ def test_pop_gives_the_first_that_are_not_paused(
 
 
 def test_more_paused_pods_than_are_looked_at_at_once(store: Store) -> None:
-    from dsched.model.meta import PodKey, PodUid
-
     queue = Queue(store, take_over(store))
     moves = [
         Move(

@@ -7,8 +7,9 @@ import pytest
 
 from dsched.errors import StaleEpoch
 from dsched.model.meta import NodeName
-from dsched.state import explained, keys
+from dsched.state import keys
 from dsched.state.client import Store
+from dsched.state.explained import UNSCHEDULABLE, Attempt, Keeper
 from dsched.state.lease import Lease
 from dsched.state.nodelog import NodeLog
 from dsched.state.queue import Place, Queue
@@ -78,6 +79,11 @@ def reserve(store: Store, epoch: int) -> None:
     Reservations(store, epoch).reserve([request("inflight", usage)], NOW_MS)
 
 
+def explain(store: Store, epoch: int) -> None:
+    key, uid = pod_of("active")
+    Keeper(store, epoch).keep([(key, Attempt(1, NOW_MS, epoch, uid, "default", UNSCHEDULABLE, 1))], NOW_MS)
+
+
 ACTS: dict[str, Callable[[Store, int], object]] = {
     "bind_begin": lambda store, epoch: Binds(store).begin(epoch, [(*pod_of("reserved"), N1)]),
     "intake_mark": lambda store, epoch: Queue(store, epoch).mark_intake(1, ["default-scheduler"]),
@@ -88,7 +94,7 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "queue_flush": lambda store, epoch: Queue(store, epoch).flush_backoff(NOW_MS),
     "queue_move": lambda store, epoch: Queue(store, epoch).move([move("new", Place.NOWHERE, Place.ACTIVE)]),
     "queue_pop": lambda store, epoch: Queue(store, epoch).pop("9-9", 1, NOW_MS, from_backoff=True),
-    "explained_keep": lambda store, epoch: explained.Keeper(store, epoch).keep([(pod_of("active")[0], b"{}")], NOW_MS),
+    "explained_keep": explain,
     "requests_take": lambda store, epoch: Requests(store, epoch).take(),
     "queue_recover": lambda store, epoch: Queue(store, epoch).recover(),
     "queue_remove": lambda store, epoch: Queue(store, epoch).remove([pod_of("active")]),

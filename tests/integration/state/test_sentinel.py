@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from dsched.errors import RedisUnavailable
 from dsched.leader.dispatch import Dispatcher
@@ -45,7 +46,7 @@ class Watched:
         def done() -> bool:
             try:
                 asked.redis.execute_command("SENTINEL", "FAILOVER", "state")
-            except Exception as error:
+            except redis.ResponseError as error:
                 assert "NOGOODSLAVE" in str(error), error
                 return False
             return True

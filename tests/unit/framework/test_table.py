@@ -244,3 +244,20 @@ def test_an_image_keeps_its_size_whoever_reports_it_last() -> None:
     history = make_table([small, large])
     history.set_node(changed)
     assert history.images["web:1"].size == make_table([changed, large]).images["web:1"].size
+
+
+def test_a_trial_leaves_no_trace_unless_somebody_followed_it() -> None:
+    table = make_table([make_node("n1"), make_node("n2")])
+    there = PodInfo(make_pod("shop/there"))
+    table.add_pod(there, NodeName("n1"))
+    before, version = table.position, table.version
+    mark = table.mark
+    table.remove_pod(there.uid)
+    table.restore(0, [there], mark)
+    assert (table.position, table.version, table.changed_since(before)) == (before, version, [])
+
+    mark = table.mark
+    table.remove_pod(there.uid)
+    followed = table.position
+    table.restore(0, [there], mark)
+    assert table.changed_since(followed) == [0], "who saw the pod go has to see it come back"

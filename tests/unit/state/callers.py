@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import explained
 from dsched.state.client import Store
+from dsched.state.explained import UNSCHEDULABLE, Attempt, Keeper
 from dsched.state.lease import Lease
 from dsched.state.nodelog import NodeLog
 from dsched.state.queue import Move, Place, Queue
@@ -18,6 +18,7 @@ from dsched.state.usage import Usage
 from tests.builders import make_snapshot
 
 EPOCH = 7
+ATTEMPT = Attempt(1, 0, EPOCH, PodUid("uid-web"), "default-scheduler", UNSCHEDULABLE, 3)
 KEY, UID, NODE = PodKey("shop/web"), PodUid("uid-web"), NodeName("n1")
 _NUMBERS = {"explained_keep": 0, "lease_acquire": EPOCH, "queue_recover": 0, "reservation_adopt": 0}
 _REPLIES: dict[str, Any] = {"queue_look": [b"7", [[], None, [], []]], **_NUMBERS}
@@ -83,7 +84,7 @@ CALLERS: dict[str, Callable[[Store], object]] = {
     "queue_look": lambda store: Lookout(store).look([Asked(KEY)]),
     "queue_move": lambda store: Queue(store, EPOCH).move([_move(Place.NOWHERE, Place.ACTIVE)]),
     "queue_pop": lambda store: Queue(store, EPOCH).pop("1", 1, 0, from_backoff=True),
-    "explained_keep": lambda store: explained.Keeper(store, EPOCH).keep([(KEY, b"{}")], 0),
+    "explained_keep": lambda store: Keeper(store, EPOCH).keep([(KEY, ATTEMPT)], 0),
     "requests_take": lambda store: Requests(store, EPOCH).take(),
     "queue_recover": lambda store: Queue(store, EPOCH).recover(),
     "queue_remove": lambda store: Queue(store, EPOCH).remove([(KEY, UID)]),

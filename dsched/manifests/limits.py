@@ -1,0 +1,102 @@
+"""How large and how deep a manifest may be: what a mistake or malice writes is refused before it costs anything.
+
+The API server takes requests of up to 3 MiB, so no object that a Kubernetes cluster has is refused here.
+Source: k8s.io/apiserver pkg/server/config.go ``MaxRequestBodyBytes``.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+import yaml
+
+from dsched.errors import ManifestError
+
+LARGEST_FILE = 1 << 30
+"""Bytes of a file; a List of a whole cluster is some hundred MiB."""
+LARGEST_OBJECT = 3 << 20
+"""Bytes of one object as JSON."""
+DEEPEST = 100
+"""Lists and objects inside each other; a Pod has about 15."""
+MOST_REPEATS = 100_000
+"""Values that YAML aliases may repeat, all aliases of a file together."""
+
+_NUMBER_OF_OPENERS = re.compile(rb"[\[{]")
+_ANCHOR, _ALIAS = re.compile(rb"(?:^|[\s,\[{])&\S"), re.compile(rb"(?:^|[\s,\[{])\*\S")
+_BLOCK = re.compile(rb"(?:[-?:][ \t]+){%d}|^[ \t]{%d}" % (DEEPEST // 2, DEEPEST), re.MULTILINE)
+
+
+def check_size(content: bytes, source: str) -> None:
+    """
+    Raises:
+        ManifestError: the file is too large.
+    """
+    if len(content) > LARGEST_FILE:
+        raise ManifestError([f"{source}: is larger than {LARGEST_FILE >> 20} MiB; split it"])
+
+
+def check_yaml(content: bytes, source: str) -> None:
+    """Refuse what the loader could not survive: it is written in C and ends the process when its stack is full, and
+    it does not mind what aliases multiply. Ordinary files are only skimmed.
+
+    Raises:
+        ManifestError: nested too deeply, or aliases repeat too much; broken YAML is left to the loader.
+    """
+    deep = len(_NUMBER_OF_OPENERS.findall(content)) >= DEEPEST and _brackets(content) >= DEEPEST
+    if (_ALIAS.search(content) and _ANCHOR.search(content)) or deep or _BLOCK.search(content):
+        _walk(content, source)
+
+
+def _brackets(content: bytes) -> int:
+    """How deep brackets are inside each other, those in texts and comments counted as well."""
+    depth = deepest = 0
+    for found in re.finditer(rb"[\[{\]}]", content):
+        depth = depth + 1 if found[0] in b"[{" else max(0, depth - 1)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _walk(content: bytes, source: str) -> None:
+    """Count what stands in each collection, and what its aliases stand for; the parser's events need no stack."""
+    parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    sizes: dict[str, int] = {}
+    repeated = 0
+    opened: list[list[Any]] = []  # anchor, values in it
+    try:
+        for event in yaml.parse(content, Loader=parser):
+            if isinstance(event, yaml.CollectionStartEvent):
+                opened.append([event.anchor, 1])
+                if len(opened) > DEEPEST:
+                    raise ManifestError([f"{_place(event, source)}: is nested more than {DEEPEST} levels deep"])
+                continue
+            size = 1
+            if isinstance(event, yaml.CollectionEndEvent):
+                anchor, size = opened.pop()
+                if anchor is not None:
+                    sizes[anchor] = size
+            elif isinstance(event, yaml.AliasEvent):
+                size = sizes.get(str(event.anchor), 1)
+                repeated += size
+                if repeated > MOST_REPEATS:
+                    raise ManifestError([f"{_place(event, source)}: aliases repeat more than {MOST_REPEATS} values"])
+            elif isinstance(event, yaml.DocumentStartEvent):
+                sizes = {}
+            elif isinstance(event, yaml.ScalarEvent) and event.anchor is not None:
+                sizes[event.anchor] = 1
+            if opened:
+                opened[-1][1] += size
+    except yaml.YAMLError:
+        return
+
+
+def _place(event: yaml.Event, source: str) -> str:
+    mark = event.start_mark
+    return source if mark is None else f"{source}:{mark.line + 1}:{mark.column + 1}"
+
+
+def too_large(value: Any) -> str:
+    """Why an object may not be as large as it is; ``""`` where it may."""
+    size = len(msgspec.json.encode(value))
+    if size <= LARGEST_OBJECT:
+        return ""
+    return f"is {size / (1 << 20):.1f} MiB as JSON; no object may be larger than {LARGEST_OBJECT >> 20} MiB"

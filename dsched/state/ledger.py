@@ -1,0 +1,93 @@
+"""What Redis keeps of the queue, the reservations and the nodes' usage, read in pieces while the system runs.
+
+For whoever compares it with what he believes. Nothing is changed; no epoch is needed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state import keys
+from dsched.state.client import Store
+from dsched.state.queue import Place
+
+PIECE = 500
+_ZSETS: Mapping[str, str] = {
+    Place.ACTIVE: keys.ACTIVE.name,
+    Place.BACKOFF: keys.BACKOFF.name,
+    Place.UNSCHEDULABLE: keys.UNSCHEDULABLE.name,
+    Place.GATED: keys.GATED.name,
+    Place.WAITING: keys.WAITING.name,
+}
+
+
+class Entry(NamedTuple):
+    """A pod's record.
+
+    Attributes:
+        queue: the place that it names.
+        listed: whether the pod is a member there; True where a place has no members.
+    """
+
+    key: PodKey
+    uid: PodUid
+    queue: str
+    listed: bool
+
+
+def entries(store: Store) -> Iterator[list[Entry]]:
+    """Every pod's record, in pieces; one may come twice while others are written."""
+    prefix = store.key(keys.POD.name)
+    cursor = 0
+    while True:
+        cursor, names = store.redis.scan(cursor, match=_literal(prefix) + "*", count=PIECE)
+        yield _entries(store, [PodKey(name.decode()[len(prefix) :]) for name in names])
+        if cursor == 0:
+            return
+
+
+def entry(store: Store, key: PodKey) -> Entry | None:
+    """A pod's record, None where there is none."""
+    found = _entries(store, [key])
+    return found[0] if found else None
+
+
+def _entries(store: Store, names: Sequence[PodKey]) -> list[Entry]:
+    with store.redis.pipeline(transaction=False) as pipeline:
+        for key in names:
+            pipeline.hmget(store.key(keys.POD.name + key), "uid", "queue", "place")
+        rows = [[(cell or b"").decode() for cell in row] for row in pipeline.execute()]
+        for key, (_, queue, turn) in zip(names, rows, strict=True):
+            member = f"{turn} {key}" if queue == Place.ACTIVE else key
+            pipeline.zscore(store.key(_ZSETS.get(queue, keys.ACTIVE.name)), member)
+        scores = pipeline.execute()
+    return [
+        Entry(key, PodUid(uid), queue, score is not None or queue not in _ZSETS)
+        for key, (uid, queue, _), score in zip(names, rows, scores, strict=True)
+        if uid
+    ]
+
+
+def reservations(store: Store) -> Mapping[PodUid, str]:
+    """Every reservation: a pod's uid to its text, see `dsched.state.reservations.parse`."""
+    found = store.redis.hgetall(store.key(keys.RESERVATIONS.name))
+    return {PodUid(uid.decode()): text.decode() for uid, text in found.items()}
+
+
+def usage(store: Store, names: Callable[[], Sequence[NodeName]]) -> Iterator[dict[NodeName, dict[str, str]]]:
+    """The fields of ``node:NAME`` of these nodes, in pieces; empty for one that is not there."""
+    wanted = names()
+    for start in range(0, len(wanted), PIECE):
+        piece = wanted[start : start + PIECE]
+        with store.redis.pipeline(transaction=False) as pipeline:
+            for name in piece:
+                pipeline.hgetall(store.key(keys.NODE.name + name))
+            rows = pipeline.execute()
+        yield {
+            name: {field.decode(): value.decode() for field, value in fields.items()}
+            for name, fields in zip(piece, rows, strict=True)
+        }
+
+
+def _literal(text: str) -> str:
+    return "".join(f"\\{character}" if character in "*?[]\\" else character for character in text)
