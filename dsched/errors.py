@@ -12,7 +12,8 @@
     │   ├── StaleEpoch         a script refused the caller's epoch: another leader has taken over
     │   ├── ScriptError        a script that is missing, malformed or was called wrongly
     │   ├── RedisUnavailable   Redis does not answer
-    │   └── UnfitRedis         a Redis that must not be used (too old, evicts keys)
+    │   ├── UnfitRedis         a Redis that must not be used (too old, evicts keys)
+    │   └── NotAllowed         the Redis user may not do that
     ├── ClusterError           the source of truth refused
     │   ├── Conflict           the object is not what the caller thinks it is
     │   ├── NotFound           there is no such object
@@ -104,6 +105,10 @@ class RedisUnavailable(StateError):
 
 class UnfitRedis(StateError):
     """The Redis server must not be used: too old, or it evicts keys."""
+
+
+class NotAllowed(StateError):
+    """The Redis user that the URL names may not do what was asked of it."""
 
 
 class ClusterError(DschedError):

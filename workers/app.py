@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from celery import Celery
 from celery.signals import (
     celeryd_after_setup,
@@ -127,6 +128,9 @@ class WorkerApp:
                 self._alive(task.request.hostname)
             except UNAVAILABLE as error:
                 _log.warning("task dropped", extra={"action": "drop", "task": name, "error": str(error)})
+                return
+            except msgspec.MsgspecError as error:
+                _log.error("message refused", extra={"action": "refuse", "task": name, "error": str(error)})
                 return
             LAST_TASK.set(time.time())
 

@@ -1,6 +1,7 @@
 """``dsched conformance``: decides on vectors recorded from kube-scheduler and shows where the answers differ."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,23 +18,32 @@ SHOWN_FAILURES = 10
 """Failing vectors whose differences are printed."""
 
 
+class Output(StrEnum):
+    """How the outcome is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
 def register(app: typer.Typer) -> None:
     """Add this module's command."""
-    app.command()(conformance)
+    app.command(epilog="Example: dsched conformance vectors/ --family filter -o json")(conformance)
 
 
 def conformance(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files of vectors, or folders with such files.")],
     family: Annotated[list[str] | None, typer.Option("--family", help="Only this family; may be repeated.")] = None,
     case: Annotated[list[str] | None, typer.Option("--case", help="Only the vector of this name; repeatable.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print counts and all differences as JSON.")] = False,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="How to print it; json has the differences of all vectors.")
+    ] = Output.TABLE,
     exit_first: Annotated[
         bool, typer.Option("-x", "--exit-first", help="Stop at the first vector that fails.")
     ] = False,
 ) -> None:
     """Decide on vectors recorded from kube-scheduler v1.34.1; exit code 1 when any answer differs."""
     outcome = _run(vectors.select(paths, family or (), case or ()), exit_first)
-    if json:
+    if output is Output.JSON:
         console.out.print(outcome.to_json().decode(), markup=False)
     else:
         _show(outcome)
@@ -66,7 +76,7 @@ def _show(outcome: Report) -> None:
     console.out.print(table)
     hidden = len(outcome.failures) - SHOWN_FAILURES
     if hidden > 0:
-        console.out.print(f"{hidden} more vectors failed; --json lists the differences of all, --case NAME of one")
+        console.out.print(f"{hidden} more vectors failed; -o json lists the differences of all, --case NAME of one")
 
 
 def _show_failure(failure: Result) -> None:

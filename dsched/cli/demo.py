@@ -32,7 +32,7 @@ STOP_S = 60.0
 
 def register(app: typer.Typer) -> None:
     """Add this module's command."""
-    app.command()(demo)
+    app.command(epilog="Example: dsched demo")(demo)
 
 
 def demo(

@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add this module's command."""
-    app.command()(healthcheck)
+    app.command(epilog="Example: dsched healthcheck leader")(healthcheck)
 
 
 def healthcheck(

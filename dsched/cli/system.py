@@ -18,8 +18,8 @@ from dsched.supervisor import background, commands, supervise
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    app.command()(up)
-    app.command()(down)
+    app.command(epilog="Example: dsched up --detach --leaders 2 --evaluators 4")(up)
+    app.command(epilog="Example: dsched drain && dsched down")(down)
 
 
 def up(

@@ -1,4 +1,4 @@
-"""``dsched top``: what happens in a system, again and again: queues, throughput, the leader's time, the fullest nodes."""
+"""``dsched top``: what happens in a system: queues, throughput, the leader's time, the fullest nodes."""
 
 from enum import StrEnum
 from typing import Annotated

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dsched.cli import choosing, console, options
+from dsched.cli.status import paused_lines
 from dsched.clock import Clock, SystemClock
 from dsched.cluster import keys as cluster_keys
 from dsched.cluster.interface import Change, Event
@@ -18,7 +20,7 @@ from dsched.errors import WatchExpired
 from dsched.manifests import kinds, selector
 from dsched.manifests.defaulting import DEFAULT_NAMESPACE
 from dsched.model.pod import Pod
-from dsched.state import client, keys
+from dsched.state import client, control, keys
 from dsched.state.client import Store
 
 POLL_S = 0.25
@@ -33,6 +35,13 @@ class Goal(StrEnum):
 
     SCHEDULED = "scheduled"
     SETTLED = "settled"
+
+
+class Output(StrEnum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,21 @@ class Queues:
         return self.schedulers is None or scheduler in self.schedulers
 
 
+class Answer(msgspec.Struct, frozen=True):
+    """What came of a wait.
+
+    Attributes:
+        done: how many of the pods are bound or have finished.
+        open: the others.
+    """
+
+    goal: Goal
+    reached: bool
+    done: int
+    open: list[str]
+    queues: Queues
+
+
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command("wait", epilog="Example: dsched apply -f shop/ && dsched wait --for settled --timeout 60")(wait)
@@ -131,6 +155,7 @@ def wait(
     namespace: choosing.Namespace = None,
     all_namespaces: choosing.AllNamespaces = False,
     labels: choosing.Labels = "",
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what came of it.")] = Output.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -146,10 +171,16 @@ def wait(
     waiting = Waiting(store, Wish(place, selector.parse(labels)), SystemClock())
     with _progress(waiting) as show:
         reached = waiting.run(goal, timeout, show)
+    if output is Output.JSON:
+        answer = Answer(goal, reached, len(waiting.tally.done), sorted(waiting.tally.open), waiting.queues)
+        console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
     if not reached:
         console.err.print(f"not {goal} after {timeout:g}s: {waiting.left()}", style="red", markup=False)
+        for line in paused_lines(control.read(store), SystemClock().now_ms()):
+            console.err.print(f"paused: {line}; go on with 'dsched resume'", markup=False)
         raise typer.Exit(1)
-    console.out.out(f"{goal}: {waiting.counts()}")
+    if output is Output.TEXT:
+        console.out.out(f"{goal}: {waiting.counts()}")
 
 
 class Waiting:

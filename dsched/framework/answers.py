@@ -64,10 +64,19 @@ class Answers:
         at = self._place(row)
         return at is not None and bool(self._columns.passed[at])
 
+    @property
+    def only_row(self) -> int | None:
+        """The row of the one node on which the pod fits, where it was not scored because there is no other."""
+        if self._ranking is not None or np.count_nonzero(self._columns.passed) != 1:
+            return None
+        at = int(self._columns.passed.argmax())
+        return at if isinstance(self.rows, slice) else int(self.rows[at])
+
     def best_rows(self) -> NDArray[np.intp]:
         """Table rows with the highest total, in table order; empty where the pod fits nowhere."""
         if self._ranking is None:
-            return np.zeros(0, dtype=np.intp)
+            only = self.only_row
+            return np.array([] if only is None else [only], dtype=np.intp)
         totals = self._ranking.totals
         highest = np.maximum.reduce(totals, initial=INFEASIBLE)
         if highest == INFEASIBLE:

@@ -8,9 +8,9 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 
-KEPT_CELLS = 50_000_000
+KEPT_CELLS = 5_000_000
 """Classes times nodes that are kept at most; a cell is some 100 bytes with the default plugins."""
-FEWEST_KEPT = 64
+FEWEST_KEPT = 32
 
 JudgeAll = Callable[[Sequence[Evaluation]], None]
 """Fills open evaluations, in this process or by way of evaluators; equal results either way."""

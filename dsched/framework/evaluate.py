@@ -85,9 +85,9 @@ class Evaluation(Answers):
         self._skips: Mapping[str, Hashable] = {}
         self._answers: Mapping[str, Hashable] = {}
         self._reach = Scope.NODE
+        self._shared = shared
         self._sort_plugins()
         self._take_bearings()
-        self._note_skips()
 
     @property
     def open(self) -> bool:
@@ -315,8 +315,14 @@ class Evaluation(Answers):
         return True
 
     def _rank(self) -> None:
-        """Score all rows, those that are known excepted."""
-        if not self._columns.passed.any():
+        """Score all rows, those that are known excepted; a single node need not be, except for who wants to see the
+        scores.
+
+        Source: pkg/scheduler/schedule_one.go ``schedulePod``.
+        """
+        self._ranking = None
+        feasible = np.count_nonzero(self._columns.passed)
+        if not feasible or (feasible == 1 and self._shared):
             return
         self.framework.run_pre_score(self.state, self.pod, self._snapshot, self.feasible)
         whole("Score", run_scores, self.framework, self.state, self.pod, self._table, self.rows, self._columns)
@@ -398,7 +404,7 @@ class Evaluation(Answers):
         self._reach = self.framework.reach(self.state, scored=self._ranking is not None)
         try:
             self._skips = self.framework.skips(self.state, self.pod, self._snapshot) if self.open else {}
-            self._answers = self.framework.answers(self.state, self.pod, self._snapshot) if self.open else {}
+            self._answers = self._say() if self.open else {}
         except PluginFailure as failure:
             self.failure = failure.status
 
@@ -407,12 +413,15 @@ class Evaluation(Answers):
         answer otherwise; None when one fails to say, which the new evaluation tells."""
         try:
             skips = self.framework.skips(self.state, self.pod, self._snapshot)
-            answers = self.framework.answers(self.state, self.pod, self._snapshot)
+            answers = self._say()
         except PluginFailure:
             return None
         moved = {name for name, version in skips.items() if version != self._skips.get(name)}
         moved |= {name for name, version in answers.items() if version is None or version != self._answers.get(name)}
         return moved
+
+    def _say(self) -> Mapping[str, Hashable]:
+        return self.framework.answers(self.state, self.pod, self._snapshot, self._ranking is not None)
 
     def _out_of_reach(self, objects: bool, moved: Collection[str]) -> bool:
         """Whether something changed that touches more than can be judged again.

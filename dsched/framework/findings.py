@@ -1,6 +1,6 @@
 """What a search for a node comes to, whoever had a say in it: plugins alone, or extenders as well."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -30,10 +30,6 @@ class Findings(Protocol):
 
     def rejections(self) -> list[tuple[Status, int]]:
         """Statuses by which nodes were rejected, and how many nodes."""
-        ...
-
-    def examples(self, statuses: Sequence[Status], most: int) -> Mapping[Status, Sequence[int]]:
-        """Table rows of some of the nodes that were rejected by each of these `rejections`, as far as they are known."""
         ...
 
     def rows_with(self, code: Code) -> NDArray[np.intp]:

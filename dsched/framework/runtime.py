@@ -132,17 +132,19 @@ class Framework:
             if name in state.skip_filter or name in state.skip_score
         }
 
-    def answers(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, Hashable]:
+    def answers(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, scored: bool) -> Mapping[str, Hashable]:
         """By plugin that looks at the whole cluster and did not skip the pod, what stays equal as long as it would give
         the same answers about every node; None for one that does not say.
 
+        Args:
+            scored: whether nodes were scored.
         Raises:
             PluginFailure: a plugin raised.
         """
         found: dict[str, Hashable] = {}
         for name, plugin in self._wide.items():
             filters = name in self._filter_names and name not in state.skip_filter
-            scores = name in self._score_names and name not in state.skip_score
+            scores = scored and name in self._score_names and name not in state.skip_score
             skips_unasked = name in self._skip_versioned or self._pre_filter_scopes.get(name) is not Scope.CLUSTER
             if filters or scores or not skips_unasked:
                 says = hasattr(plugin, "answer_version")

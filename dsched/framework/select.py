@@ -106,6 +106,8 @@ class Selector:
             best = evaluation.best_among(rows)
         elif self._tell_best or not isinstance(evaluation.rows, slice):
             best, examined = evaluation.best_rows(), len(table)
+        elif (only := evaluation.only_row) is not None:
+            return Choice(only, np.zeros(0, dtype=np.intp), len(table))
         else:
             row = self._first_of_best(evaluation, uid, attempt)
             return None if row is None else Choice(row, np.zeros(0, dtype=np.intp), len(table))

@@ -32,7 +32,7 @@ def unpack(result: ClassResult, rows: int) -> Columns:
 
     Raises:
         PluginFailure: the answer is that a plugin failed.
-        ValueError: the columns have another length.
+        ValueError: the columns have another length, or name statuses that are not there.
     """
     if result.failure:
         raise PluginFailure(result.failed_plugin, result.failure)
@@ -40,6 +40,8 @@ def unpack(result: ClassResult, rows: int) -> Columns:
     for verdict in result.verdicts:
         index = np.frombuffer(verdict.index, dtype="<i4").astype(np.int32)
         _check(verdict.plugin, len(index), rows)
+        if rows and not 0 <= index.min() <= index.max() <= len(verdict.statuses):
+            raise ValueError(f"plugin {verdict.plugin} names a status that is not among its {len(verdict.statuses)}")
         statuses = tuple(Status(Code(code), tuple(reasons)) for code, reasons in verdict.statuses)
         columns.verdicts[verdict.plugin] = Verdict(index, statuses)
         columns.passed &= index == 0

@@ -85,7 +85,7 @@ class Assumptions(Protocol):
     def forget(self, uid: PodUid, *, released: bool) -> None: ...
 
 
-Looked = Callable[[Candidate, Findings, Choice | None], None]
+Looked = Callable[[Candidate, Evaluation | Extended, Choice | None], None]
 """Is told of a pod's findings and of the host that was chosen, None where it fits nowhere."""
 
 

@@ -6,15 +6,14 @@ batch. Killed before it is written: that attempt is missing, nothing else.
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Protocol
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from dsched.clock import Clock
 from dsched.framework.diagnosis import Diagnosis
-from dsched.framework.findings import Findings
+from dsched.framework.evaluate import Evaluation
+from dsched.framework.extended import Extended
 from dsched.framework.interface import Status
 from dsched.framework.select import Choice
 from dsched.framework.snapshot import Snapshot
@@ -36,16 +35,8 @@ class Explain(StrEnum):
     ALL = "all"
 
 
-class Ranked(Protocol):
-    """Findings with scores, by table row."""
-
-    @property
-    def feasible(self) -> NDArray[np.bool_]: ...
-
-    @property
-    def totals(self) -> NDArray[np.int64]: ...
-
-    def score_columns(self) -> dict[str, NDArray[np.int64]]: ...
+Found = Evaluation | Extended
+"""What plugins, and extenders where they were asked, said of the nodes."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -67,7 +58,7 @@ class Explaining:
         self._clock = clock
         self._seen: dict[PodUid, Seen] = {}
         # Of the pod before: pods of a class that fail one after the other are told the same.
-        self._last: tuple[Findings, int, Seen] | None = None
+        self._last: tuple[Found, int, Seen] | None = None
         self._worded: tuple[Diagnosis, str] | None = None
 
     @property
@@ -75,14 +66,14 @@ class Explaining:
         """Whether there is any use in calling `looked`."""
         return self._wanted is not Explain.NONE
 
-    def looked(self, candidate: Candidate, findings: Findings, choice: Choice | None) -> None:
+    def looked(self, candidate: Candidate, findings: Found, choice: Choice | None) -> None:
         """Findings about a pod, before anything is done about it."""
         if choice is None:
             self._seen[candidate.info.uid] = self._rejected(findings)
         elif self._wanted is Explain.ALL:
-            self._seen[candidate.info.uid] = _scored(findings, self._snapshot.table.names, choice.row)  # type: ignore[arg-type]
+            self._seen[candidate.info.uid] = _scored(findings, self._snapshot.table.names, choice.row)
 
-    def _rejected(self, findings: Findings) -> Seen:
+    def _rejected(self, findings: Found) -> Seen:
         version = self._snapshot.version
         if self._last is not None and self._last[0] is findings and self._last[1] == version:
             return self._last[2]
@@ -139,7 +130,7 @@ class Explaining:
         )
 
 
-def _groups(findings: Findings, names: Sequence[NodeName]) -> tuple[Group, ...]:
+def _groups(findings: Found, names: Sequence[NodeName]) -> tuple[Group, ...]:
     """The rejected nodes by plugin and reason, most nodes first."""
     if findings.rejection is not None:
         return (_group(findings.rejection, len(names), ()),)
@@ -154,7 +145,7 @@ def _group(status: Status, count: int, examples: tuple[NodeName, ...]) -> Group:
     return Group(status.plugin, str(status.code), status.reasons, count, examples)
 
 
-def _scored(findings: Ranked, names: Sequence[NodeName], chosen: int) -> Seen:
+def _scored(findings: Found, names: Sequence[NodeName], chosen: int) -> Seen:
     """The chosen node first, then the best of the others."""
     totals, feasible = findings.totals, findings.feasible
     few = np.argsort(-totals, kind="stable")[: BEST + 1].tolist()

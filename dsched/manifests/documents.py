@@ -92,5 +92,8 @@ def _yaml(content: bytes, source: str) -> list[Any]:
         raise ManifestError([f"{place}: is not YAML: {error.problem or error.context}"]) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ManifestError([f"{source}: is not YAML: {error}"]) from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        # The loader trusts that a value fits its tag.
+        raise ManifestError([f"{source}: is not YAML: a value does not fit its tag ({error})"]) from error
     except RecursionError as error:
         raise ManifestError([f"{source}: is nested too deeply"]) from error

@@ -133,7 +133,7 @@ def _kind(value: dict[str, Any], origin: str, problems: Problems) -> kinds.Kind 
 def _unknown_kind(name: Any) -> str:
     if name is None:
         return "kind: is missing"
-    if name in kinds.WORKLOADS:
+    if isinstance(name, str) and name in kinds.WORKLOADS:
         return (
             f"kind: standalone mode has no controllers that make pods of a {name}; apply the pods themselves, "
             "or run dsched against a Kubernetes cluster"

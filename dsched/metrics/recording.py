@@ -56,6 +56,10 @@ _tallies: dict[tuple[str, str, str], Tally] = {}
 """By extension point, status and profile; gathered because some points run for every pod."""
 
 
+_judged: dict[tuple[str, str, str], int] = {}
+"""Evaluations by plugin, extension point and profile, gathered alike."""
+
+
 @cache
 def _attempt(result: str, profile: str) -> tuple[Any, BatchHistogram]:
     return scheduler.SCHEDULE_ATTEMPTS.labels(result, profile), scheduler.ATTEMPT_DURATION.labels(result, profile)
@@ -176,12 +180,16 @@ def flush() -> None:
     for (point, status, profile), tally in _tallies.items():
         scheduler.EXTENSION_POINT_DURATION.labels(point, status, profile).add(tally)
     _tallies.clear()
+    for (plugin, point, profile), count in _judged.items():
+        _evaluations(plugin, point, profile).inc(count)
+    _judged.clear()
 
 
 def evaluated(point: str, profile: str, plugins: Iterable[str]) -> None:
-    """These plugins have judged a class of pods."""
+    """These plugins have judged a class of pods; shows after `flush`."""
     for plugin in plugins:
-        _evaluations(plugin, point, profile).inc()
+        key = (plugin, point, profile)
+        _judged[key] = _judged.get(key, 0) + 1
 
 
 def plugin_call(plugin: str, call: Callable[..., Any], seconds: float, status: str) -> None:

@@ -37,7 +37,11 @@ def nano(quantity: Quantity) -> int:
     sign, digits, exponent_mark, exponent, suffix = match.groups()
     if len(digits) > _MAX_DIGITS:  # an API server takes such numbers, and caps them as we do where they are counted
         whole_part, _, fraction = digits.lstrip("0").partition(".")
-        digits = "1" + "0" * _MAX_DIGITS if len(whole_part) > _MAX_DIGITS else f"{whole_part or 0}.{fraction[:100]}1"
+        # What lies behind the 100th decimal only decides that the nano units are rounded up.
+        rest = "1" if fraction.strip("0") else "0"
+        digits = (
+            "1" + "0" * _MAX_DIGITS if len(whole_part) > _MAX_DIGITS else f"{whole_part or 0}.{fraction[:100]}{rest}"
+        )
     value = Fraction(digits if digits[-1] != "." else digits[:-1]) * NANO
     if exponent_mark:
         if abs(int(exponent)) > _MAX_EXPONENT:

@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from dsched.errors import RedisUnavailable
+from dsched.errors import NotAllowed, RedisUnavailable
 from dsched.state import location
 from dsched.state.location import shown as shown
 
@@ -99,14 +99,22 @@ def reachable(store: Store) -> Iterator[None]:
 
     Raises:
         RedisUnavailable: the server does not answer, or is not ready to (loading, a replica).
+        NotAllowed: this user may not do that.
     """
     try:
         yield
+    except redis.NoPermissionError as error:
+        raise not_allowed(store, str(error)) from error
     except UNAVAILABLE as error:
         raise RedisUnavailable(
             f"Redis at {shown(store.url)} does not answer ({error}); "
             "start it, or name another with --redis-url or DSCHED_REDIS_URL"
         ) from error
+
+
+def not_allowed(store: Store, text: str) -> NotAllowed:
+    """The error for a command that this Redis user may not use; the server names command or key."""
+    return NotAllowed(f"Redis at {shown(store.url)} does not allow its user to do this: {text}")
 
 
 UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError)

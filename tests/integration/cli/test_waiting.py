@@ -1,5 +1,6 @@
 """Waiting for pods, against a real Redis; the scheduler's queues are written by hand."""
 
+import json
 import threading
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from dsched.clock import SystemClock
 from dsched.cluster.applying import Applier
 from dsched.cluster.standalone import Standalone
 from dsched.manifests import kinds, selector
+from dsched.state import control
 from dsched.state.client import Store
 from tests.manifests import apply, node_manifest, pod_manifest
 
@@ -106,3 +108,17 @@ def test_the_command_says_what_is_open_and_exits_1(store: Store, tmp_path: Path)
     Applier(store).delete(kinds.POD, ["default/web"])
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stdout) == (0, "scheduled: 0 pods, 0 bound or finished, 0 not bound\n")
+
+
+def test_the_command_answers_programs_and_says_what_is_paused(store: Store, tmp_path: Path):
+    apply(store, tmp_path, pod_manifest("a/a", nodeName="n1"), pod_manifest("a/b"))
+    control.pause(store, control.EVERYTHING, 5, "upgrade")
+    where = ("--redis-url", store.url, "--name", store.name, "-n", "a", "-o", "json")
+    done = CliRunner().invoke(app, ["wait", "--timeout", "0", *where])
+    assert done.exit_code == 1
+    assert "paused: all profiles" in done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["goal"], answer["reached"], answer["done"], answer["open"]) == ("scheduled", False, 1, ["a/b"])
+    Applier(store).delete(kinds.POD, ["a/b"])
+    done = CliRunner().invoke(app, ["wait", "--timeout", "0", *where])
+    assert (done.exit_code, json.loads(done.stdout)["reached"]) == (0, True)

@@ -49,7 +49,7 @@ def test_differences_are_shown_and_the_exit_code_tells(folder: Path) -> None:
 
 
 def test_json_has_them_all(folder: Path) -> None:
-    code, output = run(folder, "--json")
+    code, output = run(folder, "-o", "json")
     assert code == 1
     answer = json.loads(output)
     assert answer["families"] == {"bad": {"passed": 1, "failed": 12}, "good": {"passed": 1, "failed": 0}}
@@ -58,7 +58,7 @@ def test_json_has_them_all(folder: Path) -> None:
 
 def test_one_case_and_the_first_failure(folder: Path) -> None:
     assert run(folder, "--case", "bad-passes")[0] == 0
-    code, output = run(folder, "-x", "--json")
+    code, output = run(folder, "-x", "-o", "json")
     assert code == 1
     assert json.loads(output)["families"] == {"bad": {"passed": 1, "failed": 1}}
 

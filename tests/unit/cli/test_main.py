@@ -78,7 +78,10 @@ def test_the_version():
     assert done.output == f"dsched {__version__}\n"
 
 
-@pytest.mark.parametrize(("line", "offered"), [("dsched healthc", "healthcheck"), ("dsched explain po", "pod")])
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [("dsched healthc", "healthcheck"), ("dsched explain po", "pod"), ("dsched queue req", "requeue")],
+)
 def test_shells_complete_commands_and_those_of_groups(line, offered):
     variables = {"_DSCHED_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     assert offered in CliRunner().invoke(app, [], env=variables, prog_name="dsched").output.splitlines()

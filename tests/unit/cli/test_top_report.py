@@ -62,4 +62,4 @@ def test_lines():
     assert told[:4] == ["leader: a, epoch 2", "queues: active 3", "pods/s: scheduled 12.3", "time:   wait 100%"]
     assert told[-2].split()[:5] == ["n1", "75%", bar(0.75), "cpu", "3/4"]
     assert told[-1] == "(4 more nodes; --nodes 0 shows all)"
-    assert list(lines(Answer(None, 0, [], {}, None, {}, {}, [], 0), 0))[0] == "leader: nobody leads, epoch 0"
+    assert next(lines(Answer(None, 0, [], {}, None, {}, {}, [], 0), 0)) == "leader: nobody leads, epoch 0"

@@ -1,0 +1,126 @@
+"""Every process works with the rights of its own Redis user, and has no more than those."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from dsched.errors import NotAllowed, RedisUnavailable
+from dsched.state import client, workers
+from dsched.supervisor import commands
+from tests.integration.security.conftest import Guarded
+from tests.integration.workers.processes import WorkerProcess, wait_until
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = str(ROOT / "examples" / "01-first-cluster")
+START_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def running(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, WorkerProcess]]:
+    """A leader that fans out, an evaluator and a binder, each as its own user."""
+    folder = tmp_path_factory.mktemp("users")
+    system = commands.System(folder, redis_url=guarded.url, mode="distributed", evaluators=1, binders=1)
+    started = {}
+    for spec in commands.specs(system):
+        kind = spec.name.partition("-")[0]
+        environment = commands.environment(system, guarded.url_of(kind))
+        started[kind] = WorkerProcess(spec.name, spec.command, environment, folder)
+    store = client.connect(guarded.url_of("viewer"))
+    try:
+        wait_until("both workers are known", lambda: len(workers.read(store)) == 2, START_S)
+        yield started
+    finally:
+        store.close()
+        for process in started.values():
+            process.stop()
+
+
+def dsched(guarded: Guarded, user: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dsched", *words],
+        cwd=ROOT,
+        env={**os.environ, "DSCHED_REDIS_URL": guarded.url_of(user)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_each_process_works_with_its_user(guarded: Guarded, running: dict[str, WorkerProcess]) -> None:
+    for words in (["apply", "-f", EXAMPLE], ["wait", "--for", "settled"]):
+        done = dsched(guarded, "operator", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for words in (["get", "pods", "-o", "wide"], ["queue"], ["status"], ["describe", "node", "node-a1"], ["fsck"]):
+        done = dsched(guarded, "viewer", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "change-me" not in done.stdout + done.stderr
+    assert "node-a1" in dsched(guarded, "viewer", "get", "pods", "-o", "wide").stdout
+    for process in running.values():
+        log = process.log.read_text()
+        assert "NOPERM" not in log
+        assert "does not allow" not in log
+        assert "change-me" not in log, "a password is in the log"
+    with client.connect(guarded.url_of("viewer")).redis as viewer:
+        assert viewer.hlen("dsched:{default}:cluster:pods:state") > 0
+
+
+def test_the_viewer_cannot_write(guarded: Guarded, running: dict[str, WorkerProcess]) -> None:
+    for words in (["apply", "-f", EXAMPLE], ["delete", "-f", EXAMPLE]):
+        done = dsched(guarded, "viewer", *words)
+        assert done.returncode == 1
+        assert "does not allow its user to do this" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert "change-me" not in done.stderr
+    assert "node-a1" in dsched(guarded, "viewer", "get", "nodes").stdout
+
+
+FORBIDDEN = {
+    "viewer": [("SET", "dsched:{default}:leader", "me 1"), ("DEL", "dsched:{default}:queue:active"), ("KEYS", "*")],
+    "evaluator": [
+        ("HSET", "dsched:{default}:reservations", "a", "b"),
+        ("HGETALL", "dsched:{default}:cluster:pods"),
+        ("SET", "dsched:{default}:leader", "me 1"),
+        ("LPUSH", "dsched:{default}:celery:binders", "x"),
+    ],
+    "binder": [
+        ("ZADD", "dsched:{default}:queue:active", "1", "a"),
+        ("XADD", "dsched:{default}:nodes:log", "*", "a", "b"),
+        ("LPUSH", "dsched:{default}:celery:evaluators", "x"),
+    ],
+    "leader": [("FLUSHALL",), ("CONFIG", "GET", "*"), ("GET", "other"), ("SHUTDOWN",), ("ACL", "LIST"), ("KEYS", "*")],
+    "operator": [("FLUSHDB",), ("CONFIG", "SET", "dir", "/tmp"), ("SET", "other", "1"), ("DEBUG", "SLEEP", "0")],
+}
+
+
+@pytest.mark.parametrize(
+    ("user", "command"), [(user, command) for user, denied in FORBIDDEN.items() for command in denied]
+)
+def test_no_user_has_more_rights_than_it_needs(guarded: Guarded, user: str, command: tuple[str, ...]) -> None:
+    store = client.connect(guarded.url_of(user))
+    store.redis.ping()
+    with pytest.raises(redis.NoPermissionError):
+        store.redis.execute_command(*command)
+    with pytest.raises(NotAllowed, match=r"Redis at redis://\w+:\*\*\*@127"), client.reachable(store):
+        store.redis.execute_command(*command)
+    store.close()
+
+
+def test_a_script_has_no_more_rights_than_its_user(guarded: Guarded) -> None:
+    store = client.connect(guarded.url_of("viewer"))
+    script = store.redis.register_script("return redis.call('DEL', KEYS[1])")
+    with pytest.raises(redis.ResponseError, match="permission|can't run"):
+        script(keys=["dsched:{default}:leader"])
+    store.close()
+
+
+def test_nobody_comes_in_without_a_password(guarded: Guarded) -> None:
+    store = client.connect(guarded.url)
+    with pytest.raises(RedisUnavailable), client.reachable(store):
+        store.redis.ping()
+    store.close()
