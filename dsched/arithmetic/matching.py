@@ -43,6 +43,13 @@ class LabelledNodes(Protocol):
 
     def __len__(self) -> int: ...
 
+    def __hash__(self) -> int: ...
+
+    @property
+    def layout(self) -> int:
+        """Grows when nodes change rows."""
+        ...
+
     @property
     def index(self) -> Mapping[NodeName, int]:
         """Node name to row."""

@@ -42,8 +42,8 @@ def _details(attempt: Attempt) -> Iterator[str]:
     if attempt.nominated:
         yield f"preemption of {', '.join(attempt.victims) or 'nobody'} makes room on {attempt.nominated}"
     if attempt.best:
-        scored = [(str(each.node), str(each.total), _scores(each.scores)) for each in attempt.best]
-        yield from aligned([("NODE", "TOTAL", "SCORES"), *scored])
+        scored = [(str(each.node), str(each.total), _scores(each.scores)) for each in attempt.best if each.scores]
+        yield from aligned([("NODE", "TOTAL", "SCORES"), *scored]) if scored else ()
     if attempt.groups:
         rows = [
             (str(group.nodes), group.plugin or "-", ", ".join(group.reasons) or group.code, _examples(group))

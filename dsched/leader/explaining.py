@@ -15,6 +15,7 @@ from dsched.framework.diagnosis import Diagnosis
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.extended import Extended
 from dsched.framework.interface import Status
+from dsched.framework.ranking import INFEASIBLE
 from dsched.framework.select import Choice
 from dsched.framework.snapshot import Snapshot
 from dsched.leader.cycle import Candidate, Decision
@@ -145,6 +146,11 @@ def _group(status: Status, count: int, examples: tuple[NodeName, ...]) -> Group:
     return Group(status.plugin, str(status.code), status.reasons, count, examples)
 
 
+def _total(found: np.int64) -> int | None:
+    """None where the node was taken without being scored, because the pod fits on no other."""
+    return None if found == INFEASIBLE else int(found)
+
+
 def _scored(findings: Found, names: Sequence[NodeName], chosen: int) -> Seen:
     """The chosen node first, then the best of the others."""
     totals, feasible = findings.totals, findings.feasible
@@ -152,7 +158,7 @@ def _scored(findings: Found, names: Sequence[NodeName], chosen: int) -> Seen:
     rows = [chosen, *(row for row in few if row != chosen and feasible[row])][:BEST]
     columns = findings.score_columns()
     best = tuple(
-        Scored(names[row], int(totals[row]), {plugin: int(column[row]) for plugin, column in columns.items()})
+        Scored(names[row], _total(totals[row]), {plugin: int(column[row]) for plugin, column in columns.items()})
         for row in rows
     )
     return Seen(feasible=int(np.count_nonzero(feasible)), best=best)

@@ -41,10 +41,11 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Scored(msgspec.Struct, frozen=True):
-    """A node that fits: its total, and what each plugin gave it, normalised and weighted."""
+    """A node that fits: its total, and what each plugin gave it, normalised and weighted; None and nothing where there
+    was no other node, so that it was not scored."""
 
     node: NodeName
-    total: int
+    total: int | None
     scores: Mapping[str, int]
 
 

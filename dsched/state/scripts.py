@@ -20,7 +20,7 @@ from typing import Any
 import redis
 
 from dsched.errors import RedisUnavailable, ScriptError, StaleEpoch
-from dsched.state.client import UNAVAILABLE, Store, Value, shown
+from dsched.state.client import UNAVAILABLE, Store, Value, not_allowed, shown
 
 FOLDER = Path(__file__).parent / "scripts"
 

@@ -10,7 +10,7 @@ from dsched.leader.settings import Settings
 from dsched.model.meta import PodKey, PodUid
 from dsched.state import explained, keys
 from dsched.state.client import Store
-from dsched.state.explained import Attempt, Group, Keeper
+from dsched.state.explained import Attempt, Group, Keeper, Scored
 from tests.integration.leader.rig import Led, Rig
 from tests.integration.state.support import take_over
 from tests.manifests import node_manifest, pod_manifest
@@ -153,6 +153,13 @@ def test_successes_are_kept_where_asked_for(rig: Rig, monkeypatch: pytest.Monkey
     best, other = attempt.best
     assert best.total == sum(best.scores.values()) > other.total == sum(other.scores.values())
     assert attempt.groups == ()
+
+
+def test_the_only_node_that_fits_has_no_scores(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.apply(node_manifest("n1"), tainted("n2"), pod_manifest(WEB))
+    lead(rig, monkeypatch, Explain.ALL).run()
+    (attempt,) = explained.read(rig.store, WEB)
+    assert (attempt.node, attempt.feasible, attempt.best) == ("n1", 1, (Scored("n1", None, {}),))
 
 
 @pytest.mark.parametrize(("explain", "kept"), [(Explain.NONE, 0), (Explain.FAILURES, 1), (Explain.ALL, 2)])

@@ -47,7 +47,7 @@ def dsched(guarded: Guarded, user: str, *words: str) -> subprocess.CompletedProc
         env={**os.environ, "DSCHED_REDIS_URL": guarded.url_of(user)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=120,
         check=False,
     )
 
@@ -114,7 +114,7 @@ def test_no_user_has_more_rights_than_it_needs(guarded: Guarded, user: str, comm
 def test_a_script_has_no_more_rights_than_its_user(guarded: Guarded) -> None:
     store = client.connect(guarded.url_of("viewer"))
     script = store.redis.register_script("return redis.call('DEL', KEYS[1])")
-    with pytest.raises(redis.ResponseError, match="permission|can't run"):
+    with pytest.raises(redis.ResponseError, match=r"permission|can't run"):
         script(keys=["dsched:{default}:leader"])
     store.close()
 
