@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.dsched-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint format-check ruff types contract install clean
+.PHONY: help demo test e2e lint format-check ruff types contract audit install clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ types: $(READY)
 
 contract: $(READY)
 	$(BIN)/lint-imports
+
+audit: $(READY) ## Look the installed packages up in the database of known vulnerabilities (needs the network).
+	@deploy/audit '$(VENV)'
 
 install: $(READY) ## Make the virtual environment and install dsched into it.
 

@@ -18,7 +18,7 @@ RedisUrl = Annotated[
     typer.Option(
         "--redis-url",
         envvar="DSCHED_REDIS_URL",
-        help="The system's Redis: redis://, rediss:// or unix://.",
+        help="The system's Redis: redis://, rediss://, redis+sentinel://HOST:PORT,…/MASTER/DB or unix://.",
         show_default=False,
     ),
 ]

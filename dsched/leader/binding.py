@@ -33,7 +33,7 @@ _log = logger(__name__)
 
 FEWEST_PODS_A_MESSAGE = 64
 MOST_PODS_A_MESSAGE = 256
-MESSAGES_A_BATCH = 4
+MESSAGES_A_BATCH = 2
 """A message costs the leader as much as deciding several pods, but a batch has to keep several binders busy."""
 OVERDUE_S = 5.0
 """How long a bind may take before it is looked up."""

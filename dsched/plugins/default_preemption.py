@@ -238,8 +238,9 @@ def best(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _from_somewhere(rows: NDArray[np.intp], pod: PodInfo) -> NDArray[np.intp]:
-    """The rows, beginning at one that differs from pod to pod, so that not all preemptors look at the same nodes."""
-    return np.roll(rows, -(zlib.crc32(pod.uid.encode()) % max(len(rows), 1)))
+    """The rows, beginning at one that differs from class to class: not all preemptors look at the same nodes, but those
+    of a class do, for which it is known already what came of trying them."""
+    return np.roll(rows, -(zlib.crc32(pod.class_key) % max(len(rows), 1)))
 
 
 def _not_eligible(attempt: FailedAttempt) -> str:

@@ -103,7 +103,7 @@ def reachable(store: Store) -> Iterator[None]:
     """
     try:
         yield
-    except redis.NoPermissionError as error:
+    except redis.exceptions.NoPermissionError as error:
         raise not_allowed(store, str(error)) from error
     except UNAVAILABLE as error:
         raise RedisUnavailable(

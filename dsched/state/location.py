@@ -26,7 +26,7 @@ _SENTINEL = "sentinel_"
 _FORM = re.compile(r"(?P<scheme>[a-z+]+)://(?:(?P<user>[^@/?#]*)@)?(?P<rest>[^@]*)", re.DOTALL)
 _HOSTS = re.compile(r"(?P<hosts>[^/?#]+)/(?P<master>[^/?#]+)(?:/(?P<db>[0-9]+))?/?(?:\?(?P<query>[^#]*))?")
 _HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
-_CREDENTIALS = re.compile(r"^([^:/@]*:/*)?(.*)@", re.DOTALL)
+_CREDENTIALS = re.compile(r"^([^:/@]*://+)?(.*)@", re.DOTALL)
 _SECRET_OPTION = re.compile(r"((?:^|[?&])[a-z_]*password=)[^&#]*", re.IGNORECASE)
 _EXPECTED = (
     "redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST:PORT,HOST:PORT/MASTER/DB or unix:///PATH; in a "

@@ -85,6 +85,8 @@ class Queue:
         self._remove = Script(store, "queue_remove")
         self._recover = Script(store, "queue_recover")
         self._mark = Script(store, "intake_mark")
+        self._passed: tuple[str, str, str] | None = None
+        """What was paused at the last pop, and score and member up to where all pods in the active queue were."""
 
     def move(self, moves: Sequence[Move]) -> list[int]:
         """Make moves; returns the positions of those not made because the pod is elsewhere or is another one.
@@ -95,6 +97,8 @@ class Queue:
         if not moves:
             return []
         packed = msgpack.packb([move.packed() for move in moves])
+        if self._passed is not None and any(_before(move, self._passed) for move in moves):
+            self._passed = None
         return [int(number) for number in self._move(_KEYS, [self._epoch, packed])]
 
     def pop(self, batch: str, count: int, now_ms: int, *, from_backoff: bool) -> list[Popped]:
@@ -105,7 +109,11 @@ class Queue:
         Raises:
             StaleEpoch: another leader has taken over; nothing was popped.
         """
-        flat = self._pop(_POP_KEYS, [self._epoch, batch, count, now_ms, int(from_backoff)])
+        passed = msgpack.packb(self._passed or ())
+        signature, score, member, *flat = self._pop(
+            _POP_KEYS, [self._epoch, batch, count, now_ms, int(from_backoff), passed]
+        )
+        self._passed = (signature.decode(), score.decode(), member.decode()) if signature else None
         return [
             Popped(PodKey(flat[at].decode()), PodUid(flat[at + 1].decode()), int(flat[at + 2]))
             for at in range(0, len(flat), 3)
@@ -113,6 +121,7 @@ class Queue:
 
     def flush_backoff(self, now_ms: int) -> list[PodKey]:
         """Move pods whose backoff is over to the active queue; returns them."""
+        self._passed = None
         moved: list[PodKey] = []
         while True:
             chunk = self._flush(_KEYS, [self._epoch, now_ms, FLUSH_AT_ONCE])
@@ -133,6 +142,12 @@ class Queue:
     def mark_intake(self, version: int, schedulers: Iterable[str], cluster: str = "standalone") -> None:
         """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in."""
         self._mark(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
+
+
+def _before(move: Move, passed: tuple[str, str, str]) -> bool:
+    """Whether a move puts a pod where the next pop would not look."""
+    _, score, member = passed
+    return move.target is Place.ACTIVE and (move.score, f"{move.place} {move.key}") <= (float(score), member)
 
 
 _KEYS = keys.names(*keys.QUEUES)

@@ -71,7 +71,7 @@ class Script:
         text = str(error)
         if isinstance(error, redis.OutOfMemoryError) or " -OOM " in text:
             return RedisUnavailable(f"Redis at {shown(self._store.url)} is full, nothing was changed: {text}")
-        if isinstance(error, redis.NoPermissionError) or "-NOPERM " in text or "can't run this command" in text:
+        if isinstance(error, redis.exceptions.NoPermissionError) or "-NOPERM " in text or "can't run this command" in text:
             return not_allowed(self._store, text)
         if " -READONLY " in text:
             return redis.ReadOnlyError(text)

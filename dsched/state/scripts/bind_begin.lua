@@ -5,21 +5,28 @@
 -- ARGV[2] pods   msgpack  [[key, uid, node], …]
 -- RETURNS per pod 1 go on | 0 drop it; error STALE_EPOCH for the whole job
 -- INCLUDE fence
+-- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
-local standing = {}
-for number, pod in ipairs(cmsgpack.unpack(ARGV[2])) do
+local pods, uids = cmsgpack.unpack(ARGV[2]), {}
+for number, pod in ipairs(pods) do
+  uids[number] = pod[2]
+end
+local texts = read_in_bulk(KEYS[2], uids)
+local standing, marked = {}, {}
+for number, pod in ipairs(pods) do
   local wanted = pod[1] .. " " .. pod[3] .. " " .. ARGV[1]
-  local text = redis.call("HGET", KEYS[2], pod[2])
-  local held, state, rest = string.match(text or "", "^(%S+ %S+ %S+) (%S+) (.*)$")
+  local held, state, rest = string.match(texts[number] or "", "^(%S+ %S+ %S+) (%S+) (.*)$")
   if held == wanted and (state == "reserved" or state == "binding") then
     if state == "reserved" then
-      redis.call("HSET", KEYS[2], pod[2], held .. " binding " .. rest)
+      marked[#marked + 1] = pod[2]
+      marked[#marked + 1] = held .. " binding " .. rest
     end
     standing[number] = 1
   else
     standing[number] = 0
   end
 end
+in_bulk("HSET", KEYS[2], marked)
 return standing

@@ -10,20 +10,24 @@
 -- ARGV[3] count         int   pods at most
 -- ARGV[4] now_ms        int   the caller's clock
 -- ARGV[5] from_backoff  0|1   whether an empty active queue is filled from backoff
--- RETURNS [key, uid, attempts, …] flat, in queue order; attempts count this one; pods of paused profiles are passed over
+-- ARGV[6] passed  msgpack  [what was paused, score, member] up to where all active pods were paused, or []
+-- RETURNS [passed, score, member, key, uid, attempts, …]: what to call the next time with; the pods in queue order
 -- INCLUDE fence
+-- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
 
 -- Looked at here and nowhere else: from the moment that somebody pauses on, no pod comes in flight any more.
-local paused, any_paused = {}, false
-for _, profile in ipairs(redis.call("HKEYS", KEYS[6])) do
-  paused[profile], any_paused = true, true
+local profiles, paused = redis.call("HKEYS", KEYS[6]), {}
+for _, profile in ipairs(profiles) do
+  paused[profile] = true
 end
 if paused["*"] then
-  return {}
+  return { "", "", "" }
 end
+local signature = table.concat(profiles, "\n")
+local popped = { "", "", "" }
 
 -- Pods in backoff, those after errors left out. Pauses that end within the same second count as equal and leave the
 -- order to the active queue's. Source: backoff_queue.go lessBackoffCompletedWithPriority.
@@ -57,40 +61,62 @@ local function key_of(member)
   return string.match(member, "[^ ]+$")
 end
 
--- The first members of the active queue, taken out of it; those of paused profiles stay where they are.
+-- How many members stand before a place in the active queue or in it; 0 when nothing is known of the place.
+local function up_to(score, member)
+  local added = redis.call("ZADD", KEYS[2], "NX", score, member) == 1
+  local known = added or redis.call("ZSCORE", KEYS[2], member) == score
+  local rank = known and redis.call("ZRANK", KEYS[2], member) or 0
+  if added then
+    redis.call("ZREM", KEYS[2], member)
+  end
+  return (known and not added) and rank + 1 or rank
+end
+
+-- The first members of the active queue, taken out of it; those of paused profiles stay where they are. Where the last
+-- call has left off is not looked at again, so that a long queue of a paused profile is walked once.
 local function first_active(count)
   local found = {}
-  if not any_paused then
+  if signature == "" then
     local members = redis.call("ZPOPMIN", KEYS[2], count)
     for at = 1, #members, 2 do
       found[#found + 1] = members[at]
     end
     return found
   end
-  local from, window = 0, 500
+  local passed = cmsgpack.unpack(ARGV[6])
+  local from, window = passed[1] == signature and up_to(passed[2], passed[3]) or 0, 500
+  local last = false
   repeat
     local members = redis.call("ZRANGE", KEYS[2], from, from + window - 1)
     for _, member in ipairs(members) do
-      if #found < tonumber(count) and not paused[redis.call("HGET", KEYS[5] .. key_of(member), "profile")] then
+      if #found == tonumber(count) then
+        break
+      end
+      last = member
+      if not paused[redis.call("HGET", KEYS[5] .. key_of(member), "profile")] then
         found[#found + 1] = member
       end
     end
     from = from + window
   until #members < window or #found == tonumber(count)
-  for _, member in ipairs(found) do
-    redis.call("ZREM", KEYS[2], member)
+  if last then
+    popped = { signature, redis.call("ZSCORE", KEYS[2], last), last }
+  elseif passed[1] == signature then
+    popped = { signature, passed[2], passed[3] }
   end
+  in_bulk("ZREM", KEYS[2], found)
   return found
 end
 
-local popped = {}
+local flying = {}
 local function take(key)
   local record = KEYS[5] .. key
   local known = redis.call("HMGET", record, "uid", "attempts", "first_ms")
   local attempts = tonumber(known[2] or "0") + 1
   redis.call("HSET", record, "queue", "inflight", "attempts", attempts, "last_ms", ARGV[4],
     "first_ms", known[3] or ARGV[4])
-  redis.call("HSET", KEYS[4], key, ARGV[1] .. " " .. ARGV[2])
+  flying[#flying + 1] = key
+  flying[#flying + 1] = ARGV[1] .. " " .. ARGV[2]
   local at = #popped
   popped[at + 1] = key
   popped[at + 2] = known[1]
@@ -106,4 +132,5 @@ if #members == 0 and ARGV[5] == "1" then
     take(key)
   end
 end
+in_bulk("HSET", KEYS[4], flying)
 return popped

@@ -14,17 +14,28 @@
 -- RETURNS per pod 1 | 0 no reservation stands
 -- INCLUDE fence
 -- INCLUDE places
+-- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
-local confirmed = {}
-for number, pod in ipairs(cmsgpack.unpack(ARGV[2])) do
+local pods, uids = cmsgpack.unpack(ARGV[2]), {}
+for number, pod in ipairs(pods) do
+  uids[number] = pod[2]
+end
+local held = read_in_bulk(KEYS[9], uids)
+local confirmed, ended, done = {}, {}, {}
+for number, pod in ipairs(pods) do
   local key, uid = pod[1], pod[2]
-  confirmed[number] = redis.call("HDEL", KEYS[9], uid)
-  local known = redis.call("HMGET", KEYS[8] .. key, "uid", "queue", "place")
-  if confirmed[number] == 1 and known[1] == uid then
-    leave(key, known[2], known[3])
-    redis.call("DEL", KEYS[8] .. key)
+  confirmed[number] = held[number] and not done[uid] and 1 or 0
+  if confirmed[number] == 1 then
+    done[uid] = true
+    ended[#ended + 1] = uid
+    local known = redis.call("HMGET", KEYS[8] .. key, "uid", "queue", "place")
+    if known[1] == uid then
+      leave(key, known[2], known[3])
+      redis.call("DEL", KEYS[8] .. key)
+    end
   end
 end
+in_bulk("HDEL", KEYS[9], ended)
 return confirmed

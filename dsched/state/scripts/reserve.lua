@@ -20,6 +20,7 @@
 -- INCLUDE fence
 -- INCLUDE places
 -- INCLUDE charges
+-- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
@@ -32,7 +33,7 @@ local function fits(node_key, amounts)
   end
   return true
 end
-local verdicts = {}
+local verdicts, held, flown = {}, {}, {}
 for number, item in ipairs(cmsgpack.unpack(ARGV[3])) do
   local key, uid, node, version, object, state, deadline, amounts, ports = unpack(item)
   local record, node_key = KEYS[8] .. key, KEYS[10] .. node
@@ -42,8 +43,9 @@ for number, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     verdicts[number] = "gone"
   elseif seen[2] == object and (seen[1] == version or (ports == 0 and fits(node_key, amounts))) then
     charge(node_key, amounts, "")
-    redis.call("HSET", KEYS[9], uid, table.concat({ key, node, ARGV[1], state, known[3], ARGV[2] }, " "))
-    leave(key, "inflight")
+    held[#held + 1] = uid
+    held[#held + 1] = table.concat({ key, node, ARGV[1], state, known[3], ARGV[2] }, " ")
+    flown[#flown + 1] = key
     enter(key, state, deadline)
     redis.call("HSET", record, "queue", state, "node", node)
     verdicts[number] = "ok"
@@ -51,4 +53,6 @@ for number, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     verdicts[number] = "changed"
   end
 end
+in_bulk("HSET", KEYS[9], held)
+in_bulk("HDEL", KEYS[6], flown)
 return verdicts

@@ -1,9 +1,10 @@
 """What is paused is not tried: by no leader, whichever profile's turn it is, and nothing else is held up."""
 
 import uuid
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dsched.model.meta import PodKey, PodUid
@@ -97,11 +98,11 @@ def test_what_is_on_its_way_goes_on(two: Rig, check: Checker) -> None:
 PROFILES = ("a", "b", "c")
 
 
-def active(number: int, profile: str) -> Move:
+def active(number: int, profile: str, order: int = 0) -> Move:
     """A new pod of a profile on its way into the active queue."""
     fields = {"profile": profile}
     key = PodKey(f"shop/{number:04}")
-    return Move(key, PodUid(str(number)), Place.NOWHERE, Place.ACTIVE, 0, f"t{number:04}", 0, fields)
+    return Move(key, PodUid(key), Place.NOWHERE, Place.ACTIVE, order, f"t{number:04}", order, fields)
 
 
 @settings(max_examples=15)
@@ -123,6 +124,66 @@ def test_pop_gives_the_first_that_are_not_paused(
         popped = [each.key for each in queue.pop("1", count, 0, from_backoff=True)]
         expected = [key for key, profile in zip(names, profiles, strict=True) if profile not in paused]
         assert popped == expected[:count]
+    finally:
+        store.close()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.sampled_from(PROFILES), st.integers(-2, 2)),
+        st.tuples(st.just("pop"), st.integers(1, 3)),
+        st.tuples(st.just("pause"), st.sampled_from(PROFILES)),
+        st.tuples(st.just("resume"), st.sampled_from(PROFILES)),
+        st.tuples(st.just("remove"), st.integers(0, 30)),
+        st.tuples(st.just("again"), st.integers(0, 30), st.integers(-2, 2)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60)
+@given(steps=STEPS)
+@example(steps=[("add", "a", 0), ("pop", 1), ("add", "b", -1), ("pop", 1)])
+@example(steps=[("add", "a", 0), ("add", "b", 1), ("pop", 1), ("again", 0, -1), ("pop", 1)])
+@example(steps=[("add", "a", 0), ("add", "b", 1), ("pop", 1), ("resume", "a"), ("pop", 1)])
+@example(steps=[("pause", "c"), ("add", "c", 0), ("add", "b", 1), ("pop", 1), ("resume", "c"), ("pop", 1)])
+@example(steps=[("add", "a", 0), ("add", "a", 1), ("pop", 1), ("remove", 1), ("add", "b", 2), ("pop", 1)])
+def test_what_was_passed_over_hides_nobody(redis_server: RedisServer, steps: list[tuple[Any, ...]]) -> None:
+    """Pops go on where the last one left off, and give what looking at the whole queue each time would give."""
+    steps = [("pause", "a"), *steps]
+    store = client.connect(redis_server.url, f"test-{uuid.uuid4().hex}")
+    try:
+        queue = Queue(store, take_over(store))
+        active_pods: dict[PodKey, tuple[int, str, str]] = {}
+        flying: dict[PodKey, str] = {}
+        paused: set[str] = set()
+        for number, step in enumerate(steps):
+            match step:
+                case ("add", profile, order):
+                    move = active(number, profile, order)
+                    queue.move([move])
+                    active_pods[move.key] = (order, f"t{number:04} {move.key}", profile)
+                case ("pop", count):
+                    free = [(*turn, key) for key, (*turn, profile) in active_pods.items() if profile not in paused]
+                    popped = [each.key for each in queue.pop("1", count, 0, from_backoff=False)]
+                    assert popped == [key for _, _, key in sorted(free)[:count]]
+                    flying |= {key: active_pods.pop(key)[2] for key in popped}
+                case ("pause", profile):
+                    control.pause(store, profile, 5)
+                    paused.add(profile)
+                case ("resume", profile):
+                    control.resume(store, profile)
+                    paused.discard(profile)
+                case ("remove", which) if active_pods:
+                    key = list(active_pods)[which % len(active_pods)]
+                    queue.remove([(key, PodUid(key))])
+                    del active_pods[key]
+                case ("again", which, order) if flying:
+                    key = list(flying)[which % len(flying)]
+                    move = active(number, flying[key], order)
+                    again = Move(key, PodUid(key), Place.INFLIGHT, Place.ACTIVE, order, move.place, order, move.fields)
+                    assert queue.move([again]) == []
+                    active_pods[key] = (order, f"t{number:04} {key}", flying.pop(key))
     finally:
         store.close()
 

@@ -1,5 +1,6 @@
 """Every process works with the rights of its own Redis user, and has no more than those."""
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from dsched.state import client, workers
 from dsched.supervisor import commands
 from tests.integration.security.conftest import Guarded
 from tests.integration.workers.processes import WorkerProcess, wait_until
+from tests.manifests import node_manifest
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = str(ROOT / "examples" / "01-first-cluster")
@@ -70,8 +72,10 @@ def test_each_process_works_with_its_user(guarded: Guarded, running: dict[str, W
         assert viewer.hlen("dsched:{default}:cluster:pods:state") > 0
 
 
-def test_the_viewer_cannot_write(guarded: Guarded, running: dict[str, WorkerProcess]) -> None:
-    for words in (["apply", "-f", EXAMPLE], ["delete", "-f", EXAMPLE]):
+def test_the_viewer_cannot_write(guarded: Guarded, running: dict[str, WorkerProcess], tmp_path: Path) -> None:
+    new = tmp_path / "node.json"
+    new.write_text(json.dumps(node_manifest("new")))
+    for words in (["apply", "-f", str(new)], ["delete", "-f", EXAMPLE]):
         done = dsched(guarded, "viewer", *words)
         assert done.returncode == 1
         assert "does not allow its user to do this" in done.stderr
@@ -104,7 +108,7 @@ FORBIDDEN = {
 def test_no_user_has_more_rights_than_it_needs(guarded: Guarded, user: str, command: tuple[str, ...]) -> None:
     store = client.connect(guarded.url_of(user))
     store.redis.ping()
-    with pytest.raises(redis.NoPermissionError):
+    with pytest.raises(redis.exceptions.NoPermissionError):
         store.redis.execute_command(*command)
     with pytest.raises(NotAllowed, match=r"Redis at redis://\w+:\*\*\*@127"), client.reachable(store):
         store.redis.execute_command(*command)

@@ -19,7 +19,7 @@ COMMANDS_OF_6_2 = {
     *("DEL", "EXISTS", "EXPIRE", "GET", "INCR", "SET"),
     *("LPUSH", "LRANGE", "LTRIM"),
     *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET"),
-    *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZSCORE"),
+    *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM", "ZSCORE"),
     *("XADD", "XDEL", "XTRIM"),
 }
 WITHOUT_EPOCH = {"lease_acquire", "queue_look"}
