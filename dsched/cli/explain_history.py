@@ -22,7 +22,7 @@ def lines(history: History, now_ms: int) -> Iterator[str]:
         yield f"Nothing is kept of pod {history.pod}: it has not failed lately. Attempts that found a node are kept"
         yield "where the leader runs with --explain all."
         return
-    yield f"Pod:        {history.pod}, the last {len(history.attempts)} attempts that are kept, newest first"
+    yield f"Pod:        {history.pod}; attempts kept: {len(history.attempts)}, newest first"
     latest = history.attempts[0].uid
     for attempt in history.attempts:
         other = "" if attempt.uid == latest else ", an earlier pod of this name"

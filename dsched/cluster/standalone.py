@@ -241,6 +241,9 @@ def _reported(status: SchedulingStatus) -> tuple[str, str, str, bytes]:
     return status.key, status.uid, nominated, fields[1:-1] if status.reason else b""
 
 
+_CHANGES = {change.value.encode(): change for change in Change}
+
+
 def _event(entry: Entry) -> Event:
     version, fields = entry
     kind, raw = fields[b"kind"].decode(), fields.get(b"object")
@@ -250,7 +253,7 @@ def _event(entry: Entry) -> Event:
             kind, fields[b"key"], *((_pod, raw, fields) if kind == kinds.POD.name else (_object, kind, raw))
         )
     return Event(
-        change=Change(fields[b"change"].decode()),
+        change=_CHANGES[fields[b"change"]],
         kind=kind,
         key=fields[b"key"].decode(),
         version=version,

@@ -32,7 +32,7 @@ def shown(*attempts):
 
 def test_a_failed_attempt():
     assert shown(FAILED) == [
-        "Pod: shop/web, the last 1 attempts that are kept, newest first",
+        "Pod: shop/web; attempts kept: 1, newest first",
         "",
         "Attempt 2, 12s ago: unschedulable, took 4.2 ms (epoch 3)",
         "0/7 nodes are available: 5 no.",

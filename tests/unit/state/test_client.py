@@ -29,7 +29,7 @@ def test_passwords_are_not_shown(url, shown):
 
 @pytest.mark.parametrize("url", ["http://localhost", "localhost:6379", "redis://host:port/0", ""])
 def test_what_is_no_address_of_a_server_is_refused_with_one_that_is(url):
-    with pytest.raises(StateError, match=r"is not a Redis URL .*; expected redis://HOST:PORT/DB"):
+    with pytest.raises(StateError, match=r"is not a Redis URL; expected redis://HOST:PORT/DB"):
         client.connect(url)
 
 
