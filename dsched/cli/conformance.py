@@ -37,13 +37,14 @@ def conformance(
     output: Annotated[
         Output, typer.Option("--output", "-o", help="How to print it; json has the differences of all vectors.")
     ] = Output.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --output json.")] = False,
     exit_first: Annotated[
         bool, typer.Option("-x", "--exit-first", help="Stop at the first vector that fails.")
     ] = False,
 ) -> None:
     """Decide on vectors recorded from kube-scheduler v1.34.1; exit code 1 when any answer differs."""
     outcome = _run(vectors.select(paths, family or (), case or ()), exit_first)
-    if output is Output.JSON:
+    if as_json or output is Output.JSON:
         console.out.print(outcome.to_json().decode(), markup=False)
     else:
         _show(outcome)

@@ -3,6 +3,7 @@ server. Keys are listed in `dsched.cluster.keys`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,7 +29,6 @@ from dsched.cluster.watch_log import Entry, WatchLog
 from dsched.errors import ClusterError, RedisUnavailable
 from dsched.log import logger
 from dsched.manifests import kinds
-from dsched.metrics import WATCH_UNREADABLE
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid, from_json
 from dsched.model.node import Node
 from dsched.model.pod import FAILED, SUCCEEDED, Pod
@@ -42,6 +42,7 @@ _log = logger(__name__)
 
 Read = TypeVar("Read")
 
+NODES_SURVEYED_AT_ONCE = 200
 LOG_LENGTH = 200_000
 """Entries that the watch log keeps by default."""
 
@@ -121,13 +122,11 @@ class Standalone:
 
     def survey(self) -> Iterator[Sequence[Sighting]]:
         """Every node, then every pod by its state line alone."""
-        read = [_readable("Node", key, from_json, json, Node) for key, json in self._objects.scan(kinds.NODE)]
-        yield [
-            Sighting(node.name, node.metadata.uid, NO_NODE, False, False, node.metadata.resource_version, node)
-            for node in read
-            if node is not None
-        ]
-        for piece in self._objects.scan_states():
+        nodes = self._objects.scan(kinds.NODE)
+        while piece := list(islice(nodes, NODES_SURVEYED_AT_ONCE)):
+            read = [_readable("Node", key, from_json, json, Node) for key, json in piece]
+            yield [_sighting(node) for node in read if node is not None]
+        for states in self._objects.scan_states():
             yield [
                 Sighting(
                     key,
@@ -137,7 +136,7 @@ class Standalone:
                     state.deleting == "deleting",
                     state.version,
                 )
-                for key, state in piece
+                for key, state in states
             ]
 
     def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
@@ -263,11 +262,18 @@ def _event(entry: Entry) -> Event:
     )
 
 
+def _sighting(node: Node) -> Sighting:
+    meta = node.metadata
+    return Sighting(node.name, meta.uid, NO_NODE, False, False, meta.resource_version, node)
+
+
 def _readable(kind: str, key: bytes, read: Callable[..., Read], *raw: Any) -> Read | None:
     """What can be read; what cannot was not written by dsched, and is left out so that the rest goes on."""
     try:
         return read(*raw)
     except (msgspec.MsgspecError, ValueError) as error:
+        from dsched.metrics import WATCH_UNREADABLE  # commands that only look something up do without
+
         WATCH_UNREADABLE.labels(kind).inc()
         _log.error(
             "object cannot be read, left out",

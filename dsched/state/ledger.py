@@ -11,7 +11,7 @@ from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.queue import Place
 
-PIECE = 500
+PIECE = 250
 _ZSETS: Mapping[str, str] = {
     Place.ACTIVE: keys.ACTIVE.name,
     Place.BACKOFF: keys.BACKOFF.name,

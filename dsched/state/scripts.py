@@ -28,6 +28,10 @@ _INCLUDE = re.compile(r"^-- INCLUDE (\w+)$", re.MULTILINE)
 _KEYS = re.compile(r"^-- KEYS\[(\d+)\]", re.MULTILINE)
 
 
+_NOT_ALLOWED = ("-NOPERM ", "can't run this command", "ACL failure in script")
+"""How Redis 6.2 and 7 say that a command within a script is not allowed."""
+
+
 class Script:
     """One Lua script, bound to a store."""
 
@@ -71,7 +75,7 @@ class Script:
         text = str(error)
         if isinstance(error, redis.OutOfMemoryError) or " -OOM " in text:
             return RedisUnavailable(f"Redis at {shown(self._store.url)} is full, nothing was changed: {text}")
-        if isinstance(error, redis.exceptions.NoPermissionError) or "-NOPERM " in text or "can't run this command" in text:
+        if isinstance(error, redis.exceptions.NoPermissionError) or any(mark in text for mark in _NOT_ALLOWED):
             return not_allowed(self._store, text)
         if " -READONLY " in text:
             return redis.ReadOnlyError(text)

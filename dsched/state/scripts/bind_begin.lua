@@ -28,5 +28,7 @@ for number, pod in ipairs(pods) do
     standing[number] = 0
   end
 end
-in_bulk("HSET", KEYS[2], marked)
+in_bulk(marked, function(...)
+  redis.call("HSET", KEYS[2], ...)
+end)
 return standing

@@ -104,7 +104,9 @@ local function first_active(count)
   elseif passed[1] == signature then
     popped = { signature, passed[2], passed[3] }
   end
-  in_bulk("ZREM", KEYS[2], found)
+  in_bulk(found, function(...)
+    redis.call("ZREM", KEYS[2], ...)
+  end)
   return found
 end
 
@@ -132,5 +134,7 @@ if #members == 0 and ARGV[5] == "1" then
     take(key)
   end
 end
-in_bulk("HSET", KEYS[4], flying)
+in_bulk(flying, function(...)
+  redis.call("HSET", KEYS[4], ...)
+end)
 return popped

@@ -37,5 +37,7 @@ for number, pod in ipairs(pods) do
     end
   end
 end
-in_bulk("HDEL", KEYS[9], ended)
+in_bulk(ended, function(...)
+  redis.call("HDEL", KEYS[9], ...)
+end)
 return confirmed

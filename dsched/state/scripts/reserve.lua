@@ -53,6 +53,10 @@ for number, item in ipairs(cmsgpack.unpack(ARGV[3])) do
     verdicts[number] = "changed"
   end
 end
-in_bulk("HSET", KEYS[9], held)
-in_bulk("HDEL", KEYS[6], flown)
+in_bulk(held, function(...)
+  redis.call("HSET", KEYS[9], ...)
+end)
+in_bulk(flown, function(...)
+  redis.call("HDEL", KEYS[6], ...)
+end)
 return verdicts

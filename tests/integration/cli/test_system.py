@@ -96,6 +96,7 @@ def test_status_of_a_working_system(dsched, redis_server, store):
     assert done.returncode == 0
     state = json.loads(done.stdout)["state"]
     assert state.pop("version")
+    assert any("keeps nothing on disk" in warning for warning in state.pop("redis_warnings"))
     assert state == {
         "leader": "leader-1",
         "epoch": 7,

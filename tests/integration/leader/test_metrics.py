@@ -66,7 +66,7 @@ def lead(rig: Rig) -> Led:
 
 
 def test_a_pod_that_is_bound_counts_once_with_its_times(rig: Rig, counts: Counts):
-    rig.apply(node_manifest("n1"), pod_manifest("shop/web"))
+    rig.apply(node_manifest("n1"), node_manifest("n2"), pod_manifest("shop/web"))  # a single node is not scored
     led = lead(rig)
     (request,) = led.requests()
     rig.clock.advance(2.0)

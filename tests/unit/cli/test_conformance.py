@@ -48,8 +48,9 @@ def test_differences_are_shown_and_the_exit_code_tells(folder: Path) -> None:
     assert "2 more vectors failed" in output
 
 
-def test_json_has_them_all(folder: Path) -> None:
-    code, output = run(folder, "-o", "json")
+@pytest.mark.parametrize("asked", [["-o", "json"], ["--json"]])
+def test_json_has_them_all(folder: Path, asked: list[str]) -> None:
+    code, output = run(folder, *asked)
     assert code == 1
     answer = json.loads(output)
     assert answer["families"] == {"bad": {"passed": 1, "failed": 12}, "good": {"passed": 1, "failed": 0}}

@@ -2,9 +2,9 @@
 -- that fields stay with their values.
 local IN_BULK = 1000
 
-local function in_bulk(command, key, items)
+local function in_bulk(items, call)
   for from = 1, #items, IN_BULK do
-    redis.call(command, key, unpack(items, from, math.min(from + IN_BULK - 1, #items)))
+    call(unpack(items, from, math.min(from + IN_BULK - 1, #items)))
   end
 end
 
