@@ -8,12 +8,13 @@ decisions that evaluating each pod anew would give. What that is, the plugins' s
 * those that look at the whole cluster are asked about every row.
 """
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dsched.framework.answers import Answers
+from dsched.framework.bearings import Bearings
 from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.foresight import Foresight
@@ -66,7 +67,6 @@ class Evaluation(Answers):
         self.narrowed: frozenset[NodeName] | None = None
         self.narrowing: list[str] = []
         self._snapshot = snapshot
-        self._layout = table.layout
         try:
             self.rejection, self.narrowed, self.narrowing = framework.run_pre_filter(self.state, pod, snapshot)
         except PluginFailure as failure:
@@ -80,14 +80,10 @@ class Evaluation(Answers):
         self._unmoved: NDArray[np.bool_] = self._columns.passed
         self._widely: NDArray[np.bool_] = self._columns.passed
         self._foresight: Foresight | None = None
-        self._own_row = -1
         self._in_a_row = 0
-        self._skips: Mapping[str, Hashable] = {}
-        self._answers: Mapping[str, Hashable] = {}
-        self._reach = Scope.NODE
         self._shared = shared
+        self._bearings = Bearings(framework, self.state, pod, snapshot)
         self._sort_plugins()
-        self._take_bearings()
 
     @property
     def open(self) -> bool:
@@ -113,7 +109,7 @@ class Evaluation(Answers):
 
     def fill(self, columns: Columns) -> None:
         """Take the answers about all of `rows` for the table as it is now; scores that are not there are added."""
-        self._take_bearings()
+        self._bearings.take()
         self._columns = columns
         self._ranking = None
         self._foresight = None
@@ -125,38 +121,29 @@ class Evaluation(Answers):
             self._rank()
         except PluginFailure as failure:
             self.failure = failure.status
-        self._note_skips()
+        self._note_dependence()
 
     def refresh(self) -> bool:
         """Judge again what changed since; False when all has to be evaluated anew."""
-        if self._layout != self._table.layout or self.failure is not None:
+        if self._bearings.moved_rows or self.failure is not None:
             return False
-        if self._snapshot.version == self._snapshot_version:
+        if self._bearings.unchanged:
             return True
-        changed = self._table.changed_since(self._position)
-        promised = self._snapshot.nominations.changed_since(self._nominations_version)
-        objects = self._table.objects_version != self._objects_version
-        moved = self._moved()
-        if changed is None or promised is None or moved is None or self._out_of_reach(objects, moved):
+        changes = None if self.rejection is not None else self._bearings.changes()
+        if changes is None:
             return False
-        wide = bool(moved)
-        index = self._table.index
-        rows = dict.fromkeys([*changed, *(index[name] for name in promised if name in index)])
-        if wide:
-            rows.update(dict.fromkeys(self._promised()))
-        if changed and (objects or not self._only_placed(self._own_row)):
+        if changes.rows and (changes.objects or not self._bearings.one_pod_moved):
             self._in_a_row = 0
-        at = self._positions(list(rows))
+        kept = True
         try:
-            if wide:
-                kept = self._judge_wide(at, moved)
-            else:
-                kept = True
-                if len(at):
-                    self._judge_again(at, objects)
+            if changes.moved:
+                at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
+                kept = self._judge_wide(at, changes.moved)
+            elif len(at := self._positions(list(changes.rows))):
+                self._judge_again(at, changes.objects)
         except PluginFailure as failure:
-            self.failure, kept = failure.status, True
-        self._take_bearings()
+            self.failure = failure.status
+        self._bearings.take()
         return kept
 
     def before_placing(self, row: int) -> None:
@@ -177,32 +164,20 @@ class Evaluation(Answers):
     def placed(self, row: int) -> None:
         """A pod of the class has been put on the node of a table row: where nothing else has changed, and it was
         foreseen what the plugins would say of it then, they need not be asked."""
-        self._own_row = row
-        if not self._only_placed(row) or not isinstance(self.rows, slice):
+        if not self._bearings.one_pod_moved or not isinstance(self.rows, slice):
             return
         self._in_a_row += 1
         if self._foresight is None or self._ranking is None or not self._foresight.knows(row):
             return
-        moved = self._moved()
-        if self._snapshot.nominations or moved is None or self._out_of_reach(False, moved):
-            return
-        change = self._foresight.take(row, self._columns)
-        if change is None:
+        changes = None if self._snapshot.nominations else self._bearings.changes()
+        change = None if changes is None else self._foresight.take(row, self._columns)
+        if changes is None or change is None:
             return
         self._ranking.raised(row, change)
-        if moved:
-            self._position = self._table.position  # what looks at the whole cluster is still to be asked
+        if changes.moved:
+            self._bearings.take_rows()  # what looks at the whole cluster is still to be asked
         else:
-            self._take_bearings()
-
-    def _only_placed(self, row: int) -> bool:
-        """Whether nothing has changed since but that a pod came to the node of a table row, which is known to have."""
-        return (
-            self._table.position == self._position + 1
-            and row == self._own_row
-            and self._snapshot.others_version == self._others_version
-            and self._snapshot.nominations.version == self._nominations_version
-        )
+            self._bearings.take()
 
     def unsettled(self, row: int) -> Sequence[FilterRunner] | None:
         """The filters whose answer about a table row may be another one when pods come or go, the others having let the
@@ -257,7 +232,7 @@ class Evaluation(Answers):
         if self._ranking is None:
             if passed.any():
                 self._rank()
-                self._note_skips()
+                self._note_dependence()
             return
         flipped = before != passed
         everyone = objects or bool((flipped & passed).any())  # scores of infeasible nodes mean nothing
@@ -309,7 +284,7 @@ class Evaluation(Answers):
             self._ranking = None
             self._columns.raw_scores = {}
             self._rank()
-            self._note_skips()
+            self._note_dependence()
             return True
         self._rank_again(at, np.flatnonzero(before != passed), moved)
         return True
@@ -339,9 +314,9 @@ class Evaluation(Answers):
         if self.state.skip_score != skipped:
             self._columns.raw_scores = {}
             self._rank()
-            self._note_skips()
+            self._note_dependence()
             return
-        self._note_skips()
+        self._note_dependence()
         wide = [scorer for scorer in self._scorers() if scorer.name in moved and scorer.scope is Scope.CLUSTER]
         for scorer in wide:
             raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
@@ -392,48 +367,11 @@ class Evaluation(Answers):
                     self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], here, verdict)
                 self._columns.passed[here] = False
 
-    def _take_bearings(self) -> None:
-        self._position = self._table.position
-        self._snapshot_version = self._snapshot.version
-        self._objects_version = self._table.objects_version
-        self._others_version = self._snapshot.others_version
-        self._nominations_version = self._snapshot.nominations.version
-
-    def _note_skips(self) -> None:
-        """Remember under what circumstances plugins skipped the pod, and what the answers depend on."""
-        self._reach = self.framework.reach(self.state, scored=self._ranking is not None)
+    def _note_dependence(self) -> None:
         try:
-            self._skips = self.framework.skips(self.state, self.pod, self._snapshot) if self.open else {}
-            self._answers = self._say() if self.open else {}
+            self._bearings.depend(scored=self._ranking is not None)
         except PluginFailure as failure:
             self.failure = failure.status
-
-    def _moved(self) -> Collection[str] | None:
-        """Plugins that skipped the pod and might not do so again, and those that look at the whole cluster and might
-        answer otherwise; None when one fails to say, which the new evaluation tells."""
-        try:
-            skips = self.framework.skips(self.state, self.pod, self._snapshot)
-            answers = self._say()
-        except PluginFailure:
-            return None
-        moved = {name for name, version in skips.items() if version != self._skips.get(name)}
-        moved |= {name for name, version in answers.items() if version is None or version != self._answers.get(name)}
-        return moved
-
-    def _say(self) -> Mapping[str, Hashable]:
-        return self.framework.answers(self.state, self.pod, self._snapshot, self._ranking is not None)
-
-    def _out_of_reach(self, objects: bool, moved: Collection[str]) -> bool:
-        """Whether something changed that touches more than can be judged again.
-
-        Args:
-            objects: whether node objects did.
-            moved: plugins that might not skip the pod again, or might answer otherwise.
-        """
-        if self._reach is Scope.ANYTHING or self.rejection is not None or (objects and self._reach is Scope.NODES):
-            return True
-        others = self._snapshot.others_version != self._others_version
-        return (self._reach is Scope.CLUSTER or bool(moved)) and (objects or others)
 
     def _rows_at(self, at: NDArray[np.intp]) -> NDArray[np.intp]:
         """The table rows at these positions."""
@@ -454,20 +392,29 @@ class Evaluation(Answers):
         """
         if not len(rows):
             return rows
+        totals = self.among(rows)[0].totals
+        best: NDArray[np.intp] = rows[totals == totals.max()]
+        return best
+
+    def among(self, rows: NDArray[np.intp]) -> tuple[Ranking, Columns]:
+        """The ranking of some feasible rows, at least one, as if there were no others. What a score says of a node is
+        known where it depends on that node only; how it is normalised depends on which nodes there are.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
         feasible = np.zeros(len(self._table), dtype=np.bool_)
         feasible[rows] = True
         state = self.state.clone()
         state.skip_score.clear()
         self.framework.run_pre_score(state, self.pod, self._snapshot, feasible)
         columns = Columns(np.ones(len(rows), dtype=np.bool_))
+        known = self.raw_columns()
         for scorer in self.framework.scores:
-            raw = self._columns.raw_scores.get(scorer.name)
-            if raw is not None and scorer.scope is not Scope.CLUSTER and scorer.name not in state.skip_score:
-                columns.raw_scores[scorer.name] = raw[rows]
+            if scorer.name in known and scorer.scope is not Scope.CLUSTER and scorer.name not in state.skip_score:
+                columns.raw_scores[scorer.name] = known[scorer.name][rows]
         run_scores(self.framework, state, self.pod, self._table, rows, columns)
-        totals = Ranking(self.framework, state, self.pod, columns).totals
-        best: NDArray[np.intp] = rows[totals == totals.max()]
-        return best
+        return Ranking(self.framework, state, self.pod, columns), columns
 
 
 NOBODY = PodUid("")

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.extending import EXTENDER, SCALE, ExtenderFailure, Extending, Said, Scoring
-from dsched.framework.interface import Code, Scope, Status, unresolvable
-from dsched.framework.judge import Columns, run_scores
+from dsched.framework.interface import Code, Status, unresolvable
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.ranking import Ranking
 from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Choice, Selector
@@ -88,18 +86,7 @@ class Extended:
         if len(self.kept) == np.count_nonzero(evaluation.feasible):
             self.totals_kept = evaluation.totals[self.kept]
             return
-        feasible = np.zeros(len(self._table), dtype=np.bool_)
-        feasible[self.kept] = True
-        state = evaluation.state.clone()
-        state.skip_score.clear()
-        evaluation.framework.run_pre_score(state, evaluation.pod, self._snapshot, feasible)
-        columns = Columns(np.ones(len(self.kept), dtype=np.bool_))
-        known = evaluation.raw_columns()
-        for scorer in evaluation.framework.scores:
-            if scorer.name in known and scorer.scope is not Scope.CLUSTER and scorer.name not in state.skip_score:
-                columns.raw_scores[scorer.name] = known[scorer.name][self.kept]
-        run_scores(evaluation.framework, state, evaluation.pod, self._table, self.kept, columns)
-        ranking = Ranking(evaluation.framework, state, evaluation.pod, columns)
+        ranking, columns = evaluation.among(self.kept)
         self.totals_kept, self._raw, self._weighted = ranking.totals, columns.raw_scores, ranking.weighted()
 
     def _column(self, scoring: Scoring) -> NDArray[np.int64]:

@@ -1,0 +1,115 @@
+"""When an evaluation was taken, what its answers depend on, and what has changed since that they depend on."""
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
+
+from dsched.framework.contract import PluginFailure
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Scope
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has changed and can be judged again.
+
+    Attributes:
+        rows: table rows whose node, pods or promises did.
+        objects: whether node objects did.
+        moved: plugins that skipped the pod and might not do so again, and those that look at the whole cluster and may
+            answer otherwise.
+    """
+
+    rows: Collection[int]
+    objects: bool
+    moved: Collection[str]
+
+
+class Bearings:
+    """The bearings of one evaluation."""
+
+    def __init__(self, framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
+        self._framework = framework
+        self._state = state
+        self._pod = pod
+        self._snapshot = snapshot
+        self._table = snapshot.table
+        self._layout = self._table.layout
+        self._reach = Scope.NODE
+        self._scored = False
+        self._skips: Mapping[str, Hashable] = {}
+        self._answers: Mapping[str, Hashable] = {}
+        self.take()
+
+    def take(self) -> None:
+        """The answers hold for the snapshot as it is now."""
+        self.take_rows()
+        self._version = self._snapshot.version
+        self._objects_version = self._table.objects_version
+        self._others_version = self._snapshot.others_version
+        self._nominations_version = self._snapshot.nominations.version
+
+    def take_rows(self) -> None:
+        """What is said of each node by itself holds for the table as it is now."""
+        self._position = self._table.position
+
+    def depend(self, scored: bool) -> None:
+        """Note what the answers depend on, and under what circumstances plugins skipped the pod.
+
+        Args:
+            scored: whether nodes were scored.
+        Raises:
+            PluginFailure: a plugin failed to say.
+        """
+        self._scored = scored
+        self._reach = self._framework.reach(self._state, scored)
+        self._skips = self._framework.skips(self._state, self._pod, self._snapshot)
+        self._answers = self._framework.answers(self._state, self._pod, self._snapshot, scored)
+
+    @property
+    def moved_rows(self) -> bool:
+        """Whether nodes came or went, so that rows mean other nodes."""
+        return self._layout != self._table.layout
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether nothing at all has changed."""
+        return self._snapshot.version == self._version
+
+    @property
+    def one_pod_moved(self) -> bool:
+        """Whether nothing has changed but one row, and no promise."""
+        return (
+            self._table.position == self._position + 1
+            and self._snapshot.others_version == self._others_version
+            and self._snapshot.nominations.version == self._nominations_version
+        )
+
+    def changes(self) -> Changes | None:
+        """What has changed; None where that touches more than can be judged again."""
+        nominations, index = self._snapshot.nominations, self._table.index
+        rows = self._table.changed_since(self._position)
+        promised = nominations.changed_since(self._nominations_version)
+        objects = self._table.objects_version != self._objects_version
+        if rows is None or promised is None or (objects and self._reach is Scope.NODES):
+            return None
+        moved = self._moved()
+        others = self._snapshot.others_version != self._others_version
+        wide = self._reach is Scope.CLUSTER or bool(moved)
+        if moved is None or self._reach is Scope.ANYTHING or (wide and (objects or others)):
+            return None
+        promised_rows = [index[name] for name in promised if name in index]
+        return Changes(dict.fromkeys([*rows, *promised_rows]), objects, moved)
+
+    def _moved(self) -> Collection[str] | None:
+        """None when a plugin fails to say, which the new evaluation tells."""
+        try:
+            skips = self._framework.skips(self._state, self._pod, self._snapshot)
+            answers = self._framework.answers(self._state, self._pod, self._snapshot, self._scored)
+        except PluginFailure:
+            return None
+        moved = {name for name, version in skips.items() if version != self._skips.get(name)}
+        moved |= {name for name, version in answers.items() if version is None or version != self._answers.get(name)}
+        return moved
