@@ -27,6 +27,7 @@ class Shape:
     Attributes:
         redis_url: of a Redis that runs already; each workload gets a name of its own on it. None for an embedded one.
         config: a KubeSchedulerConfiguration.
+        metrics_port: the leader's port for metrics, the workers have the next ones; None for none.
     """
 
     mode: str = "auto"
@@ -35,6 +36,7 @@ class Shape:
     seed: int = 0
     redis_url: str | None = None
     config: Path | None = None
+    metrics_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def system(shape: Shape) -> Iterator[Running]:
         binders=shape.binders,
         config=shape.config,
         mode=shape.mode,
+        metrics_port=shape.metrics_port,
     )
     clock = SystemClock()
     kept = False

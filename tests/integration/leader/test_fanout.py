@@ -44,8 +44,15 @@ def value(counter: Any) -> float:
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fanout_module, "SHORTEST_WAIT_S", 0.2)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow machine an answer takes its time, and is no answer any more after the deadline."""
+    monkeypatch.setattr(fanout_module, "SHORTEST_WAIT_S", 60.0)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch, _patient: None) -> None:
+    """For shards that nobody answers."""
+    monkeypatch.setattr(fanout_module, "SHORTEST_WAIT_S", 1.0)
 
 
 @pytest.fixture
@@ -91,6 +98,7 @@ def test_a_table_without_nodes(store: Store) -> None:
     assert [len(shards) for shards in room.evaluators.asked] == [1]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_shard_that_does_not_come_back_is_asked_for_once_more(room: Room) -> None:
     """The second message has to have a deadline of its own: evaluators drop what is overdue."""
     room.evaluators.habits = [answer, be_silent, answer, answer]
@@ -102,6 +110,7 @@ def test_a_shard_that_does_not_come_back_is_asked_for_once_more(room: Room) -> N
     assert value(SHARD_FALLBACKS) == fallbacks
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_shard_that_never_comes_back_is_judged_here(room: Room) -> None:
     room.evaluators.habits = [answer, be_silent, answer, be_silent]
     fallbacks = value(SHARD_FALLBACKS)
@@ -109,6 +118,7 @@ def test_a_shard_that_never_comes_back_is_judged_here(room: Room) -> None:
     assert value(SHARD_FALLBACKS) == fallbacks + 1
 
 
+@pytest.mark.usefixtures("impatient")
 def test_nobody_answers(room: Room) -> None:
     room.evaluators.habits = [be_silent]
     fallbacks = value(SHARD_FALLBACKS)
@@ -124,6 +134,7 @@ def test_evaluators_that_cannot_be_reached(room: Room) -> None:
     room.judged_right()
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
     ("habit", "why"),
     [
@@ -234,6 +245,7 @@ def test_who_is_no_evaluator_of_ours(store: Store, worker: Worker) -> None:
     assert room.evaluators.asked == []
 
 
+@pytest.mark.usefixtures("impatient")
 def test_evaluators_are_looked_for_anew_after_a_fallback(room: Room) -> None:
     room.evaluators.habits = [be_silent]
     room.judged_right()

@@ -1,0 +1,201 @@
+"""Whether more evaluators bind more pods a second, with a plugin whose Filter is Python called node by node.
+
+Run from the checkout: ``python -m benchmarks.fanout``. See ``benchmarks/README.md`` for what the numbers mean.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import costly_filter, loading
+from dsched.bench import session
+from dsched.bench.session import Running, Shape
+from dsched.cluster.applying import Applier
+from dsched.errors import DschedError
+from dsched.state import workers
+from tests.acceptance import scraping
+
+PLAIN, COSTLY = loading.DEFAULT, "costly"
+BINDERS = 1
+LIVE_S = 120.0
+TARGET = 1.7
+SYSTEMS = (("local", 2), ("distributed", 1), ("distributed", 2), ("auto", 2))
+"""Mode and evaluators of each system that is measured."""
+
+CONFIG = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: costly
+  plugins:
+    multiPoint:
+      enabled: [{{name: CostlyFilter}}]
+  pluginConfig:
+  - name: CostlyFilter
+    args: {{loops: {loops}}}
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Pods of one kind in one system.
+
+    Attributes:
+        pods: ``costly`` go through the plugin, ``basic`` do not.
+        pods_per_second: from the start of writing them all to the last bind that was seen.
+        local, distributed: evaluations by where they were done, as the leader counts them.
+        fallbacks: shards that the leader judged itself because no evaluator did.
+    """
+
+    mode: str
+    evaluators: int
+    pods: str
+    seconds: float
+    pods_per_second: float
+    local: int
+    distributed: int
+    fallbacks: int
+
+
+def main() -> None:
+    """Measure and print."""
+    options = _options()
+    loops = costly_filter.loops_for(options.cost_us / 1e6)
+    if not options.json:
+        print(f"{options.pods} pods on {options.nodes} nodes, {options.cost_us:g} µs a node ({loops} loops)")
+    runs: list[Run] = []
+    for mode, evaluators in SYSTEMS:
+        for run in measure(mode, evaluators, loops, options):
+            runs.append(run)
+            if not options.json:
+                _print(run)
+    found = ratios(runs)
+    if options.json:
+        settings = {"nodes": options.nodes, "pods": options.pods, "cost_us": options.cost_us, "loops": loops}
+        print(json.dumps({**settings, "runs": [asdict(run) for run in runs], "ratios": found}, indent=1))
+    else:
+        print("ratios: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()))
+        print(f"(wanted: two evaluators / one from {TARGET:g} on, with a core for each and one for the rest)")
+
+
+def measure(mode: str, evaluators: int, loops: int, options: argparse.Namespace) -> list[Run]:
+    """Costly pods in a fresh system; in mode auto then basic ones as well."""
+    with tempfile.TemporaryDirectory(prefix="dsched-fanout-") as scratch, installed(Path(scratch) / "site"):
+        config = Path(scratch) / "scheduler.yaml"
+        config.write_text(CONFIG.format(loops=loops))
+        port = scraping.free_ports(1 + evaluators + BINDERS)
+        shape = Shape(mode, evaluators, BINDERS, options.seed, config=config, metrics_port=port)
+        with session.system(shape) as running:
+            _await_evaluators(running, evaluators)
+            loading.settle(running.store, options.nodes, running.check, COSTLY)
+            runs = [_measure(running, mode, evaluators, COSTLY, options.pods, port)]
+            if mode == "auto":
+                loading.warm(running.store, running.check, PLAIN)
+                runs.append(_measure(running, mode, evaluators, PLAIN, options.pods, port))
+            return runs
+
+
+@contextmanager
+def installed(site: Path) -> Iterator[None]:
+    """The plugin is a package that every Python started in the block finds; nothing is installed in this one."""
+    metadata = site / "dsched_costly_filter-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    shutil.copy(costly_filter.__file__, site)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: dsched-costly-filter\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[dsched.plugins]\nCostlyFilter = costly_filter:CostlyFilter\n")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(site), before)))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def ratios(runs: Sequence[Run]) -> Mapping[str, float]:
+    """How much faster costly pods were bound in one system than in another."""
+    rates = {(run.mode, run.evaluators): run.pods_per_second for run in runs if run.pods == "costly"}
+    local, one, two = rates["local", 2], rates["distributed", 1], rates["distributed", 2]
+    return {
+        "two evaluators / one": round(two / one, 3),
+        "two evaluators / local": round(two / local, 3),
+        "auto / local": round(rates["auto", 2] / local, 3),
+    }
+
+
+def _measure(running: Running, mode: str, evaluators: int, scheduler: str, count: int, port: int) -> Run:
+    applier = Applier(running.store)
+    pods = loading.pods(f"measured-{scheduler}", count, scheduler=scheduler)
+    prepared = applier.prepare(pods)
+    binds, before = loading.Binds(running.store), _counted(port)
+    began = time.perf_counter()
+    for batch in prepared:
+        applier.create(batch)
+    seconds = binds.wait([pod.key for pod in pods], running.check) - began
+    local, distributed, fallbacks = (now - then for now, then in zip(_counted(port), before, strict=True))
+    return Run(
+        mode=mode,
+        evaluators=evaluators,
+        pods="costly" if scheduler == COSTLY else "basic",
+        seconds=round(seconds, 3),
+        pods_per_second=round(count / seconds, 2),
+        local=local,
+        distributed=distributed,
+        fallbacks=fallbacks,
+    )
+
+
+def _counted(port: int) -> tuple[int, int, int]:
+    """Evaluations here, evaluations there, shards that fell back."""
+    found = scraping.scrape(f"127.0.0.1:{port}")
+    local, distributed = (found.value("dsched_evaluations_total", where=where) for where in ("local", "distributed"))
+    return int(local), int(distributed), int(found.value("dsched_shard_fallbacks_total"))
+
+
+def _await_evaluators(running: Running, count: int) -> None:
+    """Wait until so many take tasks, and the leader, which looks once a second, has had the time to see it."""
+    deadline = time.monotonic() + LIVE_S
+    while sum(each.kind == "evaluator" for each in workers.read(running.store)) < count:
+        running.check()
+        if time.monotonic() >= deadline:
+            raise DschedError(f"there are not {count} evaluators after {LIVE_S:g} s")
+        time.sleep(0.1)
+    time.sleep(1.5)
+
+
+def _print(run: Run) -> None:
+    where = f"{run.local} evaluations local, {run.distributed} distributed"
+    lost = f", {run.fallbacks} shards fell back" if run.fallbacks else ""
+    name = f"{run.mode}, {run.evaluators} evaluator{'s' if run.evaluators > 1 else ''}"
+    print(f"  {name:26} {run.pods:6} {run.pods_per_second:8.1f} pods/s in {run.seconds:.2f} s; {where}{lost}")
+    sys.stdout.flush()
+
+
+def _options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fanout", description=__doc__)
+    parser.add_argument("--nodes", type=loading.positive, default=2000)
+    parser.add_argument("--pods", type=loading.positive, default=100)
+    parser.add_argument("--cost-us", type=float, default=20.0, help="what Filter costs a node, in microseconds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(words)
+    loading.check_room(parser, options.nodes, 2 * options.pods + loading.FIRST_PODS)
+    return options
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except DschedError as error:
+        sys.exit(f"error: {error}")

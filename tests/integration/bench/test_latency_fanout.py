@@ -1,0 +1,84 @@
+"""The benchmarks of latency and of fan-out measure whole systems, here tiny ones. Nothing is said about speed."""
+
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from benchmarks import fanout, latency
+from dsched.errors import RedisUnavailable, UnfitRedis
+from dsched.supervisor import embedded
+
+
+@pytest.fixture(autouse=True)
+def redis_program() -> None:
+    """The systems start a Redis of their own."""
+    try:
+        embedded.find_program()
+    except (RedisUnavailable, UnfitRedis) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a benchmark with the words of a command line; what it printed."""
+
+    def run(main: Callable[[], None], *words: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["benchmark", *words])
+        main()
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_latency_is_told_for_every_pod(told: Callable[..., str]) -> None:
+    found = json.loads(told(latency.main, "--nodes", "3", "--pods", "4", "--pause-ms", "1", "--json"))
+
+    assert (found["nodes"], found["pods"], found["mode"], found["equal"]) == (3, 4, "auto", False)
+    for figures in (found["bound"], found["applied"]):
+        assert 0 < figures["median"] <= figures["p90"] <= figures["p99"] == figures["max"]
+    assert found["applied"]["max"] <= found["bound"]["max"]
+
+
+def test_percentiles_are_measurements_by_nearest_rank() -> None:
+    found = latency.Figures.of([number / 1000 for number in range(200, 0, -1)])
+
+    assert (found.median, found.p90, found.p99, found.max) == (100, 180, 198, 200)
+
+
+def test_the_plugin_takes_part_where_the_mode_says(told: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fanout, "SYSTEMS", (("distributed", 1), ("auto", 1)))
+    monkeypatch.setattr(fanout, "ratios", lambda runs: {})
+
+    found = json.loads(told(fanout.main, "--nodes", "4", "--pods", "3", "--cost-us", "5", "--json"))
+
+    runs = {(run["mode"], run["pods"]): run for run in found["runs"]}
+    assert runs.keys() == {("distributed", "costly"), ("auto", "costly"), ("auto", "basic")}
+    assert runs["distributed", "costly"]["distributed"] >= 3
+    assert runs["distributed", "costly"]["local"] == 0
+    for pods in ("costly", "basic"):  # to ask a single evaluator never pays
+        assert runs["auto", pods]["local"] >= 3
+        assert runs["auto", pods]["distributed"] == 0
+
+
+def test_ratios_are_of_the_costly_pods() -> None:
+    def run(mode: str, evaluators: int, rate: float, pods: str = "costly") -> fanout.Run:
+        return fanout.Run(mode, evaluators, pods, 1.0, rate, 0, 0, 0)
+
+    runs = [run("local", 2, 20), run("distributed", 1, 16), run("distributed", 2, 32), run("auto", 2, 30)]
+
+    found = fanout.ratios([*runs, run("auto", 2, 500, "basic")])
+
+    assert found == {"two evaluators / one": 2.0, "two evaluators / local": 1.6, "auto / local": 1.5}
+
+
+def test_more_pods_than_there_is_room_for_are_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--nodes", "1", "--pods", "101"])
+
+    with pytest.raises(SystemExit):
+        latency.main()
+
+    assert "101 pods and 10 to begin with do not fit on nodes with room for 110" in capsys.readouterr().err
