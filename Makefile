@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.dsched-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint format-check ruff types contract audit install clean
+.PHONY: help demo test e2e lint format-check ruff types contract audit docs package pins install clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,17 @@ contract: $(READY)
 audit: $(READY) ## Look the installed packages up in the database of known vulnerabilities (needs the network).
 	@deploy/audit '$(VENV)'
 
+docs: $(READY) ## Build the documentation as a site, into the folder site.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo 'site/index.html'
+
+package: $(READY) ## Build wheel and source distribution, into the folder dist.
+	@$(BIN)/python -m hatchling build
+
+pins: $(READY) ## Bring the image's pinned requirements up to date with pyproject.toml (needs the network; ARGS=--upgrade).
+	@$(BIN)/python -m pip install --quiet 'uv>=0.5'
+	@deploy/pin-requirements '$(BIN)/uv' $(ARGS)
+
 install: $(READY) ## Make the virtual environment and install dsched into it.
 
 # Another Python, a broken environment or a changed pyproject.toml: made again, or brought up to date.
@@ -46,5 +57,5 @@ $(READY): pyproject.toml deploy/make-venv
 	@touch $@
 
 clean: ## Remove .venv and everything that tools have left.
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks build dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks build dist site
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
 """How many pods a second are bound through a real API server: by dsched, by a bare loop of binds, by kube-scheduler.
 
 Run from the checkout: ``python -m benchmarks.kubernetes --kube-scheduler PATH``. Every run has an API server and an
-etcd of its own (see tests/e2e); all pods are there before the scheduler starts. Binds are read from the API server's
+etcd of its own (see tests/e2e); all pods are there before the scheduler starts, the pods of an app after those of
+another. Schedulers ask with a service account's token, as in a cluster. Binds and events are read from the API server's
 audit log, which costs the schedulers nothing.
 """
 
@@ -25,10 +26,23 @@ from dsched.cluster.kubernetes.calls import ManyCalls
 from dsched.cluster.kubernetes.exchange import Request
 from dsched.cluster.kubernetes.wire import Wire
 from dsched.model.meta import NodeName, PodKey, PodUid
-from tests.e2e.apiserver import ApiServer
+from tests.e2e.apiserver import ApiServer, Json
+from tests.redis_server import RedisServer
 
 SCHEDULER = "dsched"
+BARE = "bare loop"
+BINDER = ["celery", "-A", "workers.binder", "worker", "--concurrency", "1", "-O", "fair", "--hostname"]
+APPS = 20
+"""Apps whose pods have a label of their own."""
 DEADLINE_S = 900.0
+EVENTS_DEADLINE_S = 120.0
+EVENTS_PAUSE_S = 10.0
+"""When none has come for so long, no more will."""
+AUDITED: list[Json] = [
+    {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "", "resources": ["pods/binding"]}]},
+    {"level": "Metadata", "verbs": ["create"], "resources": [{"group": "events.k8s.io", "resources": ["events"]}]},
+    {"level": "None"},
+]
 CONFIG = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -38,6 +52,11 @@ profiles: [{{schedulerName: {SCHEDULER}}}]
 """
 
 
+Start = Callable[[ApiServer, Path, ExitStack], Sequence[int]]
+"""Starts something that binds all pods, given a kubeconfig file for it; gives the processes whose CPU time is of
+interest."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What one run came to.
@@ -45,7 +64,9 @@ class Run:
     Attributes:
         seconds: from the start of the scheduler's processes to the last bind.
         from_first: from the first bind to the last.
-        cpu_s: CPU seconds by process during the run, children included.
+        cpu_s: CPU seconds by process from its start to the last bind, children included.
+        events: those that were created.
+        events_trail: seconds from the last bind to the last of them.
     """
 
     who: str
@@ -54,6 +75,8 @@ class Run:
     from_first: float
     pods_per_second: float
     cpu_s: dict[str, float]
+    events: int
+    events_trail: float
 
 
 class Audit:
@@ -63,21 +86,33 @@ class Audit:
         self._file = path.open("rb")
         self._rest = b""
         self.binds: list[float] = []
+        self.events: list[float] = []
 
     def read(self) -> int:
         """Take in what is new; how many binds there were so far."""
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         for line in lines:
-            if b'/binding"' in line and (entry := json.loads(line))["responseStatus"]["code"] == 201:
-                self.binds.append(datetime.fromisoformat(entry["stageTimestamp"]).timestamp())
+            entry = json.loads(line)
+            if entry["responseStatus"]["code"] == 201:
+                found = self.events if entry["objectRef"]["resource"] == "events" else self.binds
+                found.append(datetime.fromisoformat(entry["stageTimestamp"]).timestamp())
         return len(self.binds)
 
+    def wait_for_events(self, count: int) -> None:
+        """Wait until there are so many, or no more come."""
+        until = time.time() + EVENTS_DEADLINE_S
+        self.read()
+        while len(self.events) < count and time.time() < min(until, max(self.binds + self.events) + EVENTS_PAUSE_S):
+            time.sleep(0.2)
+            self.read()
 
-def fill(access: Access, nodes: int, pods: int) -> None:
+
+def fill(access: Access, nodes: int, pods: int, interleaved: bool) -> None:
     """Create the nodes and the pending pods."""
     many = ManyCalls(access, 60.0)
     made = [("/api/v1/nodes", _node(number)) for number in range(nodes)]
-    made += [("/api/v1/namespaces/default/pods", _pod(number)) for number in range(pods)]
+    apps = [number % APPS if interleaved else number * APPS // pods for number in range(pods)]
+    made += [("/api/v1/namespaces/default/pods", _pod(number, app)) for number, app in enumerate(apps)]
     outcomes = many.make([Request("POST", path, json.dumps(value).encode()) for path, value in made], DEADLINE_S)
     failed = [calls.told(outcome) for outcome in outcomes if not calls.succeeded(outcome)]
     many.close()
@@ -90,24 +125,25 @@ def _node(number: int) -> dict[str, object]:
     return {"metadata": {"name": f"node-{number}"}, "status": {"allocatable": room, "capacity": room}}
 
 
-def _pod(number: int) -> dict[str, object]:
+def _pod(number: int, app: int) -> dict[str, object]:
     container = {"name": "pause", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
     spec = {"schedulerName": SCHEDULER, "containers": [container]}
-    return {"metadata": {"name": f"pod-{number}", "labels": {"app": f"app-{number % 20}"}}, "spec": spec}
+    return {"metadata": {"name": f"pod-{number}", "labels": {"app": f"app-{app}"}}, "spec": spec}
 
 
-def measured(who: str, args: argparse.Namespace, start: Callable[[ApiServer, ExitStack], Sequence[int]]) -> Run:
-    """Start something that binds all pods; `start` gives the processes whose CPU time is of interest."""
+def measured(who: str, args: argparse.Namespace, start: Start) -> Run:
+    """Start something that binds all pods and wait until it has."""
     with tempfile.TemporaryDirectory(prefix="dsched-bench-") as folder, ExitStack() as stack:
-        server = ApiServer(Path(folder) / "api")
+        server = ApiServer(Path(folder) / "api", AUDITED, readable=False)
         stack.callback(server.stop)
         server.start()
-        fill(Access(str(server.kubeconfig)), args.nodes, args.pods)
+        fill(Access(str(server.kubeconfig)), args.nodes, args.pods, args.interleaved)
+        kubeconfig = account(server)
         audit = Audit(server.audit_log)
         audit.read()
         servers = _children(os.getpid())
         began, before = time.time(), _cpu([os.getpid(), *servers])
-        pids = [os.getpid(), *servers, *start(server, stack)]
+        pids = [os.getpid(), *servers, *start(server, kubeconfig, stack)]
         while audit.read() < args.pods:
             if time.time() - began > DEADLINE_S:
                 raise SystemExit(f"{who}: only {len(audit.binds)} pods bound in {DEADLINE_S:g} s")
@@ -115,38 +151,64 @@ def measured(who: str, args: argparse.Namespace, start: Callable[[ApiServer, Exi
         cpu = {name: seconds - before.get(name, 0.0) for name, seconds in _cpu(pids).items()}
         last, first = max(audit.binds), min(audit.binds)
         seconds = last - began
-        return Run(who, args.pods, round(seconds, 2), round(last - first, 2), round(args.pods / seconds), cpu)
+        if who != BARE:
+            audit.wait_for_events(args.pods)
+        trail = max([last, *audit.events]) - last
+        return Run(
+            who,
+            args.pods,
+            round(seconds, 2),
+            round(last - first, 2),
+            round(args.pods / seconds),
+            cpu,
+            len(audit.events),
+            round(trail, 1),
+        )
 
 
-def dsched(args: argparse.Namespace) -> Callable[[ApiServer, ExitStack], Sequence[int]]:
+def account(server: ApiServer) -> Path:
+    """A kubeconfig file with a service account's token."""
+    server.kubectl("create", "serviceaccount", SCHEDULER)
+    server.kubectl(
+        "create",
+        "clusterrolebinding",
+        SCHEDULER,
+        "--clusterrole=cluster-admin",
+        f"--serviceaccount=default:{SCHEDULER}",
+    )
+    return server.write_kubeconfig(SCHEDULER, token=server.kubectl("create", "token", SCHEDULER).strip())
+
+
+def dsched(args: argparse.Namespace) -> Start:
     """A whole system, its Redis included."""
 
-    def start(server: ApiServer, stack: ExitStack) -> Sequence[int]:
+    def start(server: ApiServer, kubeconfig: Path, stack: ExitStack) -> Sequence[int]:
         folder = server.folder.parent / "dsched"
         folder.mkdir()
         config = folder / "scheduler.yaml"
-        config.write_text(CONFIG % server.kubeconfig)
-        environment = {**os.environ, "DSCHED_DATA_DIR": str(folder / "data")}
-        command = [sys.executable, "-m", "dsched"]
-        options = ["--cluster", "kubernetes", "--config", str(config), "--binders", str(args.binders)]
-        stack.callback(subprocess.run, [*command, "down"], env=environment, stdout=subprocess.DEVNULL, check=False)
-        subprocess.run(
-            [*command, "up", "--detach", "--evaluators", "0", *options],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
-        return [child["pid"] for child in json.loads((folder / "data" / "children.json").read_bytes())]
+        config.write_text(CONFIG % kubeconfig)
+        redis = RedisServer(folder / "redis")
+        stack.callback(redis.stop)
+        redis.start()
+        asked = {"DSCHED_REDIS_URL": redis.url, "DSCHED_CLUSTER": "kubernetes", "DSCHED_CONFIG": str(config)}
+        commands = [["dsched", "leader", "--identity", "leader-1"]]
+        commands += [[*BINDER, f"binder-{number}@%h"] for number in range(1, args.binders + 1)]
+        log = stack.enter_context((folder / "log").open("wb"))
+        pids = [redis.pid]
+        for command in commands:
+            made = subprocess.Popen([sys.executable, "-m", *command], env=os.environ | asked, stdout=log, stderr=log)
+            pids.append(stack.enter_context(_ended(made)).pid)
+        return pids
 
     return start
 
 
-def kube_scheduler(path: str) -> Callable[[ApiServer, ExitStack], Sequence[int]]:
+def kube_scheduler(path: str) -> Start:
     """kube-scheduler with a client that is not held back."""
 
-    def start(server: ApiServer, stack: ExitStack) -> Sequence[int]:
+    def start(server: ApiServer, kubeconfig: Path, stack: ExitStack) -> Sequence[int]:
         config = server.folder.parent / "kube-scheduler.yaml"
-        config.write_text(CONFIG % server.kubeconfig)
+        config.write_text(CONFIG % kubeconfig)
         command = [path, "--config", str(config), "--secure-port", "0"]
         process = stack.enter_context(_ended(subprocess.Popen(command, stderr=subprocess.DEVNULL)))
         return [process.pid]
@@ -154,9 +216,9 @@ def kube_scheduler(path: str) -> Callable[[ApiServer, ExitStack], Sequence[int]]
     return start
 
 
-def bare(server: ApiServer, stack: ExitStack) -> Sequence[int]:
+def bare(_: ApiServer, kubeconfig: Path, stack: ExitStack) -> Sequence[int]:
     """A loop of binds that decides nothing: what client and API server can do at most."""
-    access = Access(str(server.kubeconfig))
+    access = Access(str(kubeconfig))
     found, _ = streams.list_all(Wire(access, 60.0), resources.POD)
     nodes, _ = streams.list_all(Wire(access, 60.0), resources.NODE)
     names = [resources.decode(resources.NODE, raw).key for raw in nodes]
@@ -212,13 +274,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
-    parser.add_argument("--binders", type=int, default=2)
+    parser.add_argument("--binders", type=int, default=1, help="an API server on two cores keeps one busy")
+    parser.add_argument("--interleaved", action="store_true", help="pods of all apps in turn")
     parser.add_argument("--bare", action="store_true", help="also a bare loop of binds")
     parser.add_argument("--kube-scheduler", metavar="PATH", help="also this kube-scheduler")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     runs = [("dsched", dsched(args))]
-    runs += [("bare loop", bare)] if args.bare else []
+    runs += [(BARE, bare)] if args.bare else []
     runs += [("kube-scheduler", kube_scheduler(args.kube_scheduler))] if args.kube_scheduler else []
     found = [measured(who, args, start) for who, start in runs]
     if args.json:
@@ -226,6 +289,8 @@ def main() -> None:
         return
     for run in found:
         print(f"{run.who:15} {run.pods_per_second:6} pods/s  {run.seconds:7} s, {run.from_first} s from the first bind")
+        if run.who != BARE:
+            print(" " * 15, f"{run.events} events, the last one {run.events_trail} s after the last bind")
         print(" " * 15, "CPU s:", ", ".join(f"{name} {seconds:g}" for name, seconds in run.cpu_s.items()))
 
 

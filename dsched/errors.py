@@ -19,6 +19,7 @@
     │   ├── NotFound           there is no such object
     │   ├── ClusterUnavailable it does not answer
     │   └── WatchExpired       the watch's starting point is gone: list again
+    ├── RecordingError         a recording that cannot be read or written
     ├── EvaluationError        evaluators did not answer, or answered for another table or configuration
     └── SystemNotFound         no running system at the given address
 """
@@ -129,6 +130,10 @@ class ClusterUnavailable(ClusterError):
 
 class WatchExpired(ClusterError):
     """The log no longer reaches back to the watch's starting point; list again and watch from there."""
+
+
+class RecordingError(DschedError):
+    """A recording cannot be read or written; the message names the file and the place in it."""
 
 
 class EvaluationError(DschedError):

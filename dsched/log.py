@@ -1,5 +1,7 @@
 """Structured logs: a constant sentence and fields, the pod's key among them.
 
+What a thread works on (`about`), the epoch and the batch, stands in every line that it writes.
+
 Console form starts with ``[namespace/name]`` where a line is about a pod; ``DSCHED_LOG=json`` gives one JSON object a
 line.
 """
@@ -8,11 +10,20 @@ import json
 import logging
 import os
 import sys
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 _CHATTY = ("celery.app.trace", "celery.worker.strategy", "httpx")
 """Loggers that say at INFO, for each task or request, what our own lines and metrics say better."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+_ABOUT: ContextVar[dict[str, object] | None] = ContextVar("about", default=None)
+
+
+def about(**fields: object) -> None:
+    """From now on this thread's lines have these fields, and no others of an earlier call."""
+    _ABOUT.set(fields)
 
 
 def logger(name: str) -> logging.Logger:
@@ -32,7 +43,8 @@ def configure(level: str = "INFO") -> None:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    own = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return own | {name: value for name, value in (_ABOUT.get() or {}).items() if name not in own}
 
 
 def _time(record: logging.LogRecord) -> str:

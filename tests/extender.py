@@ -117,7 +117,7 @@ class TestExtender(ThreadingHTTPServer):
         self._scheme = "http" if tls is None else "https"
         if tls is not None:
             self.socket = tls.wrap_socket(self.socket, server_side=True)
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
 
     @property

@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -20,36 +19,47 @@ from celery.signals import (
 )
 from kombu.entity import Queue
 
-from dsched import log
+from dsched import log, tracing
 from dsched.clock import SystemClock
 from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
 from dsched.config import SchedulerConfiguration
 from dsched.errors import DschedError
-from dsched.framework.interface import Registry
+from dsched.framework import limits
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.metrics import LAST_TASK, TASK_DURATION, TASKS, recording
 from dsched.model.messages import PING
 from dsched.observe.address import address as address_of_metrics
 from dsched.observe.server import Server
-from dsched.plugins import profiles, registry
+from dsched.plugins import profiles
 from dsched.state import address, workers
+from dsched.state import time as redis_time
 from dsched.state.broker import celery_settings
 from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.workers import Worker
+from workers.following import Following
+from workers.overseer import Overseer
+from workers.presence import Presence
 from workers.serving import Health, worker_server
+from workers.slots import Slots
+from workers.tracing import WorkerTraces
 
 _log = log.logger(__name__)
 
 
 class System:
-    """The system that this process works for, found by its environment; connected on first use, after any fork."""
+    """The system that this process works for, found by its environment; connected on first use, after any fork.
+
+    Attributes:
+        following: which configuration this process has, and whether it is the leader's.
+    """
 
     def __init__(self) -> None:
         found = address.find(os.environ.get("DSCHED_REDIS_URL"), None, os.environ.get("DSCHED_NAME"))
         self.redis_url = found.redis_url
         self.name = found.name
+        self.following = Following(lambda: self.store)
 
     @cached_property
     def store(self) -> Store:
@@ -61,20 +71,14 @@ class System:
         """The source of truth."""
         return opening.open_cluster(opening.from_environment(), self.store, self.config)
 
-    @cached_property
-    def plugins(self) -> Registry:
-        """Every plugin there is, in tree and out of tree."""
-        return registry.load()
-
-    @cached_property
+    @property
     def config(self) -> SchedulerConfiguration:
-        """The configuration that ``DSCHED_CONFIG`` names, else the default one."""
-        path = os.environ.get("DSCHED_CONFIG")
-        return profiles.configuration(Path(path) if path else None, self.plugins)
+        """The leader's configuration once it was taken up; before, what ``DSCHED_CONFIG`` names, else the default."""
+        return self.following.config
 
-    def frameworks(self, handle: Any) -> dict[str, Framework]:
-        """The profiles' frameworks, for a handle."""
-        return profiles.frameworks(self.config, self.plugins, handle)
+    def frameworks(self, config: SchedulerConfiguration, handle: Any) -> dict[str, Framework]:
+        """The frameworks of a configuration's profiles, for a handle."""
+        return profiles.frameworks(config, self.following.plugins, handle)
 
 
 class WorkerHandle:
@@ -102,8 +106,16 @@ class WorkerApp:
         self.celery.conf.update(celery_settings(self.system.redis_url, self.system.name))
         self.celery.conf.task_queues = [Queue(queue)]  # type: ignore[no-untyped-call]
         self.celery.conf.task_default_queue = queue
+        self.celery.conf.worker_consumer = "workers.consumer:PromptConsumer"
         self.name: str = kind
-        self.task(PING, lambda _payload: None)
+        self.traces = WorkerTraces(kind, self.system.name)
+        self.limit_s = limits.from_environment()
+        soft_s, hard_s = limits.task_limits(self.limit_s)
+        self.celery.conf.update(task_soft_time_limit=soft_s, task_time_limit=hard_s)
+        self.slots = Slots()
+        self._overseer = Overseer(lambda: connect(self.system.redis_url, self.system.name), self.slots)
+        self._presence = Presence(lambda: connect(self.system.redis_url, self.system.name), self._note)
+        self.task(PING, lambda _payload: self.system.following.look())
         setup_logging.connect(_configure_logging)
         celeryd_init.connect(self._called)
         celeryd_after_setup.connect(self._started)
@@ -122,8 +134,9 @@ class WorkerApp:
         """
 
         def body(task: Any, payload: bytes) -> None:
+            log.about()  # what the task before was about is over
             try:
-                with _counted(name):
+                with _counted(name), limits.watched(self.limit_s):
                     run(payload)
                 self._alive(task.request.hostname)
             except UNAVAILABLE as error:
@@ -138,19 +151,26 @@ class WorkerApp:
 
     def _alive(self, hostname: str) -> None:
         self.name = hostname
-        now_ms = time.time_ns() // 1_000_000
-        workers.note(self.system.store, Worker(hostname, self.kind, now_ms, self.system.config.hash))
+        workers.note(self.system.store, self._note(self.system.store))
+
+    def _note(self, store: Store, ago_ms: int = 0) -> Worker:
+        """What stands in the list of workers, as of so long ago by Redis' clock: others compare it with theirs."""
+        seen_ms = redis_time.now_ms(store) - ago_ms
+        following = self.system.following
+        return Worker(self.name, self.kind, seen_ms, following.config.hash, following.kind, following.trouble)
 
     def _called(self, instance: Any, **_: Any) -> None:
         """Celery calls every worker celery@HOST unless told otherwise; leader and broker know each by its name."""
         name, _at, host = instance.hostname.partition("@")
         if name == "celery":
             instance.hostname = f"{self.kind}-{os.getpid()}@{host}"
+        self.traces.instance = instance.hostname
         self._listen()
 
     def _listen(self) -> None:
         """Take the port for metrics, if there is one, before anything else: a worker that cannot have it ends."""
         try:
+            tracing.check()
             where = address_of_metrics()
             if where is not None:
                 store = connect(self.system.redis_url, self.system.name)
@@ -160,23 +180,29 @@ class WorkerApp:
 
     def _started(self, sender: str, **_: Any) -> None:
         """Before the pool forks: be known to the leader, over a connection that the children do not share."""
+        self.system.following.look()
         self._alive(sender)
         if self._health is not None:
             self._health.name = sender
         self.system.store.close()
         del self.system.store
 
-    def _ready(self, **_: Any) -> None:
+    def _ready(self, sender: Any, **_: Any) -> None:
         """The pool has been forked, so threads do no harm."""
+        self._overseer.start(sender.hostname)
+        self._presence.start()
         if self._served is not None:
             self._served.start()
 
     def _forked(self, **_: Any) -> None:
         """In a process of the pool."""
+        self.slots.take()
         if self._served is not None:
             self._served.abandon()
 
     def _stopped(self, sender: Any, **_: Any) -> None:
+        self._overseer.close()
+        self._presence.close()
         if self._served is not None:
             self._served.close()
         # Left in the list, a worker is forgotten once it has been silent for long.

@@ -6,10 +6,14 @@ reservation still stands is asked right before binding, and binding is a compare
 Source: pkg/scheduler/schedule_one.go ``bindingCycle``.
 """
 
+import time
 from collections import Counter
 from dataclasses import dataclass
 
+from dsched import log
+from dsched.cluster import opening
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster
+from dsched.config import SchedulerConfiguration
 from dsched.errors import ClusterError, StaleEpoch
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.extending import EXTENDER
@@ -23,7 +27,7 @@ from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, BindItem, BindRequest
 from dsched.model.meta import NodeName, PodUid
 from dsched.state.client import UNAVAILABLE
-from dsched.state.results import OTHER_CONFIGURATION, REJECTED, WAITING, Binds, Outcome
+from dsched.state.results import OTHER_CLUSTER, OTHER_CONFIGURATION, REJECTED, WAITING, Binds, Outcome
 from workers.app import WorkerApp, WorkerHandle
 
 _log = logger(__name__)
@@ -33,10 +37,12 @@ NOT_BOUND = "the extender says that it has bound the pod, the cluster does not"
 
 @dataclass(slots=True)
 class Job:
-    """One reserved pod in the binding cycle; ``info`` is read only where the profile has plugins that want it."""
+    """One reserved pod in the binding cycle, the so-and-so-many-th of its request; ``info`` is read only where the
+    profile has plugins that want it."""
 
     item: BindItem
     state: CycleState
+    number: int
     info: PodInfo | None = None
 
 
@@ -53,7 +59,7 @@ class BinderHandle(WorkerHandle):
 
     def bind(self, pod: PodInfo, node: NodeName) -> Status | None:
         """Bind one pod through the cluster, as DefaultBinder does; None when it is bound there."""
-        outcome = self.cluster.bind([Binding(pod.key, pod.uid, node, self.epoch)])[0]
+        outcome = self.cluster.bind([Binding(pod.key, pod.uid, node, self.epoch, pod.pod.spec.scheduler_name)])[0]
         if outcome.verdict is BindVerdict.BOUND:
             return None
         return Status(Code.ERROR, (f"{outcome.verdict.value}: {outcome.message}",))
@@ -67,29 +73,38 @@ class Binder:
         self._cluster = worker.system.cluster
         self._binds = Binds(worker.system.store)
         self._handle = BinderHandle(self._cluster)
-        self._frameworks: dict[str, Framework] = worker.system.frameworks(self._handle)
+        self._frameworks: dict[str, Framework] = {}
+        self._request = ""
+        self._build(worker.system.config)
+        worker.system.following.build = self._build
+
+    def _build(self, config: SchedulerConfiguration) -> None:
+        self._frameworks = self._worker.system.frameworks(config, self._handle)
 
     def run(self, request: BindRequest) -> list[Outcome]:
-        """Take the pods of a request through the binding cycle; a request of a leader that has another configuration is
-        refused, for its plugins are not those that decided.
+        """Take the pods of a request through the binding cycle. A request of a leader whose configuration cannot be
+        taken up here is refused, for its plugins are not those that decided; so is one about another kind of cluster.
 
         Raises:
             StaleEpoch: the request is from a leader that no longer leads.
         """
+        following = self._worker.system.following
+        message = following.refusal(request.config, request.cluster)
         framework = self._frameworks.get(request.profile)
-        own = self._worker.system.config.hash
-        if request.config != own or framework is None:
-            message = f"configuration {own} here, {request.config} asked for"
+        if message or framework is None:
+            message = message or f"no profile {request.profile} here"
             _log.warning(
                 "bind request refused", extra={"action": "refuse", "pods": len(request.pods), "reason": message}
             )
-            return [_outcome(item, OTHER_CONFIGURATION, message) for item in request.pods]
+            verdict = OTHER_CLUSTER if following.other_cluster(request.cluster) else OTHER_CONFIGURATION
+            return [_outcome(item, verdict, message) for item in request.pods]
         self._handle.epoch = request.epoch
+        self._request = "" if not request.pods else f"bind-{request.pods[0].uid}"
         pods = [(item.key, item.uid, item.node) for item in request.pods]
         standing = self._binds.begin(request.epoch, pods)
         jobs = [
-            Job(item, CycleState(dict(item.shared)))
-            for item, stands in zip(request.pods, standing, strict=True)
+            Job(item, CycleState(dict(item.shared)), number)
+            for number, (item, stands) in enumerate(zip(request.pods, standing, strict=True))
             if stands
         ]
         lost = [item for item, stands in zip(request.pods, standing, strict=True) if not stands]
@@ -120,6 +135,7 @@ class Binder:
             return None
         if job.info is None:
             return Status(Code.ERROR, ("the pod is gone",))
+        self._worker.slots.at(job.number, self._request)
         return framework.run_pre_bind(job.state, job.info, job.item.node)
 
     def _bind(self, framework: Framework, jobs: list[Job], epoch: int) -> list[Outcome]:
@@ -129,7 +145,7 @@ class Binder:
         for plugin in framework.at("bind"):
             if getattr(plugin, "binds_through_cluster", False):
                 started = recording.now()
-                bound = self._bind_by_default(left, epoch)
+                bound = self._bind_by_default(left, epoch, framework.profile_name)
                 _measure(framework.profile_name, bound, recording.now() - started)
                 return outcomes + bound
             left, done = self._bind_by(framework, plugin.name, left)
@@ -163,7 +179,8 @@ class Binder:
         for (job, info), failure in zip(asked, failures, strict=True):
             item = job.item
             if failure is not None and item.uid not in bound and extenders.ignores_failure_to_bind(info):
-                _log.info("extender passed over", extra={"action": "bind", "pod": item.key, "error": failure.message})
+                told = {"action": "bind", "pod": item.key, "uid": item.uid, "error": failure.message}
+                _log.info("extender passed over", extra=told)
                 continue
             del left[item.uid]
             if item.uid in bound:
@@ -195,6 +212,7 @@ class Binder:
             if job.info is None:
                 done.append(_outcome(job.item, BindVerdict.GONE.value, "the pod is gone"))
                 continue
+            self._worker.slots.at(job.number, self._request)
             status = framework.run_bind(plugin, job.state, job.info, job.item.node)
             if status is not None and status.code is Code.SKIP:
                 left.append(job)
@@ -204,10 +222,10 @@ class Binder:
                 done.append(_rejected(job.item, status))
         return left, done
 
-    def _bind_by_default(self, jobs: list[Job], epoch: int) -> list[Outcome]:
+    def _bind_by_default(self, jobs: list[Job], epoch: int, scheduler: str) -> list[Outcome]:
         if not jobs:
             return []
-        bindings = [Binding(job.item.key, job.item.uid, job.item.node, epoch) for job in jobs]
+        bindings = [Binding(job.item.key, job.item.uid, job.item.node, epoch, scheduler) for job in jobs]
         try:
             found = self._cluster.bind(bindings)
         except (ClusterError, *UNAVAILABLE) as error:
@@ -222,6 +240,7 @@ class Binder:
         bound = {outcome.uid for outcome in outcomes if outcome.verdict == BindVerdict.BOUND.value}
         for job in jobs:
             if job.info is not None and job.item.uid in bound:
+                self._worker.slots.at(job.number, self._request)
                 framework.run_post_bind(job.state, job.info, job.item.node)
 
     def report(self, request: BindRequest, outcomes: list[Outcome]) -> None:
@@ -262,19 +281,24 @@ def _rejected(item: BindItem, status: Status) -> Outcome:
 
 worker = WorkerApp("binder", BINDERS)
 app = worker.celery
+opening.import_client(opening.from_environment())  # before the pool forks, so that the first bind need not wait for it
 _binders: list[Binder] = []
 
 
 def bind(payload: bytes) -> None:
     """Task: bind reserved pods and report; drops a request of a leader that no longer leads."""
     request = messages.decode(payload, BindRequest)
+    log.about(epoch=request.epoch)
     if not _binders:
         _binders.append(Binder(worker))
+    began_ns = time.time_ns()
     try:
         outcomes = _binders[0].run(request)
     except StaleEpoch as error:
         _log.info("bind request dropped", extra={"action": "drop", "pods": len(request.pods), "reason": str(error)})
         return
+    if request.traces:
+        worker.traces.bound(request.traces, [item.uid for item in request.pods], outcomes, began_ns, time.time_ns())
     for verdict, count in Counter(outcome.verdict for outcome in outcomes).items():
         BOUND.labels(verdict).inc(count)
     _binders[0].report(request, outcomes)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from prometheus_client.registry import Collector
 
 from dsched.clock import Clock
+from dsched.framework import limits
 from dsched.metrics.instruments import Exporter
 from dsched.observe import checks
 from dsched.observe.exposition import Exposition
@@ -16,8 +17,8 @@ from dsched.state import lease
 from dsched.state.client import UNAVAILABLE, Store
 from dsched.state.workers import SILENT_AFTER_MS
 
-STUCK_AFTER_S = 120.0
-"""Longer than the hard time limit of a task (90 s): a worker that has run no task for so long takes none."""
+STUCK_AFTER_S = 30.0 + limits.task_limits(limits.from_environment())[1]
+"""Longer than the hard time limit of a task: a worker that has run no task for so long takes none."""
 LAST_TASK = "dsched_last_task_timestamp_seconds"
 
 

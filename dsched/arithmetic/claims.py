@@ -7,7 +7,8 @@ Source: pkg/scheduler/framework/plugins/volumebinding/binder.go ``FindPodVolumes
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,15 +55,24 @@ class Bound:
         if not self.migrated or self.migrated_terms == self.terms:
             return flags
         translated = volumes.reachable(self.migrated_terms, nodes, rows)
-        return np.where(_rows_of(self.migrated, nodes, nodes.layout)[rows], translated, flags)
+        return np.where(_rows_of(self.migrated, nodes)[rows], translated, flags)
 
 
-@lru_cache(maxsize=16)
-def _rows_of(names: frozenset[NodeName], nodes: LabelledNodes, layout: int) -> Flags:
+_rows: WeakKeyDictionary[LabelledNodes, tuple[int, dict[frozenset[NodeName], Flags]]] = WeakKeyDictionary()
+"""The layout of the nodes, and what `_rows_of` has found for it."""
+
+
+def _rows_of(names: frozenset[NodeName], nodes: LabelledNodes) -> Flags:
     """By row, whether the node is one of these; found once for nodes that stand in the same rows."""
-    known = (nodes.index.get(name) for name in names)
-    flags = np.zeros(len(nodes), dtype=np.bool_)
-    flags[[row for row in known if row is not None]] = True
+    layout, found = _rows.get(nodes, (-1, {}))
+    if layout != nodes.layout:
+        found = {}
+        _rows[nodes] = nodes.layout, found
+    flags = found.get(names)
+    if flags is None:
+        known = (nodes.index.get(name) for name in names)
+        flags = found[names] = np.zeros(len(nodes), dtype=np.bool_)
+        flags[[row for row in known if row is not None]] = True
     return flags
 
 

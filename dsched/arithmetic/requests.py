@@ -35,6 +35,9 @@ MAX_AMOUNT = 2**63 - 1
 Amounts = dict[str, int]
 """Resource name to nano units, or, where a function says so, to amounts as in `dsched.model.quantity.amount`."""
 
+RESIZE_PENDING = "PodResizePending"
+"""Condition of a pod whose resize has not been taken up."""
+
 
 def usage(pod: Pod) -> Amounts:
     """What a pod takes up on its node, a resize under way included: amounts, zero requests left out.
@@ -187,7 +190,7 @@ def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
 
 def _resize_infeasible(pod: Pod) -> bool:
     """Whether the node can never grant the pending resize, so that what the spec asks for does not count."""
-    pending = next((each for each in pod.status.conditions if each.type == "PodResizePending"), None)
+    pending = next((each for each in pod.status.conditions if each.type == RESIZE_PENDING), None)
     return pending is not None and pending.reason == "Infeasible"
 
 

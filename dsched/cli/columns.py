@@ -6,18 +6,17 @@ from datetime import datetime
 from typing import Any
 
 from dsched.arithmetic import requests
-from dsched.cli.status import duration
 from dsched.cluster.stored import POD_SCHEDULED
 from dsched.manifests import kinds
 from dsched.model import quantity
 from dsched.model.pod import Pod
+from dsched.observe.words import amount, duration
 
 Object = Mapping[str, Any]
 Used = Mapping[str, Mapping[str, int]]
 """Node to resource to what its pods use: milli-units of CPU, units of the rest, ``pods`` among them."""
 
 _NONE = "<none>"
-_BINARY_UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +69,8 @@ def used_by_node(pods: Iterable[Pod]) -> dict[str, dict[str, int]]:
             continue
         total = used.setdefault(pod.spec.node_name, {"pods": 0})
         total["pods"] += 1
-        for resource, amount in requests.usage(pod).items():
-            total[resource] = total.get(resource, 0) + amount
+        for resource, used_here in requests.usage(pod).items():
+            total[resource] = total.get(resource, 0) + used_here
     return used
 
 
@@ -111,17 +110,6 @@ def age(timestamp: str, now_ms: int) -> str:
     except ValueError:
         return "<unknown>"
     return duration(now_ms / 1000 - then.timestamp())
-
-
-def amount(resource: str, counted: int) -> str:
-    """An amount for people: cores of CPU, binary units of memory and storage, a plain number for the rest."""
-    if resource == "cpu":
-        return f"{counted / 1000:g}"
-    if resource == "memory" or resource.endswith("storage"):
-        for unit, size in _BINARY_UNITS:
-            if counted >= size:
-                return f"{round(counted / size, 1):g}{unit}"
-    return str(counted)
 
 
 def allocatable(node: Object) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""``dsched config``: what a configuration comes to, and what is wrong with it; and the option ``--config``."""
+"""``dsched config``: what a configuration comes to, what is wrong with it, reloading it; the option ``--config``."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +12,7 @@ import yaml
 
 from dsched import config
 from dsched.cli import console
+from dsched.cli.reloading import reload
 from dsched.clock import SystemClock
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ConfigError, PluginError
@@ -47,11 +48,14 @@ class Output(StrEnum):
     JSON = "json"
 
 
-group = typer.Typer(no_args_is_help=True, help="KubeSchedulerConfiguration files: what they come to, what is wrong.")
+group = typer.Typer(
+    no_args_is_help=True, help="KubeSchedulerConfiguration files: what they come to, what is wrong, reload them."
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
+    group.command(epilog="Example: dsched config reload && dsched status")(reload)
     app.add_typer(group, name="config")
 
 

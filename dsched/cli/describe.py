@@ -7,7 +7,6 @@ import typer
 
 from dsched.arithmetic import requests
 from dsched.cli import choosing, columns, console, options
-from dsched.cli.status import duration
 from dsched.clock import SystemClock
 from dsched.cluster import stored
 from dsched.cluster.objects import Objects, StoredEvent
@@ -15,6 +14,7 @@ from dsched.errors import NotFound
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey
 from dsched.model.pod import Pod
+from dsched.observe.words import amount, duration
 from dsched.state import client, keys
 from dsched.state.client import Store
 
@@ -90,7 +90,7 @@ def pod_facts(value: Object, record: Pod, now_ms: int) -> Iterator[tuple[str, It
     yield "Scheduler", [spec.get("schedulerName", "")]
     priority_class = f" ({spec['priorityClassName']})" if "priorityClassName" in spec else ""
     yield "Priority", [f"{spec.get('priority', 0)}{priority_class}"]
-    yield "Requests", [f"{each}={columns.amount(each, count)}" for each, count in requests.usage(record).items()]
+    yield "Requests", [f"{each}={amount(each, count)}" for each, count in requests.usage(record).items()]
     yield "Node-Selectors", _pairs(spec.get("nodeSelector", {}))
     yield "Tolerations", [toleration_text(each) for each in spec.get("tolerations", ())]
     yield "Scheduling Gates", [each["name"] for each in spec.get("schedulingGates", ())]
@@ -111,7 +111,7 @@ def resource_rows(value: Object, used: Mapping[str, int]) -> list[list[str]]:
     """A row for each resource that the node has or that is used on it."""
     has = columns.allocatable(value)
     return [
-        [name, columns.amount(name, used.get(name, 0)), columns.amount(name, has.get(name, 0))]
+        [name, amount(name, used.get(name, 0)), amount(name, has.get(name, 0))]
         for name in sorted(has.keys() | used.keys())
     ]
 
@@ -140,7 +140,7 @@ def toleration_text(toleration: Object) -> str:
 
 def _requests(each: Pod) -> str:
     amounts = requests.usage(each).items()
-    return ",".join(f"{resource}={columns.amount(resource, count)}" for resource, count in amounts)
+    return ",".join(f"{resource}={amount(resource, count)}" for resource, count in amounts)
 
 
 def _record(store: Store, key: str) -> dict[str, str]:

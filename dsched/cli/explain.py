@@ -17,6 +17,7 @@ from dsched.model.meta import NodeName, PodKey
 from dsched.plugins import registry
 from dsched.simulation import living
 from dsched.simulation.explanation import Explanation, explain
+from dsched.simulation.explanation_json import encoded
 from dsched.state import client, workers
 from dsched.state import explained as kept
 from dsched.state.client import Store
@@ -75,7 +76,7 @@ def pod(
         cluster.stand_down()
     asked = _asked(explained, nodes)
     if output is Output.JSON:
-        console.write(msgspec.json.format(explain_report.encoded(explained, standing, asked)).decode())
+        console.write(msgspec.json.format(encoded(explained, standing, asked)).decode())
     else:
         console.write("\n".join(explain_report.lines(explained, standing, asked)))
 

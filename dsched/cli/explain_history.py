@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from dsched.cli.status import aligned, duration
+from dsched.cli.status import aligned
 from dsched.model.meta import PodKey
+from dsched.observe.words import duration
 from dsched.state.explained import SCHEDULED, Attempt, Group
 
 

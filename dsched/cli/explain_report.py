@@ -1,14 +1,11 @@
-"""An explanation, as JSON and as lines of text. No I/O."""
+"""An explanation as lines of text. No I/O."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
-
-import msgspec
 
 from dsched.cli import columns
-from dsched.framework.interface import Status
 from dsched.model.meta import NodeName
 from dsched.simulation.explanation import Explanation, NodeAnswer
+from dsched.simulation.explanation_json import Asked, told
 from dsched.simulation.living import Standing
 
 SHOWN = 20
@@ -16,61 +13,14 @@ SHOWN = 20
 
 _TITLE_WIDTH = 12
 
-Asked = Sequence[NodeName] | None
-"""Nodes to tell of, None for all."""
-
-
-def encoded(explained: Explanation, standing: Standing, asked: Asked) -> bytes:
-    """As JSON; statuses as kube-scheduler names their codes."""
-    nodes = _told(explained, asked)
-    return msgspec.json.encode(
-        {
-            "pod": explained.pod,
-            "profile": explained.profile,
-            "node": standing.node or None,
-            "reserved": standing.reserved or None,
-            "promised": explained.promised,
-            "gated": _status(explained.gate),
-            "failure": _status(explained.failure),
-            "chosen": explained.chosen,
-            "best": explained.best,
-            "pre_filter": _status(explained.rejection),
-            "narrowed_by": explained.narrowing,
-            "filtered": {node.name: _status(node.rejection) for node in nodes if node.rejection is not None},
-            "left_out": [node.name for node in nodes if not node.searched],
-            "scores": {node.name: node.scores for node in nodes if node.total is not None},
-            "totals": {node.name: node.total for node in nodes if node.total is not None},
-            "weights": explained.weights,
-            "skipped_filters": explained.skipped_filters,
-            "skipped_scores": explained.skipped_scores,
-            "sampled": explained.examined,
-            "fit_error": explained.message or None,
-            "preemption": {"nominated": explained.nominated, "victims": explained.victims},
-        }
-    )
-
 
 def lines(explained: Explanation, standing: Standing, asked: Asked) -> Iterator[str]:
     """For people: what is decided, then the nodes that fit with their scores, then the others with the reasons."""
     yield from (f"{title + ':':<{_TITLE_WIDTH}}{text}" for title, text in _facts(explained, standing))
-    nodes = _told(explained, asked)
+    nodes = told(explained, asked)
     most = None if asked is not None else SHOWN
     yield from _scores(explained, standing, [node for node in nodes if node.total is not None], most)
     yield from _rejections(explained, [node for node in nodes if node.total is None], most)
-
-
-def _told(explained: Explanation, asked: Asked) -> list[NodeAnswer]:
-    wanted = None if asked is None else frozenset(asked)
-    return [node for node in explained.nodes if wanted is None or node.name in wanted]
-
-
-def _status(status: Status | None) -> dict[str, Any] | None:
-    if status is None:
-        return None
-    return {"code": str(status.code), "plugin": status.plugin, "reasons": list(status.reasons)}
-
-
-# -- lines -------------------------------------------------------------------------------------------------------------
 
 
 def _facts(explained: Explanation, standing: Standing) -> Iterator[tuple[str, str]]:
@@ -139,7 +89,7 @@ def _marks(explained: Explanation, standing: Standing, name: NodeName) -> str:
 
 def _rejections(explained: Explanation, nodes: Sequence[NodeAnswer], most: int | None) -> Iterator[str]:
     """A node a row while they are few, else how many for each reason."""
-    reasons = [(node.name, *_reason(explained, node)) for node in nodes]
+    reasons = [(node.name, *explained.why_not(node)) for node in nodes]
     if not reasons:
         return
     if most is None or len(reasons) <= most:
@@ -150,15 +100,6 @@ def _rejections(explained: Explanation, nodes: Sequence[NodeAnswer], most: int |
         counts[plugin, why] = counts.get((plugin, why), 0) + 1
     rows = [(str(count), plugin, why) for (plugin, why), count in sorted(counts.items(), key=lambda each: -each[1])]
     yield from _table("Do not fit", ("NODES", "PLUGIN", "WHY"), rows)
-
-
-def _reason(explained: Explanation, node: NodeAnswer) -> tuple[str, str]:
-    status = node.rejection or explained.rejection
-    if status is not None:
-        return status.plugin or " ".join(explained.narrowing), status.message
-    if explained.failure is not None:
-        return explained.failure.plugin, "failed"
-    return " ".join(explained.narrowing), "left out of the search"
 
 
 def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

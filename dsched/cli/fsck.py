@@ -7,14 +7,18 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched import config as configuration
 from dsched.cli import console, options
 from dsched.clock import SystemClock
-from dsched.fsck import inspection, profiles
+from dsched.cluster import opening
+from dsched.cluster.opening import Kind
+from dsched.fsck import api_objects, inspection, profiles
+from dsched.fsck.api_objects import ApiObjects
 from dsched.fsck.findings import Finding
 from dsched.fsck.inspection import Report
 from dsched.fsck.profiles import Profiles
 from dsched.plugins import registry
+from dsched.plugins.profiles import configuration
+from dsched.state import standings
 
 NOTES_SHOWN = 20
 """So many notes are printed; of more, only how many. JSON has all of them."""
@@ -86,8 +90,13 @@ def fsck(
         ),
     ] = None,
     pause: Annotated[
-        float, typer.Option(min=0, help="Seconds until what is suspected is read again.")
-    ] = inspection.PAUSE_S,
+        float | None,
+        typer.Option(
+            min=0,
+            show_default=False,
+            help="Seconds until what is suspected is read again (default: 0.5, of a Kubernetes cluster 3).",
+        ),
+    ] = None,
     oldest_reservation: Annotated[
         float, typer.Option(min=0, help="Seconds that a reservation may stand while there is nothing to decide.")
     ] = inspection.OLDEST_RESERVATION_S,
@@ -95,6 +104,8 @@ def fsck(
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
+    kubeconfig: options.Kubeconfig = None,
+    kube_context: options.KubeContext = None,
 ) -> None:
     """Check the scheduling state in Redis; exit code 1 when an invariant is broken, with a line for each breach.
 
@@ -102,11 +113,20 @@ def fsck(
     doing, and its usage is counted right. I4 attempts are kept, and nothing is left in flight. I5 no epoch is ahead of
     the present one. I6 every reservation has its pod, node and record, and ends.
 
-    Nothing is written. A running system can be checked: what looks wrong is looked at twice.
+    Nothing is written. A running system can be checked: what looks wrong is looked at twice. The pods and nodes of a
+    Kubernetes cluster are read from its API server, with the credentials of whoever asks.
     """
-    known = _profiles(config)
-    store = options.open_objects(redis_url, data_dir, name, "dsched queue, kubectl get pods")
-    report = inspection.inspect(store, SystemClock(), known, pause, oldest_reservation)
+    loaded = None if config is None else configuration(config, registry.load())
+    known = Profiles() if loaded is None else profiles.of(loaded)
+    store = options.open_store(redis_url, data_dir, name)
+    objects = None
+    if standings.cluster(store) == Kind.KUBERNETES.value:
+        chosen = options.chosen_cluster(Kind.KUBERNETES, kubeconfig, kube_context)
+        schedulers = known.schedulers(standings.moment(store).schedulers, ())
+        objects = ApiObjects(opening.open_access(chosen, loaded), schedulers)
+    if pause is None:
+        pause = inspection.PAUSE_S if objects is None else api_objects.PAUSE_S
+    report = inspection.inspect(store, SystemClock(), known, pause, oldest_reservation, objects)
     if output is Output.JSON:
         console.write(msgspec.json.format(msgspec.json.encode(answer(report))).decode())
     else:
@@ -169,9 +189,3 @@ def _print(report: Report) -> None:
 
 def _told(finding: Finding) -> Told:
     return Told(finding.invariant.value, finding.kind.value, finding.subject, finding.message)
-
-
-def _profiles(config: Path | None) -> Profiles | None:
-    if config is None:
-        return None
-    return profiles.of(configuration.load(config.read_text(), str(config), plugins=registry.served(registry.load())))

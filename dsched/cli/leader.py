@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dsched import log
+from dsched import log, tracing
+from dsched.cli import options
 from dsched.cli.options import (
     ClusterKind,
     DataDir,
@@ -14,11 +15,13 @@ from dsched.cli.options import (
     MetricsHost,
     MetricsPort,
     Name,
+    Otlp,
     RedisUrl,
     chosen_cluster,
 )
 from dsched.cluster import opening
 from dsched.cluster.opening import Kind
+from dsched.framework import limits
 from dsched.leader import serving
 from dsched.leader.explaining import Explain
 from dsched.leader.fanout import Mode
@@ -72,6 +75,17 @@ def leader(
     kube_context: KubeContext = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = LOOPBACK,
+    plugin_timeout_s: Annotated[
+        float,
+        typer.Option(
+            "--plugin-timeout",
+            envvar=limits.VARIABLE,
+            min=0,
+            max=86_400,
+            help="Seconds that a plugin may take; 0 for no limit. Workers read the variable.",
+        ),
+    ] = limits.DEFAULT_S,
+    otlp: Otlp = None,
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
 ) -> None:
     """Run a leader; run two or more and one leads while the others stand by.
@@ -79,13 +93,17 @@ def leader(
     Example: dsched leader --redis-url redis://127.0.0.1:6379/0 --config scheduler.yaml
     """
     log.configure(log_level)
+    options.trace_to(otlp)
     found = address.find(redis_url, data_dir, name)
     store = connect(found.redis_url, found.name)
     plugins = registry.load()
-    loaded = profiles.configuration(config_file if config_file and config_file.name else None, plugins)
-    settings = Settings(default_identity(identity), lease_s, mode, seed, decisions, explain)
+    file = config_file.absolute() if config_file and config_file.name else None
+    loaded = profiles.configuration(file, plugins)
+    settings = Settings(default_identity(identity), lease_s, mode, seed, decisions, explain, plugin_timeout_s)
     chosen = chosen_cluster(cluster, kubeconfig, kube_context)
-    process = Leader(settings, store, opening.open_cluster(chosen, store, loaded, check=True), loaded, plugins)
+    traces = tracing.start("leader", settings.identity, found.name)
+    opened = opening.open_cluster(chosen, store, loaded, check=True)
+    process = Leader(settings, store, opened, loaded, plugins, config_file=file, tracing=traces)
     process.stop_on_signals()
     if metrics_port is None:
         process.run()

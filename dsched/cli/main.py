@@ -65,13 +65,32 @@ COMMANDS = {
         "dsched.cli.fsck",
         "Check the scheduling state in Redis; exit code 1 when an invariant is broken, with a line for each breach.",
     ),
-    "config": Source("dsched.cli.configuration", "KubeSchedulerConfiguration files: what they come to, what is wrong."),
+    "config": Source(
+        "dsched.cli.configuration",
+        "KubeSchedulerConfiguration files: what they come to, what is wrong, reload them.",
+    ),
     "simulate": Source(
         "dsched.cli.simulate",
         "Place pods in memory, with the leader's own cycle: no Redis, no workers, nothing is applied.",
     ),
+    "snapshot": Source(
+        "dsched.cli.snapshot",
+        "Write the nodes, pods, volumes and whatever else scheduling reads into a file that simulate and apply take.",
+    ),
+    "record": Source(
+        "dsched.cli.record",
+        "Record what a running system decides: the cluster as its leader has it, what changes in it, every decision.",
+    ),
+    "replay": Source(
+        "dsched.cli.replay",
+        "Run a recording again in memory and show what comes out otherwise: no Redis, no workers, nothing is applied.",
+    ),
     "bench": Source("dsched.cli.bench", "How fast a whole system on this machine is."),
     "explain": Source("dsched.cli.explain", "Why a pod would go where it would go, now."),
+    "ui": Source(
+        "dsched.cli.ui",
+        "Serve a web page about a running system: queues, nodes, why a pod waits, and where a manifest would go.",
+    ),
 }
 
 app = typer.Typer(

@@ -1,10 +1,12 @@
 """Options that many commands share, and how they find the system they are about."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dsched import tracing
 from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
@@ -69,6 +71,27 @@ KubeContext = Annotated[
     str | None,
     typer.Option("--kube-context", envvar=opening.CONTEXT, help="Context of the kubeconfig file.", show_default=False),
 ]
+
+Otlp = Annotated[
+    str | None,
+    typer.Option(
+        "--otlp",
+        envvar=tracing.ENDPOINT,
+        help="Send traces to this collector (OTLP over HTTP), e.g. http://127.0.0.1:4318; nowhere without it.",
+        show_default=False,
+    ),
+]
+
+
+def trace_to(otlp: str | None) -> None:
+    """Have this process, and those that it starts, send traces.
+
+    Raises:
+        DschedError: what sends them is not installed.
+    """
+    if otlp:
+        os.environ[tracing.ENDPOINT] = otlp
+    tracing.check()
 
 
 def chosen_cluster(kind: Kind, kubeconfig: Path | None, context: str | None) -> opening.Chosen:

@@ -10,10 +10,10 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dsched.cli import console, options
-from dsched.cli.status import paused_lines, titled
 from dsched.clock import Clock, SystemClock
-from dsched.errors import DschedError, NotFound
-from dsched.state import client, control, lease, standings
+from dsched.errors import DschedError
+from dsched.observe.words import paused_lines, titled
+from dsched.state import client, control, lease
 from dsched.state.client import Store
 from dsched.state.control import EVERYTHING, Paused
 from dsched.state.places import Places
@@ -80,7 +80,7 @@ def pause(
     Pausing twice changes nothing.
     """
     store = options.open_store(redis_url, data_dir, name)
-    wanted = _known(store, profile)
+    wanted = EVERYTHING if profile is None else control.known(store, profile)
     changed = control.pause(store, wanted, SystemClock().now_ms(), reason)
     _print(Answer(changed, control.read(store), moving(store)), output, "paused" if changed else "paused already")
 
@@ -168,19 +168,6 @@ def moving(store: Store) -> dict[str, int]:
 def counted(left: Mapping[str, int]) -> str:
     """How many are on their way, in words."""
     return ", ".join(f"{count} {place}" for place, count in left.items())
-
-
-def _known(store: Store, profile: str | None) -> str:
-    """
-    Raises:
-        NotFound: the leader has said which profiles there are, and this is none of them.
-    """
-    if profile is None:
-        return EVERYTHING
-    known = standings.moment(store).schedulers
-    if not profile or (known is not None and profile not in known):
-        raise NotFound(f"there is no profile {profile!r}; profiles are {', '.join(sorted(known or ())) or 'not known'}")
-    return profile
 
 
 def _print(answer: Answer, output: Output, told: str) -> None:

@@ -9,8 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from dsched.cli import console, options, queue_pods, queue_rows, watching
-from dsched.cli.status import paused_lines
 from dsched.clock import SystemClock
+from dsched.observe.words import paused_lines
 from dsched.state import control
 from dsched.state.client import Store
 from dsched.state.control import Paused

@@ -1,4 +1,4 @@
-"""``dsched queue requeue`` and ``dsched queue position``: about some pods of the queue."""
+"""``dsched queue requeue``, ``drop`` and ``position``: about some pods of the queue."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,11 +7,11 @@ import msgspec
 import typer
 
 from dsched.cli import choosing, console, options
-from dsched.cli.status import duration, titled
 from dsched.clock import SystemClock
 from dsched.errors import NotFound
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey
+from dsched.observe.words import standing, titled
 from dsched.state import control, position, requests
 from dsched.state.control import EVERYTHING
 from dsched.state.position import Position
@@ -47,6 +47,7 @@ class Told(msgspec.Struct, frozen=True):
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command("requeue", epilog="Example: dsched queue requeue shop/web-1 shop/web-2")(requeue)
+    app.command("drop", epilog="Example: dsched queue drop shop/web-1 && dsched queue gated")(drop)
     app.command("position", epilog="Example: dsched queue position shop/web-1 -o json")(place)
 
 
@@ -72,15 +73,42 @@ def requeue(
     store = options.open_store(redis_url, data_dir, name)
     keys = [PodKey(key) for key in choosing.keys(kinds.POD, words or (), namespace)]
     answer = requests.ask(store, requests.REQUEUE, timeout, keys, namespace if all_unschedulable else None)
+    _print(answer, output)
+    for each in control.read(store):
+        console.err.print(f"note: paused: {titled(each.profile)}, until 'dsched resume'", markup=False)
+    if any(not each.done and each.place != Place.ACTIVE for each in answer.pods):
+        raise typer.Exit(1)
+
+
+def drop(
+    words: Annotated[list[str], typer.Argument(metavar="[NS/]POD…", show_default=False)],
+    namespace: choosing.Namespace = None,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the leader.")] = TIMEOUT_S,
+    output: Printed = Output.TEXT,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Take pods out of the queue: they stand among the gated ones and are not tried, whatever happens in the cluster.
+
+    A dropped pod comes back when its spec or labels change, or with 'dsched queue requeue'; a new leader leaves it
+    where it is. The pod itself is not touched. Exit code 1 when one that was named was not taken out: it is not
+    pending, is being decided, or has a node already.
+    """
+    store = options.open_store(redis_url, data_dir, name)
+    keys = [PodKey(key) for key in choosing.keys(kinds.POD, words, namespace)]
+    answer = requests.ask(store, requests.DROP, timeout, keys)
+    _print(answer, output)
+    if any(not each.done for each in answer.pods):
+        raise typer.Exit(1)
+
+
+def _print(answer: Answer, output: Output) -> None:
     if output is Output.JSON:
         console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
     else:
         for line in lines(answer):
             console.out.out(line)
-    for each in control.read(store):
-        console.err.print(f"note: paused: {titled(each.profile)}, until 'dsched resume'", markup=False)
-    if any(not each.done and each.place != Place.ACTIVE for each in answer.pods):
-        raise typer.Exit(1)
 
 
 def lines(answer: Answer) -> list[str]:
@@ -119,21 +147,4 @@ def place(
 
 def sentence(found: Position, now_ms: int) -> str:
     """Where a pod stands, in words."""
-    tried = f"tried {found.attempts} times" if found.attempts != 1 else "tried once"
-    match found.place:
-        case Place.ACTIVE:
-            what = f"is number {(found.before or 0) + 1} of {found.pods} in the active queue"
-        case Place.BACKOFF:
-            left = max(0, (found.until_ms or now_ms) - now_ms + 999) // 1000
-            what = f"is in backoff for {duration(left)}; {found.before} pods stand before it"
-        case Place.UNSCHEDULABLE:
-            what = "is unschedulable: it is tried again when something changes that may help, or after 5 minutes"
-        case Place.GATED:
-            what = f"is gated by {', '.join(found.plugins) or 'a plugin'}"
-        case Place.INFLIGHT:
-            what = "is being decided"
-        case Place.WAITING:
-            what = "has a node and waits for Permit"
-        case _:
-            what = "has a node and is being bound"
-    return f"{found.key} {what} ({tried})"
+    return f"{found.key} {standing(found, now_ms)}"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from dsched.cli import columns
-from dsched.cli.status import aligned, duration
+from dsched.cli.status import aligned
+from dsched.observe.words import duration
 from dsched.state.places import Placed
 from dsched.state.queue import Place
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from dsched.cli import columns
+from dsched.observe.words import amount
 from dsched.simulation.fill import Fill, NodeFill
 from dsched.simulation.outcome import Ending, Outcome, PodOutcome
 
@@ -64,12 +65,12 @@ def _section(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], m
 
 def _resource(fill: Fill) -> tuple[str, ...]:
     name = fill.resource
-    return name, _share(fill, fill.before), _share(fill, fill.after), columns.amount(name, fill.allocatable)
+    return name, _share(fill, fill.before), _share(fill, fill.after), amount(name, fill.allocatable)
 
 
-def _share(fill: Fill, amount: int) -> str:
-    share = f" ({100 * amount / fill.allocatable:.1f}%)" if fill.allocatable else ""
-    return f"{columns.amount(fill.resource, amount)}{share}"
+def _share(fill: Fill, counted: int) -> str:
+    share = f" ({100 * counted / fill.allocatable:.1f}%)" if fill.allocatable else ""
+    return f"{amount(fill.resource, counted)}{share}"
 
 
 def _nodes(nodes: Sequence[NodeFill], wide: bool, most: int | None) -> Iterator[str]:
@@ -89,7 +90,7 @@ def _node(node: NodeFill, resources: Sequence[str]) -> tuple[str, ...]:
 def _use(fill: Fill | None) -> str:
     if fill is None:
         return "-"
-    return f"{columns.amount(fill.resource, fill.after)}/{columns.amount(fill.resource, fill.allocatable)}"
+    return f"{amount(fill.resource, fill.after)}/{amount(fill.resource, fill.allocatable)}"
 
 
 def _placement(pod: PodOutcome) -> tuple[str, ...]:

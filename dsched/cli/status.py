@@ -9,10 +9,12 @@ import msgspec
 import typer
 
 from dsched.cli import console, options, watching
+from dsched.cli.configured import ProcessStatus, processes, rows, troubles
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
-from dsched.state import address, client, control, fitness, keys, phases, standings, workers
+from dsched.observe.words import duration, paused_lines
+from dsched.state import address, client, control, fitness, keys, leaders, phases, standings, workers
 from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
@@ -57,6 +59,8 @@ class State(msgspec.Struct, frozen=True):
         workers: every worker that has written to Redis, also those that are gone.
         leader_seconds: the leader's time by what it did, since its process began; empty before the first leader.
         redis_warnings: what is wrong with the Redis server, or may lose state.
+        config: hash of the leader's configuration, None where nobody leads.
+        processes: leaders, standbys and workers heard of lately, with their configurations.
     """
 
     version: str
@@ -71,6 +75,8 @@ class State(msgspec.Struct, frozen=True):
     redis_warnings: list[str] = []
     cluster: str = ""
     paused: list[control.Paused] = []
+    config: str | None = None
+    processes: list[ProcessStatus] = []
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -155,14 +161,16 @@ def read(store: client.Store) -> State:
             pipe.hlen(store.key(name))
         leader, epoch, *counts = pipe.execute()
         seen = workers.read(store)
+        led = leaders.read(store)
         spent = phases.read(store).seconds
-        kind = standings.cluster(store) or Kind.STANDALONE.value
-    fit = fitness.look(store, keeps_objects=kind == Kind.STANDALONE.value)
+        kept_by = standings.cluster(store)
+    fit = fitness.look(store, keeps_objects=kept_by in ("", Kind.STANDALONE.value))
     *queues, inflight, reservations, nodes, pods = counts
     names = [queue.name.removeprefix("queue:") for queue in ZSETS]
+    identity = leader.decode().rpartition(" ")[0] if leader else None
     return State(
         version=fit.version,
-        leader=leader.decode().rpartition(" ")[0] if leader else None,
+        leader=identity,
         epoch=int(epoch or 0),
         queues={**dict(zip(names, queues, strict=True)), "inflight": inflight},
         reservations=reservations,
@@ -171,8 +179,10 @@ def read(store: client.Store) -> State:
         workers=[WorkerStatus(worker.name, worker.kind, worker.last_seen_ms) for worker in seen],
         leader_seconds=dict(spent),
         redis_warnings=[*fit.refusals, *fit.warnings],
-        cluster=standings.cluster(store),
+        cluster=kept_by,
         paused=control.read(store),
+        config=next((each.config for each in led if each.identity == identity), None),
+        processes=processes(led, seen, identity, SystemClock().now_ms()),
     )
 
 
@@ -204,6 +214,8 @@ def _lines(answer: Status) -> list[str]:
     lines = aligned(_facts(answer))
     if answer.children:
         lines += ["", *aligned([("CHILD", "STATE", "PID", "UPTIME", "RESTARTS"), *map(_row, answer.children)])]
+    if answer.state is not None and answer.state.processes:
+        lines += ["", *aligned(list(rows(answer.state.processes, SystemClock().now_ms())))]
     return lines
 
 
@@ -229,6 +241,7 @@ def _facts(answer: Status) -> list[tuple[str, str]]:
         ("redis", f"{answer.redis}, version {state.version}"),
         *(("warning", f"Redis {warning}") for warning in state.redis_warnings),
         ("supervisor", supervisor),
+        *(("warning", line) for line in troubles(state.processes)),
         ("leader", f"{state.leader or 'nobody leads'}, epoch {state.epoch}"),
         *(("paused", line) for line in paused_lines(state.paused, SystemClock().now_ms())),
         ("queues", ", ".join(f"{queue} {count}" for queue, count in state.queues.items())),
@@ -248,27 +261,3 @@ def _seen(seen: list[WorkerStatus]) -> str:
     now_ms = SystemClock().now_ms()
     lately = [worker for worker in seen if now_ms - worker.seen_ms <= workers.FORGOTTEN_AFTER_MS]
     return ", ".join(f"{worker.name} {duration((now_ms - worker.seen_ms) / 1000)} ago" for worker in lately) or "none"
-
-
-def duration(seconds: float) -> str:
-    """A time span as kubectl shows it: ``5s``, ``3m12s``, ``2h5m``, ``3d4h``."""
-    whole = max(0, int(seconds))
-    for size, unit, smaller, smaller_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size}{unit}" + (f"{rest}{smaller_unit}" if rest else "")
-    return f"{whole}s"
-
-
-def titled(profile: str) -> str:
-    """What a pause is about, in words."""
-    return "all profiles" if profile == control.EVERYTHING else f"profile {profile}"
-
-
-def paused_lines(paused: Sequence[control.Paused], now_ms: int) -> list[str]:
-    """A line for each pause."""
-    lines = []
-    for each in paused:
-        since = f" for {duration((now_ms - each.since_ms) / 1000)}" if each.since_ms else ""
-        lines.append(f"{titled(each.profile)}{since}{f' ({each.reason})' if each.reason else ''}")
-    return lines

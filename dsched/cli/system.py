@@ -65,6 +65,7 @@ def up(
     cluster: options.ClusterKind = Kind.STANDALONE,
     kubeconfig: options.Kubeconfig = None,
     kube_context: options.KubeContext = None,
+    otlp: options.Otlp = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Return when the system is ready; it runs on.")
     ] = False,
@@ -72,6 +73,7 @@ def up(
     """Run a system on this machine: Redis (unless --redis-url names one), leaders, evaluators and binders."""
     if config is not None and (wrong := list(configuration.problems(config, registry.load()))):
         raise ConfigError("\n".join(f"{config}: {problem}" for problem in wrong))
+    options.trace_to(otlp)
     system = commands.System(
         data_dir=(data_dir or address.default_data_dir()).absolute(),
         redis_url=redis_url or None,

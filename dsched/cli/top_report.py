@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from dsched.cli import columns
-from dsched.cli.status import aligned, paused_lines
+from dsched.cli.status import aligned
+from dsched.observe.words import amount, paused_lines
 from dsched.state.control import Paused
 from dsched.state.phases import Written
 
@@ -80,7 +80,7 @@ def _shares(spent: Mapping[str, float]) -> dict[str, float]:
 def node(name: str, fields: Mapping[str, str]) -> Node:
     """A node from its record ``node:NAME``."""
     used, allocatable = _amounts(fields, "used."), _amounts(fields, "allocatable.")
-    shares = {resource: used.get(resource, 0) / amount for resource, amount in allocatable.items() if amount}
+    shares = {resource: used.get(resource, 0) / has for resource, has in allocatable.items() if has}
     resource = max(shares, key=lambda each: (shares[each], each), default="")
     full = shares.get(resource, 0.0)
     return Node(name, round(full, 4), resource if full else "", used, allocatable)
@@ -119,7 +119,7 @@ def bar(share: float) -> str:
 
 def _shown(each: Node) -> tuple[str, str, str]:
     cpu, memory, pods = (
-        f"{columns.amount(name, each.used.get(name, 0))}/{columns.amount(name, each.allocatable.get(name, 0))}"
+        f"{amount(name, each.used.get(name, 0))}/{amount(name, each.allocatable.get(name, 0))}"
         for name in ("cpu", "memory", "pods")
     )
     return cpu, memory, pods

@@ -11,7 +11,6 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dsched.cli import choosing, console, options
-from dsched.cli.status import paused_lines
 from dsched.clock import Clock, SystemClock
 from dsched.cluster import keys as cluster_keys
 from dsched.cluster.interface import Change, Event
@@ -20,6 +19,7 @@ from dsched.errors import WatchExpired
 from dsched.manifests import kinds, selector
 from dsched.manifests.defaulting import DEFAULT_NAMESPACE
 from dsched.model.pod import Pod
+from dsched.observe.words import paused_lines
 from dsched.state import client, control, keys
 from dsched.state.client import Store
 

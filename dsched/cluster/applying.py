@@ -129,7 +129,7 @@ class Applier:
             with client.reachable(self._store):
                 if kind is kinds.POD:
                     packed = stored.packed([[key, ""] for key in batch])
-                    replies = self._delete_pods(DELETE_KEYS, [self._log_length, "", packed])
+                    replies = self._delete_pods(DELETE_KEYS, ["", self._log_length, "", packed])
                 else:
                     names = state_keys.names(keys.VERSION, keys.LOG, keys.objects(kind))
                     replies = self._delete_objects(names, [self._log_length, kind.name, stored.packed(list(batch))])

@@ -4,7 +4,7 @@ Every call takes and gives whole batches. A cluster's objects carry a version th
 which version it is complete, and a watch goes on from there.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
@@ -87,12 +87,13 @@ class Sighting(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Binding:
     """A request to bind a pod to a node, valid only while the pod has this UID and, where the cluster can see
-    reservations, while the reservation of this epoch stands."""
+    reservations, while the reservation of this epoch stands; ``scheduler`` as in `PodEvent`."""
 
     key: PodKey
     uid: PodUid
     node: NodeName
     epoch: int
+    scheduler: str = ""
 
 
 class BindVerdict(Enum):
@@ -139,13 +140,18 @@ class SchedulingStatus:
 
 @dataclass(frozen=True, slots=True)
 class PodEvent:
-    """An event about a pod, as ``kubectl describe`` shows it. Repeats of the newest one are counted, not stored."""
+    """An event about a pod, as ``kubectl describe`` shows it. Repeats of the newest one are counted, not stored.
+
+    Attributes:
+        scheduler: the profile that says it, by its schedulerName; empty for the first one of the configuration.
+    """
 
     key: PodKey
     uid: PodUid
     type: str
     reason: str
     message: str
+    scheduler: str = ""
 
 
 class Cluster(Protocol):
@@ -153,10 +159,22 @@ class Cluster(Protocol):
 
     Attributes:
         kind: ``standalone`` or ``kubernetes``.
+        checks_reservations: whether `bind` refuses a pod whose reservation has ended.
     """
 
     @property
     def kind(self) -> str: ...
+
+    @property
+    def checks_reservations(self) -> bool: ...
+
+    def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
+        """This process leads from now on: what it reports and deletes is refused, or waits, once it does not any more.
+
+        Args:
+            holds: whether its lease is known to be good at the moment; from any thread.
+        """
+        ...
 
     def stand_down(self) -> None:
         """This process does not lead any more: nobody watches, and what was to be written in the background and is not

@@ -1,6 +1,7 @@
 """Reading objects as they stand: whole kinds, single ones, and the events of a pod."""
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +111,7 @@ class Objects:
         while True:
             with client.reachable(self._store):
                 cursor, found = self._store.redis.hscan(self._store.key(keys.STATE.name), cursor, count=SCANNED_AT_ONCE)
-            yield [(key.decode(), stored.pod_state(line)) for key, line in found.items()]
+            yield list(_states(found))
             if cursor == 0:
                 return
 
@@ -119,6 +120,13 @@ class Objects:
         with client.reachable(self._store):
             lines = self._store.redis.lrange(self._store.key(keys.EVENTS.name + key), 0, -1)
         return [_event(line.decode()) for line in lines]
+
+
+def _states(found: Mapping[bytes, bytes]) -> Iterator[tuple[str, stored.PodState]]:
+    """The state lines that can be read; who reads the pod tells of the others."""
+    for key, line in found.items():
+        with contextlib.suppress(ValueError):
+            yield key.decode(), stored.pod_state(line)
 
 
 def _event(line: str) -> StoredEvent:

@@ -1,13 +1,18 @@
 """Which cluster a process works for, by what it was told: the one place that knows all kinds."""
 
+import math
 import os
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from dsched.cluster.interface import Cluster
 from dsched.cluster.standalone import Standalone
 from dsched.config import SchedulerConfiguration
 from dsched.state.client import Store
+
+if TYPE_CHECKING:
+    from dsched.cluster.kubernetes.access import Access
 
 
 class Kind(StrEnum):
@@ -49,11 +54,36 @@ def environment(chosen: Chosen) -> dict[str, str]:
     return {KIND: chosen.kind.value, KUBECONFIG: chosen.kubeconfig or "", CONTEXT: chosen.context or ""}
 
 
+def import_client(chosen: Chosen) -> None:
+    """Import what reads credentials, which takes a while: for processes that are about to fork, or to be waited for.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    if chosen.kind is Kind.KUBERNETES:
+        from dsched.cluster.kubernetes import access
+
+        access.import_client()
+
+
+def open_access(chosen: Chosen, config: SchedulerConfiguration | None) -> "Access":
+    """The way to the API server of a Kubernetes cluster; credentials are read when they are first needed.
+
+    Args:
+        config: its clientConnection may name a kubeconfig file.
+    """
+    from dsched.cluster.kubernetes.access import Access
+
+    named = None if config is None else config.client_connection.kubeconfig
+    return Access(chosen.kubeconfig or named or None, chosen.context)
+
+
 def open_cluster(chosen: Chosen, store: Store, config: SchedulerConfiguration, *, check: bool = False) -> Cluster:
     """The cluster; nothing is asked of it yet.
 
     Args:
-        config: its first profile names the scheduler in events, its clientConnection may name a kubeconfig file.
+        config: its clientConnection may name a kubeconfig file and says how many events are sent in a second; its
+            first profile reports the events that belong to none.
         check: read the credentials now and not when they are first needed.
 
     Raises:
@@ -61,10 +91,11 @@ def open_cluster(chosen: Chosen, store: Store, config: SchedulerConfiguration, *
     """
     if chosen.kind is Kind.STANDALONE:
         return Standalone(store)
-    from dsched.cluster.kubernetes.access import Access
     from dsched.cluster.kubernetes.cluster import Kubernetes
 
-    access = Access(chosen.kubeconfig or config.client_connection.kubeconfig or None, chosen.context)
+    access = open_access(chosen, config)
     if check:
         access.load()
-    return Kubernetes(access, config.profiles[0].scheduler_name)
+    qps = config.client_connection.qps
+    a_second = qps if qps > 0 else math.inf
+    return Kubernetes(access, config.profiles[0].scheduler_name, events_a_second=a_second)

@@ -55,9 +55,11 @@ _BIND_KEYS = state_keys.names(
     state_keys.RESERVATIONS,
     keys.EVENTS,
 )
-_REPORT_KEYS = state_keys.names(keys.VERSION, keys.LOG, keys.STATE, keys.STATUS)
+_REPORT_KEYS = state_keys.names(keys.VERSION, keys.LOG, keys.STATE, keys.STATUS, state_keys.EPOCH)
 _RECORD_KEYS = state_keys.names(keys.STATE, keys.EVENTS)
-DELETE_KEYS = state_keys.names(keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.EVENTS)
+DELETE_KEYS = state_keys.names(
+    keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.EVENTS, state_keys.EPOCH
+)
 
 _VERDICTS = {
     b"bound": BindVerdict.BOUND,
@@ -78,6 +80,7 @@ class Standalone:
     """
 
     kind = "standalone"
+    checks_reservations = True
 
     def __init__(self, store: Store, clock: Clock | None = None, log_length: int = LOG_LENGTH) -> None:
         self._store = store
@@ -90,6 +93,7 @@ class Standalone:
         self._record = Script(store, "events_record", stored.SCRIPTS)
         self._delete = Script(store, "pods_delete", stored.SCRIPTS)
         self._volumes = VolumeWriter(store, log_length)
+        self._epoch = ""
 
     def list(self) -> Listing:
         """Everything there is, least recently changed first; ``others`` by kind.
@@ -103,6 +107,10 @@ class Standalone:
         nodes = {key: node for key, node in seen if node is not None}
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
         return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
+
+    def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
+        """Scripts that report and delete raise StaleEpoch from the moment that another process leads."""
+        self._epoch = str(epoch)
 
     def stand_down(self) -> None:
         """Nothing goes on in the background."""
@@ -184,7 +192,7 @@ class Standalone:
         for batch in stored.batches(statuses):
             packed = stored.packed([_reported(each) for each in batch])
             with client.reachable(self._store):
-                self._report(_REPORT_KEYS, [now, self._log_length, packed])
+                self._report(_REPORT_KEYS, [self._epoch, now, self._log_length, packed])
 
     def record(self, events: Sequence[PodEvent]) -> None:
         """Record events; the newest 20 of a pod are kept, for an hour after the last one.
@@ -209,15 +217,28 @@ class Standalone:
         """
         for batch in stored.batches(pods):
             with client.reachable(self._store):
-                self._delete(DELETE_KEYS, [self._log_length, reason, stored.packed(list(batch))])
+                self._delete(DELETE_KEYS, [self._epoch, self._log_length, reason, stored.packed(list(batch))])
 
     def _others(self, kind: kinds.Kind) -> Sequence[Mapping[str, object]]:
-        found = {key: msgspec.json.decode(json) for key, json in self._objects.scan(kind)}
-        return sorted(found.values(), key=lambda value: int(value["metadata"]["resourceVersion"]))
+        read = {key: _readable(kind.name, key, _other, json) for key, json in self._objects.scan(kind)}
+        found = [value for value in read.values() if value is not None]
+        return sorted(found, key=lambda value: int(value["metadata"]["resourceVersion"]))
 
 
 def _version(found: Pod | Node) -> int:
-    return int(found.metadata.resource_version)
+    text = found.metadata.resource_version
+    return int(text) if text.isdigit() else 0
+
+
+def _other(json: bytes) -> Mapping[str, Any]:
+    """
+    Raises:
+        ValueError: it is no object that was applied.
+    """
+    value = msgspec.json.decode(json)
+    if not isinstance(value, dict) or not str(value.get("metadata", {}).get("resourceVersion", "")).isdigit():
+        raise ValueError("it has no resourceVersion")
+    return value
 
 
 def _outcome(binding: Binding, verdict: BindVerdict, message: str = "", node: str = "") -> BindOutcome:

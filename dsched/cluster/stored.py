@@ -54,8 +54,15 @@ class WrittenStatus(ApiRecord, frozen=True):
 
 
 def pod_state(line: bytes) -> PodState:
-    """A state line as it stands in Redis."""
-    return PodState(*line.decode().split(" "))  # type: ignore[arg-type]
+    """A state line as it stands in Redis.
+
+    Raises:
+        ValueError: somebody else has written it.
+    """
+    words = line.decode().split(" ")
+    if len(words) != len(PodState._fields) or not words[2].isdigit() or not words[6].isdigit():
+        raise ValueError(f"state line {line!r} is not 'UID NODE BOUND-MS GATED DELETING PHASE VERSION'")
+    return PodState(*words)  # type: ignore[arg-type]
 
 
 def state_line(value: Object, node: str, bound_ms: int | str) -> str:

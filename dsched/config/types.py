@@ -158,7 +158,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class LeaderElection:
-    """Which instance leads."""
+    """Taken and checked; dsched's lease is in Redis, see ``dsched leader --lease``."""
 
     leader_elect: bool
     lease_duration_seconds: float
@@ -171,13 +171,18 @@ class LeaderElection:
 
 @dataclass(frozen=True, slots=True)
 class ClientConnection:
-    """How to talk to the API server; negative ``qps`` is no limit."""
+    """How to talk to the API server."""
 
     kubeconfig: str
+    """Used where neither ``--kubeconfig`` nor ``DSCHED_KUBECONFIG`` names one."""
     accept_content_types: str
+    """Not used."""
     content_type: str
+    """Not used."""
     qps: float
+    """How many events are sent in a second; negative is no limit."""
     burst: int
+    """Checked, not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +232,13 @@ class SchedulerConfiguration:
     """A whole configuration: read from a file, completed with defaults, validated, its profiles built."""
 
     parallelism: int
+    """Checked, not used: evaluators are processes."""
     leader_election: LeaderElection
     client_connection: ClientConnection
     enable_profiling: bool
+    """Not used."""
     enable_contention_profiling: bool
+    """Not used."""
     percentage_of_nodes_to_score: int | None
     """None: the file does not set it, and dsched looks at every node; 0: kube-scheduler's adaptive percentage.
 
@@ -242,6 +250,7 @@ class SchedulerConfiguration:
     extenders: tuple[Extender, ...]
     """In calling order: those whose failure can be ignored come last."""
     delay_cache_until_active: bool
+    """Not used."""
     document: str
     """The completed configuration as v1 JSON text, see `dsched.config.completed`."""
 

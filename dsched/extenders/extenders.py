@@ -239,7 +239,7 @@ def _tell(webhook: Webhook, pod: PodInfo, failure: CallFailed) -> None:
     _log.log(
         logging.WARNING if failure.ending in SILENT else logging.INFO,
         "extender passed over",
-        extra={"action": "extend", "pod": pod.key, "extender": webhook.name, "error": str(failure)},
+        extra={"action": "extend", "pod": pod.key, "uid": pod.uid, "extender": webhook.name, "error": str(failure)},
     )
 
 

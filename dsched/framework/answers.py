@@ -59,11 +59,6 @@ class Answers:
         absent = np.zeros(len(self._table), dtype=np.int64)
         return {name: self._spread(column, absent.copy()) for name, column in self._columns.raw_scores.items()}
 
-    def fits(self, row: int) -> bool:
-        """Whether the pod fits on the node of a table row."""
-        at = self._place(row)
-        return at is not None and bool(self._columns.passed[at])
-
     @property
     def only_row(self) -> int | None:
         """The row of the one node on which the pod fits, where it was not scored because there is no other."""

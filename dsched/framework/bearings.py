@@ -1,6 +1,6 @@
 """When an evaluation was taken, what its answers depend on, and what has changed since that they depend on."""
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsched.framework.contract import PluginFailure
@@ -41,6 +41,7 @@ class Bearings:
         self._scored = False
         self._skips: Mapping[str, Hashable] = {}
         self._answers: Mapping[str, Hashable] = {}
+        self._found: _Found | None = None
         self.take()
 
     def take(self) -> None:
@@ -65,8 +66,17 @@ class Bearings:
         """
         self._scored = scored
         self._reach = self._framework.reach(self._state, scored)
-        self._skips = self._framework.skips(self._state, self._pod, self._snapshot)
-        self._answers = self._framework.answers(self._state, self._pod, self._snapshot, scored)
+        self._found = None
+        self.depend_on_same()
+
+    def depend_on_same(self) -> None:
+        """Note it anew where the same plugins skip the pod as before.
+
+        Raises:
+            PluginFailure: a plugin failed to say.
+        """
+        found = self._now()
+        self._skips, self._answers = found.skips, found.answers
 
     @property
     def moved_rows(self) -> bool:
@@ -87,6 +97,16 @@ class Bearings:
             and self._snapshot.nominations.version == self._nominations_version
         )
 
+    def only_pods_moved(self) -> Sequence[int] | None:
+        """The table rows where pods came or went since, where no node object changed and no node is or was promised to
+        anybody; else None."""
+        nominations, table = self._snapshot.nominations, self._table
+        if nominations or nominations.version != self._nominations_version or self.moved_rows:
+            return None
+        if table.objects_version != self._objects_version:
+            return None
+        return table.changed_since(self._position)
+
     def changes(self) -> Changes | None:
         """What has changed; None where that touches more than can be judged again."""
         nominations, index = self._snapshot.nominations, self._table.index
@@ -106,10 +126,33 @@ class Bearings:
     def _moved(self) -> Collection[str] | None:
         """None when a plugin fails to say, which the new evaluation tells."""
         try:
-            skips = self._framework.skips(self._state, self._pod, self._snapshot)
-            answers = self._framework.answers(self._state, self._pod, self._snapshot, self._scored)
+            found = self._now()
         except PluginFailure:
             return None
-        moved = {name for name, version in skips.items() if version != self._skips.get(name)}
-        moved |= {name for name, version in answers.items() if version is None or version != self._answers.get(name)}
+        moved = {name for name, version in found.skips.items() if version != self._skips.get(name)}
+        answers = found.answers.items()
+        moved |= {name for name, version in answers if version is None or version != self._answers.get(name)}
         return moved
+
+    def _now(self) -> "_Found":
+        """What the plugins say at present, asked once for each version of the snapshot.
+
+        Raises:
+            PluginFailure: a plugin failed to say.
+        """
+        found = self._found
+        if found is None or found.version != self._snapshot.version:
+            state, pod, snapshot = self._state, self._pod, self._snapshot
+            skips = self._framework.skips(state, pod, snapshot)
+            answers = self._framework.answers(state, pod, snapshot, self._scored)
+            found = self._found = _Found(snapshot.version, skips, answers)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What `Framework.skips` and `Framework.answers` said of a version of the snapshot."""
+
+    version: int
+    skips: Mapping[str, Hashable]
+    answers: Mapping[str, Hashable]

@@ -1,7 +1,8 @@
 """Evaluations kept per class of pods, so that equal pods are evaluated once and then only kept up to date."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.pod_info import PodInfo
@@ -11,6 +12,12 @@ from dsched.framework.snapshot import Snapshot
 KEPT_CELLS = 5_000_000
 """Classes times nodes that are kept at most; a cell is some 100 bytes with the default plugins."""
 FEWEST_KEPT = 32
+MOST_SEEN = 65_536
+"""Classes that are known to have been asked for. An evaluation is kept for long from the second time on: pods that are
+a class of their own each would fill the memory, and nobody asks for them again."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 JudgeAll = Callable[[Sequence[Evaluation]], None]
 """Fills open evaluations, in this process or by way of evaluators; equal results either way."""
@@ -31,24 +38,28 @@ class Classes:
         self._judge_all = judge_all
         self._gather_first = gather_first
         self._kept: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
+        self._once: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
+        self._seen: OrderedDict[int, None] = OrderedDict()
+        self._latest: dict[str, Evaluation] = {}
 
-    def prepare(self, pods: Sequence[tuple[Framework, PodInfo]]) -> None:
-        """Evaluate the classes that a batch will ask for, all in one go, where that pays."""
+    def prepare(self, pods: Sequence[tuple[Framework, PodInfo]]) -> Collection[Evaluation]:
+        """Evaluate the classes that a batch will ask for, all in one go, where that pays; returns what it evaluated."""
         wanted: dict[tuple[str, bytes], tuple[Framework, PodInfo]] = {}
         for framework, pod in pods:
             if framework.cacheable:
                 wanted.setdefault((framework.profile_name, pod.class_key), (framework, pod))
         if not self._pays(wanted):
-            return
-        wanted = {key: asked for key, asked in wanted.items() if not self._usable(key)}
+            return ()
+        wanted = {key: asked for key, asked in wanted.items() if self._usable(key) is None}
         if not self._pays(wanted):
-            return
+            return ()
         fresh = {
             key: Evaluation(framework, pod, self._snapshot, shared=True) for key, (framework, pod) in wanted.items()
         }
         self._judge_all([evaluation for evaluation in fresh.values() if evaluation.open])
         for key, evaluation in fresh.items():
-            self._keep(key, evaluation)
+            self._keep(key, evaluation, again=True)
+        return fresh.values()
 
     def _pays(self, wanted: Mapping[tuple[str, bytes], tuple[Framework, PodInfo]]) -> bool:
         return bool(wanted) and self._gather_first([(profile, pod) for (profile, _), (_, pod) in wanted.items()])
@@ -62,23 +73,44 @@ class Classes:
         """
         key = (framework.profile_name, pod.class_key)
         shared = framework.cacheable and not own
-        if shared and self._usable(key):
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        evaluation = Evaluation(framework, pod, self._snapshot, shared)
-        if evaluation.open:
-            self._judge_all([evaluation])
+        kept = self._usable(key) if shared else None
+        if kept is not None:
+            evaluation = kept
+            self._keep(key, kept, again=True)
+        else:
+            evaluation = Evaluation(framework, pod, self._snapshot, shared)
+            latest = self._latest.get(framework.profile_name)
+            if shared and latest is not None and evaluation.open:
+                evaluation.resemble(latest)
+            if evaluation.open:
+                self._judge_all([evaluation])
+            if shared:
+                self._keep(key, evaluation, again=hash(key) in self._seen)
         if shared:
-            self._keep(key, evaluation)
+            self._latest[framework.profile_name] = evaluation
         return evaluation
 
-    def _usable(self, key: tuple[str, bytes]) -> bool:
-        kept = self._kept.get(key)
-        return kept is not None and kept.refresh()
+    def _usable(self, key: tuple[str, bytes]) -> Evaluation | None:
+        """What is kept of a class, brought up to date."""
+        kept = self._kept.get(key) or self._once.get(key)
+        return kept if kept is not None and kept.refresh() else None
 
-    def _keep(self, key: tuple[str, bytes], evaluation: Evaluation) -> None:
-        self._kept[key] = evaluation
-        self._kept.move_to_end(key)
+    def _keep(self, key: tuple[str, bytes], evaluation: Evaluation, again: bool) -> None:
+        """
+        Args:
+            again: it has been asked for before, or will be.
+        """
         most = max(FEWEST_KEPT, KEPT_CELLS // max(len(self._snapshot.table), 1))
-        while len(self._kept) > most:
-            self._kept.popitem(last=False)
+        if again:
+            self._once.pop(key, None)
+        else:
+            _add(self._seen, hash(key), None, MOST_SEEN)
+        _add(self._kept if again else self._once, key, evaluation, most if again else FEWEST_KEPT)
+
+
+def _add(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Add the latest, and let go of the oldest."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Code, Status, Verdict
+from dsched.framework.interface import Code, Hazard, Status, Verdict
+from dsched.framework.limits import WATCH, Overrun
 from dsched.metrics import recording
 
 Result = TypeVar("Result")
 
+LAST = 2**53
+"""The last place in the active queue; the highest number that its order is exact for."""
 STATUS = (Status, type(None))
 """What most methods answer; None is success."""
 
@@ -21,28 +24,54 @@ STATUS = (Status, type(None))
 class PluginFailure(Exception):
     """A plugin raised, or answered out of contract; carries the status Error that the attempt ends with."""
 
-    def __init__(self, plugin: str, cause: str) -> None:
+    def __init__(self, plugin: str, cause: str, hazard: Hazard = Hazard.NONE) -> None:
         super().__init__(cause)
         self.cause = cause
-        self.status = Status(Code.ERROR, (f'running plugin "{plugin}": {cause}',), plugin)
+        self.status = Status(Code.ERROR, (f'running plugin "{plugin}": {cause}',), plugin, hazard)
+
+
+def failed(status: Status) -> PluginFailure:
+    """The failure that a status Error has come from."""
+    failure = PluginFailure(status.plugin, status.message.removeprefix(f'running plugin "{status.plugin}": '))
+    failure.status = status
+    return failure
 
 
 def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     """Call a plugin.
 
     Raises:
-        PluginFailure: it raised.
+        PluginFailure: it raised, or took too long.
     """
     started = recording.now() if random() < recording.SAMPLED else 0.0
     try:
-        answer = call(*args)
-    except Exception as error:
+        answer = _limited(plugin, call, *args) if WATCH.on else call(*args)
+    except PluginFailure:  # of a plugin that this one asked, or told already
+        raise
+    except (Exception, SystemExit) as error:
         if started:
             recording.plugin_call(plugin, call, recording.now() - started, "Error")
         raise PluginFailure(plugin, f"{type(error).__name__}: {error}") from error
     if started:
         recording.plugin_call(plugin, call, recording.now() - started, outcome(answer))
     return answer
+
+
+def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
+    """Call a plugin while a `WATCH` is kept.
+
+    Raises:
+        PluginFailure: it took too long.
+    """
+    before = WATCH.enter(plugin)
+    try:
+        try:
+            return call(*args)
+        finally:
+            WATCH.leave(before)
+    except Overrun:  # it may also come in between the plugin's end and here
+        WATCH.leave(before)
+        raise PluginFailure(plugin, f"did not answer within {WATCH.limit_s:g} s", Hazard.OVERRAN) from None
 
 
 def outcome(answer: object) -> str:
@@ -64,6 +93,20 @@ def answered(plugin: str, kinds: tuple[type[Any], ...], call: Callable[..., Resu
         expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
         raise PluginFailure(plugin, f"{_called(call)} answered with {type(answer).__name__}, expected {expected}")
     return answer
+
+
+def whole_turn(plugin: str, answer: object) -> tuple[int, str]:
+    """A QueueSort plugin's answer: a number that the queue orders by exactly, and a text.
+
+    Raises:
+        PluginFailure: it is something else.
+    """
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise PluginFailure(plugin, f"sort_key answered with {type(answer).__name__}, expected (int, str)")
+    order, turn = answer
+    if not isinstance(order, int) or not isinstance(turn, str) or not -LAST <= order <= LAST:
+        raise PluginFailure(plugin, f"sort_key answered with {answer!r}, expected an int of up to 2^53 and a str")
+    return order, turn
 
 
 def whole_numbers(plugin: str, what: str, answer: object, length: int) -> NDArray[np.int64]:

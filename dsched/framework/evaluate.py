@@ -18,8 +18,9 @@ from dsched.framework.bearings import Bearings
 from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.foresight import Foresight
-from dsched.framework.interface import Rows, Scope, Status
+from dsched.framework.interface import Normalization, Rows, Scope, Status
 from dsched.framework.judge import Columns, all_passed, judge_shard, overwrite, run_filters, run_scores
+from dsched.framework.likeness import Likeness
 from dsched.framework.measured import whole
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.ranking import Ranking
@@ -58,7 +59,6 @@ class Evaluation(Answers):
                 not make room for itself.
         """
         table = snapshot.table
-        self._respected_by = NOBODY if shared else pod.uid
         self.framework = framework
         self.pod = pod
         self.state = CycleState()
@@ -80,6 +80,8 @@ class Evaluation(Answers):
         self._unmoved: NDArray[np.bool_] = self._columns.passed
         self._widely: NDArray[np.bool_] = self._columns.passed
         self._foresight: Foresight | None = None
+        self._like: Likeness | None = None
+        self._scored_everywhere = False
         self._in_a_row = 0
         self._shared = shared
         self._bearings = Bearings(framework, self.state, pod, snapshot)
@@ -100,16 +102,45 @@ class Evaluation(Answers):
 
     def judge_here(self) -> None:
         """Judge all of `rows` in this process."""
+        framework, state, pod, table, like = self.framework, self.state, self.pod, self._table, self._like
         try:
-            columns = whole("Filter", run_filters, self.framework, self.state, self.pod, self._table, self.rows)
+            if like is None:
+                columns = whole("Filter", run_filters, framework, state, pod, table, self.rows)
+            else:
+                columns = whole("Filter", like.filter, framework, state, pod, table, self._filters)
         except PluginFailure as failure:
             self.failure = failure.status
             return
-        self.fill(columns)
+        self._fill(columns, scored_everywhere=True)
+
+    def resemble(self, other: "Evaluation") -> None:
+        """What was said to another pod of the profile may be taken over by `judge_here`."""
+        searched = isinstance(self.rows, slice) and isinstance(other.rows, slice)
+        if not searched or not other.open or not other._scored_everywhere or self._in_turn or other._in_turn:
+            return
+        changed = other._bearings.only_pods_moved()
+        if changed is not None:
+            self._like = Likeness(other.pod, other._columns, np.array(changed, dtype=np.intp))
+
+    @property
+    def resembling(self) -> bool:
+        """Whether less than all of it is judged."""
+        return self._like is not None
 
     def fill(self, columns: Columns) -> None:
-        """Take the answers about all of `rows` for the table as it is now; scores that are not there are added."""
+        """Take the answers of evaluators about all of `rows` for the table as it is now; scores that are not there are
+        added."""
+        self._like = None
+        self._fill(columns, scored_everywhere=False)
+
+    def _fill(self, columns: Columns, scored_everywhere: bool) -> None:
+        """
+        Args:
+            scored_everywhere: plugins that work on the table score every row, those included where the pod does not
+                fit.
+        """
         self._bearings.take()
+        self._scored_everywhere = scored_everywhere
         self._columns = columns
         self._ranking = None
         self._foresight = None
@@ -121,6 +152,7 @@ class Evaluation(Answers):
             self._rank()
         except PluginFailure as failure:
             self.failure = failure.status
+        self._like = None
         self._note_dependence()
 
     def refresh(self) -> bool:
@@ -143,7 +175,8 @@ class Evaluation(Answers):
                 self._judge_again(at, changes.objects)
         except PluginFailure as failure:
             self.failure = failure.status
-        self._bearings.take()
+        if kept:
+            self._bearings.take()
         return kept
 
     def before_placing(self, row: int) -> None:
@@ -210,7 +243,9 @@ class Evaluation(Answers):
 
     def _sort_plugins(self) -> None:
         """Tell apart what has to be asked again when pods come or go."""
-        filters = [runner for runner in self.framework.filters if runner.name not in self.state.skip_filter]
+        self._filters = filters = [
+            runner for runner in self.framework.filters if runner.name not in self.state.skip_filter
+        ]
         self._wide = [runner for runner in filters if runner.scope in (Scope.CLUSTER, Scope.ANYTHING)]
         self._moving = [runner for runner in filters if runner.scope in (Scope.SUMS, Scope.USAGE)]
         self._pod_dependent = [*self._moving, *self._wide]
@@ -230,14 +265,19 @@ class Evaluation(Answers):
             self._keep_promises([row for row in promised if row in touched])
         passed = self._columns.passed[at]
         if self._ranking is None:
-            if passed.any():
-                self._rank()
+            if passed.any() and self._rank():
                 self._note_dependence()
             return
         flipped = before != passed
-        everyone = objects or bool((flipped & passed).any())  # scores of infeasible nodes mean nothing
-        self._score(at, rows, [scorer for scorer in self._scorers() if everyone or _looks_at_pods(scorer)])
-        self._ranking.update(at, at[flipped], rescored=objects)
+        scorers = self._scorers()
+        unscored = self._unscored(scorers) if (flipped & passed).any() else ()
+        shift = self._score(
+            at, rows, [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
+        )
+        if shift is None or objects or flipped.any():
+            self._ranking.update(at, at[flipped], rescored=objects)
+        else:
+            self._ranking.shifted(at, shift)
 
     def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
         """Ask the filters that judge a node by itself about some positions."""
@@ -256,13 +296,22 @@ class Evaluation(Answers):
             return
         passed = self._unmoved[at]
         for runner in self._moving:
-            verdict = runner.run(self.state, self.pod, self._table, rows, passed)
+            verdict = runner.run(self.state, self.pod, self._table, rows, self._open_to(runner, at))
             self._columns.verdicts[runner.name] = overwrite(self._columns.verdicts[runner.name], at, verdict)
             if verdict.statuses:
                 passed &= verdict.index == 0
         self._local[at] = passed
         if self._foresight is not None:
             self._foresight.forget(at)
+
+    def _open_to(self, runner: FilterRunner, at: NDArray[np.intp] | slice) -> NDArray[np.bool_]:
+        """At some positions, whether the filters that run before this one let the node through."""
+        open_ = np.ones(len(self._columns.passed[at]), dtype=np.bool_)
+        for earlier in self._filters[: self._filters.index(runner)]:
+            verdict = self._columns.verdicts[earlier.name]
+            if verdict.statuses:
+                open_ &= verdict.index[at] == 0
+        return open_
 
     def _judge_wide(self, at: NDArray[np.intp], moved: Collection[str]) -> bool:
         """Ask the plugins that look at the whole cluster about every row, the others about some positions; False when
@@ -273,8 +322,8 @@ class Evaluation(Answers):
         before = self._columns.passed
         for runner in self._wide:
             if runner.name in moved:
-                everywhere = np.ones(self.searched, dtype=np.bool_)
-                verdict = runner.run(self.state, self.pod, self._table, self.rows, everywhere)
+                open_ = self._open_to(runner, slice(0, self.searched))
+                verdict = runner.run(self.state, self.pod, self._table, self.rows, open_)
                 self._columns.verdicts[runner.name] = verdict
         self._widely = all_passed(self._columns, self._wide)
         passed = self._local & self._widely
@@ -289,19 +338,23 @@ class Evaluation(Answers):
         self._rank_again(at, np.flatnonzero(before != passed), moved)
         return True
 
-    def _rank(self) -> None:
+    def _rank(self) -> bool:
         """Score all rows, those that are known excepted; a single node need not be, except for who wants to see the
-        scores.
+        scores. Whether they were scored.
 
         Source: pkg/scheduler/schedule_one.go ``schedulePod``.
         """
         self._ranking = None
         feasible = np.count_nonzero(self._columns.passed)
         if not feasible or (feasible == 1 and self._shared):
-            return
+            self._columns.raw_scores = {}  # nobody keeps them up to date
+            return False
         self.framework.run_pre_score(self.state, self.pod, self._snapshot, self.feasible)
+        if self._like is not None:
+            self._like.score(self.framework, self.state, self.pod, self._table, self._columns)
         whole("Score", run_scores, self.framework, self.state, self.pod, self._table, self.rows, self._columns)
         self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
+        return True
 
     def _rank_again(self, at: NDArray[np.intp], flipped: NDArray[np.intp], moved: Collection[str]) -> None:
         """Score all rows by the plugins that look at the whole cluster, some by the others.
@@ -316,31 +369,49 @@ class Evaluation(Answers):
             self._rank()
             self._note_dependence()
             return
-        self._note_dependence()
+        self._bearings.depend_on_same()
         wide = [scorer for scorer in self._scorers() if scorer.name in moved and scorer.scope is Scope.CLUSTER]
         for scorer in wide:
             raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
             self._columns.raw_scores[scorer.name] = raw
         others = [scorer for scorer in self._scorers() if scorer not in wide]
-        self._score(at, self._rows_at(at), [scorer for scorer in others if _looks_at_pods(scorer)])
+        shift = self._score(at, self._rows_at(at), [scorer for scorer in others if _looks_at_pods(scorer)])
         joined = flipped[self._columns.passed[flipped]]
-        if len(joined):  # scores of infeasible nodes mean nothing
-            self._score(joined, self._rows_at(joined), others)
+        if len(joined):
+            self._score(joined, self._rows_at(joined), self._unscored(others))
         if self._ranking is None or any(not scorer.together for scorer in wide):
             self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
+        elif shift is None or len(flipped):
+            self._ranking.update(np.concatenate([at, flipped]) if len(flipped) else at, flipped, rescored=False)
         else:
-            self._ranking.update(np.union1d(at, flipped) if len(flipped) else at, flipped, rescored=False)
+            self._ranking.shifted(at, shift)
 
     def _scorers(self) -> list[ScoreRunner]:
         return [scorer for scorer in self.framework.scores if scorer.name in self._columns.raw_scores]
 
-    def _score(self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner]) -> None:
+    def _unscored(self, scorers: Sequence[ScoreRunner]) -> Sequence[ScoreRunner]:
+        """Those whose scores of infeasible nodes mean nothing."""
+        return [scorer for scorer in scorers if not self._scored_everywhere or scorer.table_form is None]
+
+    def _score(
+        self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner]
+    ) -> NDArray[np.int64] | None:
+        """Score some positions anew; by how much that changes the sums of their scores, None where one cannot tell from
+        these scores alone."""
         if not len(at):
-            return
+            return np.zeros(0, dtype=np.int64)
         passed = self._columns.passed[at]
+        shift: NDArray[np.int64] | None = np.zeros(len(at), dtype=np.int64)
         for scorer in scorers:
             raw = scorer.run(self.state, self.pod, self._table, rows, passed)
-            self._columns.raw_scores[scorer.name][at] = raw
+            column = self._columns.raw_scores[scorer.name]
+            if shift is None or scorer.normalization is not Normalization.NONE:
+                shift = None
+            else:
+                scaled = scorer.scaled(self.state, self.pod, raw[passed], 0)
+                shift[passed] += scaled - column[at][passed] * scorer.weight
+            column[at] = raw
+        return shift
 
     def _promised(self) -> list[int]:
         """Rows of nodes that other pods were promised."""
@@ -358,7 +429,7 @@ class Evaluation(Answers):
                 None
                 if at is None
                 else filter_beside_nominated(
-                    self.framework, self.state, self.pod, self._snapshot, row, self._respected_by
+                    self.framework, self.state, self.pod, self._snapshot, row, NOBODY if self._shared else self.pod.uid
                 )
             )
             if beside is not None and not beside.passed[0]:
@@ -379,10 +450,9 @@ class Evaluation(Answers):
 
     def _positions(self, rows: Sequence[int]) -> NDArray[np.intp]:
         """Where these table rows stand in the columns; rows that are not searched are left out."""
-        wanted = np.array(rows, dtype=np.intp)
         if isinstance(self.rows, slice):
-            return wanted
-        return np.flatnonzero(np.isin(self.rows, wanted))
+            return np.array(rows, dtype=np.intp)
+        return np.array(sorted(at for row in rows if (at := self._place(row)) is not None), dtype=np.intp)
 
     def best_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """The best of some feasible rows of a table that is searched whole, scored as if there were no others.

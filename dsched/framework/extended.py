@@ -282,7 +282,7 @@ def _lets_through(extended: Extended, extenders: Extending, pod: PodInfo, promis
     except ExtenderFailure as failure:
         _log.warning(
             "extender failed on the promised node",
-            extra={"action": "extend", "pod": pod.key, "error": failure.status.message},
+            extra={"action": "extend", "pod": pod.key, "uid": pod.uid, "error": failure.status.message},
         )
         return False
     return len(extended.kept) == 1

@@ -59,13 +59,28 @@ _CODE_TEXT = {
 }
 
 
+class Hazard(Enum):
+    """What asking a plugin the same again may bring: it took too long, in this process or in another one, or the other
+    process was lost with it."""
+
+    NONE = 0
+    OVERRAN = 1
+    OVERRAN_ELSEWHERE = 2
+    LOST = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A plugin's answer; where a method may return None, that means success."""
+    """A plugin's answer; where a method may return None, that means success.
+
+    Attributes:
+        hazard: what asking again may bring; set by dsched, not by plugins.
+    """
 
     code: Code
     reasons: tuple[str, ...] = ()
     plugin: str = ""
+    hazard: Hazard = Hazard.NONE
 
     @property
     def message(self) -> str:
@@ -78,7 +93,7 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """The same status under a plugin's name."""
-        return Status(self.code, self.reasons, plugin)
+        return Status(self.code, self.reasons, plugin, self.hazard)
 
 
 SKIP = Status(Code.SKIP)
@@ -98,6 +113,10 @@ class Verdict:
 
     index: NDArray[np.int32]
     statuses: tuple[Status, ...]
+
+    def copy(self) -> Verdict:
+        """The same, to be overwritten."""
+        return Verdict(self.index.copy(), self.statuses)
 
     @staticmethod
     def where(bad: NDArray[np.bool_], status: Status) -> Verdict:
@@ -304,6 +323,16 @@ class AnswerVersion(Protocol):
         """As long as this is equal, and pods came and went but nothing else changed, PreFilter, Filter, PreScore and
         Score would give the same answers about every node, whichever nodes are feasible; None where that cannot be
         told. It has to be cheap."""
+        ...
+
+
+class Alike(Protocol):
+    """For plugins that work on the table and look at few things of a pod: spares pods that differ in others a pass over
+    the table."""
+
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether Filter and Score, where they are asked at all, would say the same of each node to both pods. It has
+        to be cheap."""
         ...
 
 

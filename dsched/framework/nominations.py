@@ -3,9 +3,11 @@
 Source: pkg/scheduler/backend/queue/nominator.go.
 """
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from dsched.framework.pod_info import PodInfo
+from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
 
 _MOST_CHANGES = 1024
@@ -17,10 +19,12 @@ class Nominations:
 
     Attributes:
         version: grows with every change.
+        heard: is told of every change, while somebody records.
     """
 
     def __init__(self) -> None:
         self.version = 0
+        self.heard: Callable[[tape.Line], None] | None = None
         self._pods: dict[NodeName, dict[PodUid, PodInfo]] = {}
         self._node_of: dict[PodUid, NodeName] = {}
         self._changed: list[NodeName] = []
@@ -34,6 +38,8 @@ class Nominations:
         self._pods.setdefault(node, {})[pod.uid] = pod
         self._node_of[pod.uid] = node
         self._note(node)
+        if self.heard is not None:
+            self.heard(tape.Promised(pod.uid, node))
 
     def drop(self, uid: PodUid) -> None:
         """The promise ends."""
@@ -44,6 +50,8 @@ class Nominations:
             if not pods:
                 del self._pods[node]
             self._note(node)
+            if self.heard is not None:
+                self.heard(tape.PromiseEnded(uid))
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """The node a pod was promised, None without a promise."""

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from dsched.framework.pod_info import PodInfo
@@ -12,18 +13,25 @@ Derived = TypeVar("Derived")
 class PerClass(Generic[Derived]):
     """Derives once per class; the classes that were asked for last are kept."""
 
-    def __init__(self, derive: Callable[[PodInfo], Derived], most: int = 4096) -> None:
+    def __init__(
+        self,
+        derive: Callable[[PodInfo], Derived],
+        most: int = 4096,
+        key: Callable[[PodInfo], bytes] = attrgetter("class_key"),
+    ) -> None:
         """
         Args:
             most: how many classes are kept.
+            key: what makes the class, where that is less than `PodInfo.class_key`.
         """
         self._derive = derive
+        self._key = key
         self._most = most
         self._kept: OrderedDict[bytes, Derived] = OrderedDict()
 
     def __call__(self, pod: PodInfo) -> Derived:
         """What is derived from this pod, or was from another of its class."""
-        key = pod.class_key
+        key = self._key(pod)
         known = self._kept.get(key)
         if known is not None:
             self._kept.move_to_end(key)

@@ -64,20 +64,28 @@ class PodInfo:
         return _encoder.encode((meta.namespace, meta.labels, _controller(meta.owner_references), spec, alone))
 
     @cached_property
+    def requests_key(self) -> bytes:
+        """Equal for pods that request the same and have the same ports and images: other pods of a controller mostly,
+        also where each is a class of its own."""
+        spec, status = self.pod.spec, self.pod.status
+        resized = None
+        if status.container_statuses or status.init_container_statuses or status.resources:
+            pending = [each for each in status.conditions if each.type == requests.RESIZE_PENDING]
+            resized = (status.container_statuses, status.init_container_statuses, status.resources, pending)
+        return _encoder.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources, resized))
+
+    @cached_property
     def demand(self) -> Demand:
         """What the pod takes up on its node, in-place resizes included."""
-        pod = self.pod
-        if pod.status.container_statuses or pod.status.init_container_statuses or pod.status.resources:
-            return _demand(pod)
-        return _demand_of_spec(_SpecKey(self.class_key, pod))
+        return _demand_of(_RequestsKey(self.requests_key, self.pod))
 
 
 def _controller(owners: list[OwnerReference]) -> tuple[str, str, str] | None:
     return next(((owner.api_version, owner.kind, owner.name) for owner in owners if owner.controller), None)
 
 
-class _SpecKey:
-    """Hashes by class, so that the demand of a class is computed once."""
+class _RequestsKey:
+    """Hashes by what is requested, so that it is added up once."""
 
     __slots__ = ("key", "pod")
 
@@ -89,12 +97,12 @@ class _SpecKey:
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SpecKey) and self.key == other.key
+        return isinstance(other, _RequestsKey) and self.key == other.key
 
 
 @lru_cache(maxsize=16384)
-def _demand_of_spec(spec: _SpecKey) -> Demand:
-    return _demand(spec.pod)
+def _demand_of(requested: _RequestsKey) -> Demand:
+    return _demand(requested.pod)
 
 
 def _demand(pod: Pod) -> Demand:

@@ -38,11 +38,6 @@ class Ranking:
         self.totals: NDArray[np.int64] = np.full(len(columns.passed), INFEASIBLE, dtype=np.int64)
         self.rebuild()
 
-    @property
-    def scorers(self) -> list[str]:
-        """The plugins that take part."""
-        return [scorer.name for scorer in self._scorers]
-
     def update(self, at: NDArray[np.intp], flipped: NDArray[np.intp], rescored: bool) -> None:
         """Take in that the columns changed at these positions.
 
@@ -72,6 +67,18 @@ class Ranking:
         self._highest = {scorer.name: self._highest_raw(scorer) for scorer in self._scaled}
         self._sum(self._feasible())
         self._finish()
+
+    def shifted(self, at: NDArray[np.intp], by: NDArray[np.int64]) -> None:
+        """The sums of some positions, each once, changed by so much; which rows are feasible has not changed.
+
+        Raises:
+            PluginFailure: a plugin's normalising failed.
+        """
+        self._sums[at] += by
+        if self._together:
+            self._finish()
+        else:
+            self.totals[at] = np.where(self._columns.passed[at], self._sums[at], INFEASIBLE)
 
     def raised(self, at: int, by: int) -> None:
         """The sum of a feasible row changed by so much; where scores are brought to scale together, `update` has to

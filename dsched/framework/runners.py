@@ -36,7 +36,7 @@ class FilterRunner:
         if self.table_form is not None:
             verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
             return sound(self.name, verdict, open_)
-        return self._node_by_node(state, pod, table, rows, open_)
+        return guarded(self.name, self._node_by_node, state, pod, table, rows, open_)
 
     def _node_by_node(
         self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]
@@ -84,6 +84,11 @@ class ScoreRunner:
         if self.table_form is not None:
             answer = guarded(self.name, self.table_form, state, pod, table, rows)
             return whole_numbers(self.name, "score_table", answer, len(feasible))
+        return guarded(self.name, self._node_by_node, state, pod, table, rows, feasible)
+
+    def _node_by_node(
+        self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, feasible: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
         if self.node_form is None:
             raise PluginFailure(self.name, "has neither score_table nor score")
         scores = np.zeros(len(feasible), dtype=np.int64)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dsched.config import Profile
 from dsched.errors import PluginError
-from dsched.framework.contract import STATUS, PluginFailure, answered, guarded
+from dsched.framework.contract import LAST, STATUS, PluginFailure, answered, guarded, whole_turn
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Code,
@@ -104,6 +104,11 @@ class Framework:
         """A plugin of the profile by name."""
         return self._built.get(name)
 
+    def alike(self, plugin: str, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether a plugin says that it cannot tell two pods apart."""
+        says: Callable[[PodInfo, PodInfo], bool] | None = getattr(self._built[plugin], "alike", None)
+        return says is not None and bool(says(pod, other))
+
     def reach(self, state: CycleState, scored: bool = True) -> Scope:
         """What the answers about a pod depend on at most, plugins that were skipped left out, and scores too unless
         there are any.
@@ -152,14 +157,21 @@ class Framework:
         return found
 
     def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
-        """The pod's place in the active queue, as the profile's QueueSort plugin has it.
+        """The pod's place in the active queue, as the profile's QueueSort plugin has it; at the end of the queue where
+        the plugin fails, which is logged.
 
         Raises:
             PluginError: the profile has no QueueSort plugin.
         """
         for plugin in self.at("queueSort"):
-            order: tuple[int, str] = plugin.sort_key(pod, queued_us)
-            return order
+            try:
+                return whole_turn(plugin.name, guarded(plugin.name, plugin.sort_key, pod, queued_us))
+            except PluginFailure as failure:
+                _log.error(
+                    "queue sort failed, the pod stands last",
+                    extra={"action": "sort", "pod": pod.key, "uid": pod.uid, "error": failure.status.message},
+                )
+                return LAST, f"{queued_us:020}"
         raise PluginError(f"profile {self.profile_name}: no queue sort plugin is enabled")
 
     @measured("PreEnqueue", "preEnqueue")
@@ -343,7 +355,8 @@ class Framework:
                 guarded(plugin.name, plugin.unreserve, state, pod, node)
             except PluginFailure as failure:
                 _log.error(
-                    "Unreserve failed", extra={"action": "unreserve", "pod": pod.key, "error": failure.status.message}
+                    "Unreserve failed",
+                    extra={"action": "unreserve", "pod": pod.key, "uid": pod.uid, "error": failure.status.message},
                 )
 
     @measured("Permit", "permit")
@@ -383,7 +396,8 @@ class Framework:
                 guarded(plugin.name, plugin.post_bind, state, pod, node)
             except PluginFailure as failure:
                 _log.warning(
-                    "PostBind failed", extra={"action": "post_bind", "pod": pod.key, "error": failure.status.message}
+                    "PostBind failed",
+                    extra={"action": "post_bind", "pod": pod.key, "uid": pod.uid, "error": failure.status.message},
                 )
 
     # -- building --------------------------------------------------------------------------------------------------

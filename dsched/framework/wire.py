@@ -3,7 +3,7 @@
 import numpy as np
 
 from dsched.framework.contract import PluginFailure
-from dsched.framework.interface import Code, Status, Verdict
+from dsched.framework.interface import Code, Hazard, Status, Verdict
 from dsched.framework.judge import Columns
 from dsched.model.messages import ClassResult, ScoreColumn, VerdictColumn
 
@@ -24,7 +24,7 @@ def pack(columns: Columns) -> ClassResult:
 
 def pack_failure(failure: PluginFailure) -> ClassResult:
     """A plugin's failure as a message."""
-    return ClassResult([], [], failure.status.plugin, failure.cause)
+    return ClassResult([], [], failure.status.plugin, failure.cause, failure.status.hazard is Hazard.OVERRAN)
 
 
 def unpack(result: ClassResult, rows: int) -> Columns:
@@ -35,7 +35,8 @@ def unpack(result: ClassResult, rows: int) -> Columns:
         ValueError: the columns have another length, or name statuses that are not there.
     """
     if result.failure:
-        raise PluginFailure(result.failed_plugin, result.failure)
+        hazard = Hazard.OVERRAN_ELSEWHERE if result.overran else Hazard.NONE
+        raise PluginFailure(result.failed_plugin, result.failure, hazard)
     columns = Columns(np.ones(rows, dtype=np.bool_))
     for verdict in result.verdicts:
         index = np.frombuffer(verdict.index, dtype="<i4").astype(np.int32)

@@ -11,7 +11,7 @@ A system that runs changes while it is read, so nothing is believed at first sig
 
 So a running system is not accused falsely; what comes and goes between the two looks is not seen.
 
-The objects are those of a standalone cluster. Where this Redis keeps none (Kubernetes mode), only what needs no objects
-is checked. Imports nothing of the leader: a checker that shared its code would share its mistakes. Serves the command
-line and tests.
+The objects are read where they are: those of a standalone cluster in Redis (`stored_objects`), those of a Kubernetes
+cluster from its API server, which knows less of the past (`api_objects`). Imports nothing of the leader: a checker that
+shared its code would share its mistakes. Serves the command line and tests.
 """

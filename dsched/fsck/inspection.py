@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dsched.clock import Clock
-from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, reading, released, usage
+from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, readable, reading, released, usage
 from dsched.fsck.findings import Finding
+from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
 from dsched.fsck.reading import Reader
+from dsched.fsck.stored_objects import StoredObjects
 from dsched.fsck.view import View
 from dsched.state.client import Store
 
@@ -40,17 +42,20 @@ def inspect(
     profiles: Profiles | None = None,
     pause_s: float = PAUSE_S,
     oldest_reservation_s: float = OLDEST_RESERVATION_S,
+    objects: Objects | None = None,
 ) -> Report:
     """Inspect a system; nothing is written.
 
     Args:
         profiles: of its configuration, where that is known.
+        objects: where its cluster's objects are; None for those that Redis keeps.
 
     Raises:
         RedisUnavailable: Redis does not answer.
+        ClusterUnavailable: nor does the API server that has the objects.
     """
     known = profiles or Profiles()
-    reader = Reader(store, clock, known)
+    reader = Reader(store, clock, known, objects or StoredObjects(store, clock))
     oldest_ms = round(oldest_reservation_s * 1000)
     first = reader.everything()
     suspected = list(check(first, known, oldest_ms))
@@ -75,6 +80,7 @@ def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
     Args:
         oldest_ms: how old a reservation may be at rest.
     """
+    yield from readable.check(view)
     yield from one_place.check(view)
     if view.has_cluster:
         yield from bound_once.check(view)

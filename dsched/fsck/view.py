@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from dsched.framework.pod_info import Demand
+from dsched.fsck.findings import Kind
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Moment, Standing
@@ -87,6 +88,7 @@ class View:
         usage: fields of ``node:NAME``.
         standings: the pods' places.
         reservations: those that can be read; unreadable: the texts of those that cannot.
+        broken: pods and nodes that cannot be read, and why.
         schedulers: the names of the schedulers whose pods are ours.
         now_ms: when it was read, ms since the epoch.
     """
@@ -103,6 +105,7 @@ class View:
     standings: Mapping[PodKey, Standing] = field(default_factory=dict)
     reservations: Mapping[PodUid, Reservation] = field(default_factory=dict)
     unreadable: Mapping[PodUid, str] = field(default_factory=dict)
+    broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
 
     @property
     def has_cluster(self) -> bool:

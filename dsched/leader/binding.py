@@ -16,18 +16,18 @@ from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.dispatch import Dispatcher
-from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures
+from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
 from dsched.leader.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
-from dsched.leader.pending import Pending
+from dsched.leader.pending import PARKED, Pending
 from dsched.leader.refusals import Refusals
 from dsched.log import logger
-from dsched.metrics import BINDS, REBINDS, RESERVATIONS, STALE_RESULTS, recording
+from dsched.metrics import BINDS, PODS_PARKED, REBINDS, RESERVATIONS, STALE_RESULTS, recording
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.state.cache import Cache, amounts
 from dsched.state.queue import Move, Place
 from dsched.state.reservations import Reservations
-from dsched.state.results import REJECTED, WAITING, Outcome, Result
+from dsched.state.results import PROCESS_LOST, REJECTED, WAITING, Outcome, Result
 
 _log = logger(__name__)
 
@@ -35,6 +35,9 @@ FEWEST_PODS_A_MESSAGE = 64
 MOST_PODS_A_MESSAGE = 256
 MESSAGES_A_BATCH = 2
 """A message costs the leader as much as deciding several pods, but a batch has to keep several binders busy."""
+LANDING_S = 2.0
+"""How long a bind may be on its way to an API server after its node has gone. It binds to any name, and there
+may be another node of that name by then: until it is known what became of the pod, its room there is kept."""
 OVERDUE_S = 5.0
 """How long a bind may take before it is looked up."""
 FIRST_PAUSE_S = 1.0
@@ -42,7 +45,7 @@ LONGEST_PAUSE_S = 30.0
 """How long a pod whose bind did not succeed waits before it is handed out again: twice as long each time."""
 PRE_BIND_POLL_S = 1.0
 """How long a pod waits for which PreBind was not ready. Source: plugins/volumebinding/binder.go ``BindPodVolumes``."""
-FOR_GOOD = frozenset({REJECTED, BindVerdict.REFUSED.value})
+FOR_GOOD = frozenset({REJECTED, PROCESS_LOST, BindVerdict.REFUSED.value})
 """Verdicts after which the pod is queued again, unless it is bound after all."""
 
 
@@ -55,6 +58,7 @@ class Owed:
         due_at: when it is handed out again although there was an answer; 0 while none came.
         failures: answers that settled nothing, since it was reserved.
         popped_at: when its attempt began.
+        leaving: its node is gone; it is given up when it turns out not to be bound.
     """
 
     info: PodInfo
@@ -66,6 +70,7 @@ class Owed:
     due_at: float = 0.0
     failures: int = 0
     popped_at: float = 0.0
+    leaving: bool = False
 
 
 class Binding:
@@ -99,6 +104,7 @@ class Binding:
         self._owed: dict[PodUid, Owed] = {}
         self._pace = Pace()
         self._full = False
+        self.traced: Callable[[Sequence[Owed]], list[str]] | None = None
 
     def owed(self, uid: PodUid) -> Owed | None:
         """A reserved pod, None when nothing is reserved for it."""
@@ -144,7 +150,16 @@ class Binding:
         for owed in pods:
             owed.handed_out_at, owed.due_at = self._clock.monotonic(), 0.0
         try:
-            self._dispatcher.bind(BindRequest(epoch=self._epoch, config=self._config, profile=profile, pods=items))
+            self._dispatcher.bind(
+                BindRequest(
+                    epoch=self._epoch,
+                    config=self._config,
+                    profile=profile,
+                    pods=items,
+                    cluster=self._cluster.kind,
+                    traces=[] if self.traced is None else self.traced(pods),
+                )
+            )
         except RedisUnavailable as error:
             _log.warning(
                 "bind job not sent, will be looked up",
@@ -191,8 +206,8 @@ class Binding:
                         failed[outcome.uid] = outcome
                     _log.warning(
                         "bind did not succeed, looking the pod up",
-                        extra={"action": "bind", "pod": owed.info.key, "node": owed.node, "verdict": outcome.verdict}
-                        | {"reason": outcome.message},
+                        extra={"action": "bind", "pod": owed.info.key, "uid": owed.info.uid, "node": owed.node}
+                        | {"verdict": outcome.verdict, "reason": outcome.message},
                     )
         self.bound(list(bound.values()))
         self._look_up([owed for uid, owed in unclear.items() if uid not in bound], failed)
@@ -223,6 +238,18 @@ class Binding:
     def on_node(self, node: NodeName) -> list[Owed]:
         """Reserved pods on a node."""
         return [owed for owed in self._owed.values() if owed.node == node]
+
+    def node_gone(self, node: NodeName) -> list[Owed]:
+        """A node is gone: its reservations end, but those of pods that may be bound this very moment where that cannot
+        be prevented; they are looked up soon. Returns those that have ended."""
+        ended: list[Owed] = []
+        for owed in self.on_node(node):
+            if owed.handed_out_at and not self._cluster.checks_reservations:
+                owed.leaving, owed.due_at = True, self._clock.monotonic() + LANDING_S
+            else:
+                self.release(owed, Place.BACKOFF, f"node {node} is gone")
+                ended.append(owed)
+        return ended
 
     def _pause(self, owed: Owed) -> None:
         """Several answers to one job count once."""
@@ -265,6 +292,8 @@ class Binding:
                 self.release(owed, Place.NOWHERE, "")
             elif owed.info.uid in failed:
                 self._fail(owed, failed[owed.info.uid])
+            elif owed.leaving:
+                self.release(owed, Place.BACKOFF, f"node {owed.node} is gone")
             else:
                 again.append(owed)
         self.bound(bound)
@@ -272,6 +301,11 @@ class Binding:
 
     def _fail(self, owed: Owed, outcome: Outcome) -> None:
         message = f"binding rejected: {outcome.message}" if outcome.message else "binding rejected"
+        pod = self._pending.get(owed.info.key)
+        if outcome.verdict == PROCESS_LOST and pod is not None and pod.uid == owed.info.uid:
+            self._pending.crashed(pod, pod.crashes + 1)
+            message = parked(pod, message)
+            PODS_PARKED.inc(pod.crashes >= PARKED)
         self._refusals.refused(owed.node, owed.info.key, owed.info.uid, message)
         self.release(owed, Place.BACKOFF, message)
 
@@ -301,7 +335,8 @@ class Binding:
             self._pending.drop(owed.info.key)
         _log.info(
             "reservation released",
-            extra={"action": "release", "pod": owed.info.key, "node": owed.node, "to": target, "reason": message},
+            extra={"action": "release", "pod": owed.info.key, "uid": owed.info.uid, "node": owed.node, "to": target}
+            | {"reason": message},
         )
         self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=owed.info.pod.on(owed.node)))
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from dsched.clock import Clock
 from dsched.framework.diagnosis import Diagnosis
 from dsched.leader.binding import Binding, Owed
-from dsched.leader.cycle import Candidate, Cycle, Decision
+from dsched.leader.cycle import Candidate, Decision
 from dsched.leader.decisions import DecisionLog
 from dsched.leader.failure import Failures
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.leader.permit import WaitingPods
 from dsched.leader.phases import EVALUATE, HAND_OUT, REQUEUE, RESERVE
 from dsched.leader.preemption import Preemptions
+from dsched.leader.taping import Decides
 from dsched.log import logger
 from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, recording
 from dsched.model.meta import NodeName
@@ -41,7 +42,7 @@ class Commit:
 
     def __init__(
         self,
-        cycle: Cycle,
+        cycle: Decides,
         pending: Pending,
         cache: Cache,
         held: Reservations,
@@ -211,6 +212,6 @@ def _missed(pod: QueuedPod) -> None:
     """It fits, and no event had moved it: a plugin asks for too few events, or one never came."""
     for plugin in pod.rescued:
         MISSED.labels(plugin).inc()
-    extra = {"action": "missed", "pod": pod.key, "plugins": " ".join(sorted(pod.rescued))}
+    extra = {"action": "missed", "pod": pod.key, "uid": pod.uid, "plugins": " ".join(sorted(pod.rescued))}
     _log.warning("pod fits although no event moved it", extra=extra)
     pod.rescued = frozenset()

@@ -266,6 +266,11 @@ class Comparer:
         wanted = {f"used.{resource}": amount for resource, amount in info.requested.items() if amount}
         wanted |= {f"allocatable.{resource}": amount for resource, amount in info.allocatable.items() if amount}
         wanted["version"] = self._cache.usage.seen(name).version
-        there = {field: int(text) for field, text in fields.items() if field != "object" and text != "0"}
+        there = {field: _number(text) for field, text in fields.items() if field != "object" and text != "0"}
         differing = sorted(field for field in wanted.keys() | there.keys() if wanted.get(field) != there.get(field))
         return [f"{field}={there.get(field)}/{wanted.get(field)}" for field in differing]
+
+
+def _number(text: str) -> int | str:
+    """A number, or what somebody else has put in its place."""
+    return int(text) if text.lstrip("-").isdigit() else text

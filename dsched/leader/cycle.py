@@ -22,12 +22,15 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.diagnosis import Diagnosis, diagnose
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.extended import Extended
+from dsched.framework.extending import Extending
 from dsched.framework.findings import Findings
 from dsched.framework.interface import Code, Status
+from dsched.framework.limits import WATCH
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Choice, Selector
 from dsched.framework.snapshot import Snapshot
+from dsched.leader.hazards import Hazards, dangerous, overrun
 from dsched.leader.permit import WaitingPod, WaitingPods
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 
@@ -103,6 +106,7 @@ class Cycle:
         clock: Clock,
         gather_first: GatherFirst = lambda classes: False,
         looked: Looked | None = None,
+        hazards: Hazards | None = None,
     ) -> None:
         """
         Args:
@@ -116,21 +120,48 @@ class Cycle:
         self._clock = clock
         self._looked = looked
         self._classes = Classes(cache.snapshot, judge_all, gather_first)
+        self._hazards = hazards or Hazards(clock)
 
     def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
         """Decide the pods in order."""
         known = [(self._frameworks[candidate.info.pod.spec.scheduler_name], candidate) for candidate in batch]
-        self._classes.prepare([(framework, candidate.info) for framework, candidate in known])
-        return [self._decide(framework, candidate) for framework, candidate in known]
+        asked = [(framework, candidate.info) for framework, candidate in known]
+        failed: dict[tuple[str, bytes], Status] = {}
+        for evaluation in self._classes.prepare([each for each in asked if self._held(*each) is None]):
+            if evaluation.failure is not None and dangerous(evaluation.failure):
+                failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
+                self._met(evaluation.framework, evaluation.pod, evaluation.failure)
+        return [self._safely(framework, candidate, failed) for framework, candidate in known]
+
+    def _held(self, framework: Framework, info: PodInfo) -> Status | None:
+        return self._hazards.held(framework.profile_name, info.class_key)
+
+    def _met(self, framework: Framework, info: PodInfo, status: Status) -> None:
+        self._hazards.met(framework.profile_name, info.class_key, status)
+
+    def _safely(self, framework: Framework, candidate: Candidate, failed: dict[tuple[str, bytes], Status]) -> Decision:
+        """Decide a pod, unless that is dangerous; ``failed`` has what was met with just now, for the first such pod."""
+        info = candidate.info
+        error = failed.pop((framework.profile_name, info.class_key), None) or self._held(framework, info)
+        if error is not None:
+            return Decision(candidate, framework, CycleState(), error=error)
+        WATCH.told.clear()
+        decision = self._decide(framework, candidate)
+        if decision.error is not None and dangerous(decision.error):
+            self._met(framework, info, decision.error)
+        elif WATCH.told:  # preemption failed, which is no error of the attempt
+            self._met(framework, info, overrun(WATCH.told[0]))
+        elif decision.error is None:
+            self._hazards.well(framework.profile_name, info.class_key)
+        return decision
 
     def _decide(self, framework: Framework, candidate: Candidate) -> Decision:
         info = candidate.info
         evaluation = self._classes.evaluation(framework, info)
-        extenders = framework.extenders
-        asks_extenders = extenders is not None and extenders.concerned(info)
+        extenders = framework.extenders if framework.extenders and framework.extenders.concerned(info) else None
         try:
             promised = self._promised(candidate, evaluation)
-            if self._cache.snapshot.nominations.node_of(info.uid) and (promised is None or asks_extenders):
+            if self._cache.snapshot.nominations.node_of(info.uid) and (promised is None or extenders is not None):
                 evaluation = self._classes.evaluation(framework, info, own=True)
         except PluginFailure as failure:
             return Decision(candidate, framework, evaluation.state.clone(), error=failure.status)
@@ -139,7 +170,7 @@ class Cycle:
             return Decision(candidate, framework, state, error=evaluation.failure)
         table = self._cache.snapshot.table
         try:
-            extended, choice = self._choose(framework, candidate, evaluation, promised)
+            extended, choice = self._choose(framework, extenders, candidate, evaluation, promised)
         except PluginFailure as failure:  # a sample is normalised anew, or an extender failed
             return Decision(candidate, framework, state, error=failure.status)
         if self._looked is not None:
@@ -155,14 +186,20 @@ class Cycle:
         return decision if extended is None else replace(decision, extended=extended)
 
     def _choose(
-        self, framework: Framework, candidate: Candidate, evaluation: Evaluation, promised: int | None
+        self,
+        framework: Framework,
+        extenders: Extending | None,
+        candidate: Candidate,
+        evaluation: Evaluation,
+        promised: int | None,
     ) -> tuple[Extended | None, Choice | None]:
-        """The host, None where the pod fits nowhere; and what extenders said, None where they were not asked."""
+        """What extenders said, None where they have no say or were not asked; and the host, None where the pod fits
+        nowhere."""
         table, info = self._cache.snapshot.table, candidate.info
         percentage = self._percentages[framework.profile_name]
-        if framework.extenders is not None and framework.extenders.concerned(info):
+        if extenders is not None:
             return extending.choose(
-                framework.extenders,
+                extenders,
                 evaluation,
                 self._cache.snapshot,
                 self._selector,

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
-from dsched.framework.interface import Code, Status
+from dsched.framework.interface import Code, Hazard, Status
 from dsched.leader.cycle import Decision
-from dsched.leader.pending import Pending, QueuedPod
+from dsched.leader.pending import PARKED, Pending, QueuedPod, park_ms
 from dsched.log import logger
-from dsched.metrics import recording
-from dsched.model.meta import NO_NODE
+from dsched.metrics import PODS_PARKED, recording
+from dsched.model.meta import NO_NODE, PodKey
 from dsched.state.queue import Move, Place, Queue
 
 _log = logger(__name__)
@@ -48,6 +48,7 @@ class Failures:
         made = [entry for number, entry in enumerate(moves) if number not in refused]
         for pod, move, _ in made:
             self._pending.placed(pod, move.target)
+        PODS_PARKED.inc(sum(pod.crashes >= PARKED and _lost(decision) for pod, _, decision in made))
         _count([(decision, move) for _, move, decision in made], now_s)
         self.tell([_status(pod, decision) for pod, _, decision in made])
         return [pod for pod, _, _ in made]
@@ -58,9 +59,11 @@ class Failures:
         waiting = frozenset() if diagnosis is None else diagnosis.pending_plugins
         plugins = waiting if diagnosis is None else diagnosis.unschedulable_plugins | waiting
         pod.attempts = decision.candidate.attempt
+        if _lost(decision) or decision.error is None:
+            self._pending.crashed(pod, pod.crashes + 1 if _lost(decision) else 0)
         self._pending.requeued(pod, decision.framework, plugins, waiting)
         target = Place.UNSCHEDULABLE if plugins else Place.BACKOFF
-        message = _message(decision)
+        message = _message(decision, pod)
         return self._pending.move(pod, target, message=message, error=int(not plugins))
 
     def give_up(self, decisions: Sequence[Decision], message: str, now_s: float = 0.0) -> None:
@@ -72,19 +75,38 @@ class Failures:
         """Say why on the pods, and as FailedScheduling events."""
         self._cluster.report(failed)
         self._cluster.record(
-            [PodEvent(each.key, each.uid, "Warning", "FailedScheduling", each.message) for each in failed]
+            [
+                PodEvent(each.key, each.uid, "Warning", "FailedScheduling", each.message, self._scheduler(each.key))
+                for each in failed
+            ]
         )
+
+    def _scheduler(self, key: PodKey) -> str:
+        pod = self._pending.get(key)
+        return "" if pod is None else pod.info.pod.spec.scheduler_name
 
 
 def _status(pod: QueuedPod, decision: Decision) -> SchedulingStatus:
     reason = UNSCHEDULABLE if decision.error is None else SCHEDULER_ERROR
     nominated = decision.nominated if decision.error is None else NO_NODE
-    return SchedulingStatus(pod.key, pod.uid, reason, _message(decision), nominated)
+    return SchedulingStatus(pod.key, pod.uid, reason, _message(decision, pod), nominated)
 
 
-def _message(decision: Decision) -> str:
+def _lost(decision: Decision) -> bool:
+    return decision.error is not None and decision.error.hazard is Hazard.LOST
+
+
+def parked(pod: QueuedPod, message: str) -> str:
+    """The message, and that the pod is parked, if it is."""
+    pause_ms = park_ms(pod.crashes)
+    if not pause_ms:
+        return message
+    return f"{message}; parked for {pause_ms // 1000} s: {pod.crashes} processes in a row were lost with this pod"
+
+
+def _message(decision: Decision, pod: QueuedPod) -> str:
     if decision.error is not None:
-        return decision.error.message
+        return parked(pod, decision.error.message) if _lost(decision) else decision.error.message
     return "" if decision.diagnosis is None else decision.diagnosis.message
 
 
@@ -108,6 +130,7 @@ def _log_error(decision: Decision, error: Status) -> None:
         extra={
             "action": "attempt_error",
             "pod": decision.candidate.info.key,
+            "uid": decision.candidate.info.uid,
             "plugin": error.plugin,
             "error": error.message,
         },

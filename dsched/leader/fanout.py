@@ -4,21 +4,21 @@ Both ways give the same columns. A shard that does not come back in time is aske
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
 from dsched.clock import Clock
 from dsched.errors import RedisUnavailable
-from dsched.framework.contract import PluginFailure
+from dsched.framework.contract import failed
 from dsched.framework.evaluate import Evaluation
-from dsched.framework.judge import Columns, join
+from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.wire import unpack
 from dsched.leader.cost import Costs
 from dsched.leader.dispatch import Dispatcher, new_request
+from dsched.leader.hazards import Hazards
+from dsched.leader.scatter import Scatter
 from dsched.log import logger
 from dsched.metrics import EVALUATIONS, SCATTER_DURATION, SHARD_DURATION, SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
@@ -47,8 +47,22 @@ class Fanout:
     """Judges evaluations for the leader of one epoch; call it with those that are open."""
 
     def __init__(
-        self, mode: Mode, store: Store, epoch: int, config: str, cache: Cache, dispatcher: Dispatcher, clock: Clock
+        self,
+        mode: Mode,
+        store: Store,
+        epoch: int,
+        config: str,
+        cache: Cache,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        cluster: str = "",
+        hazards: Hazards | None = None,
+        limit_s: float = 0.0,
     ) -> None:
+        """
+        Args:
+            limit_s: how long a plugin may take in an evaluator; 0 for no limit.
+        """
         self.mode = mode
         self.costs = Costs()
         self._store = store
@@ -57,19 +71,31 @@ class Fanout:
         self._cache = cache
         self._dispatcher = dispatcher
         self._clock = clock
+        self._cluster = cluster
+        self.traced: Callable[[int], list[str]] | None = None
+        self._hazards = hazards or Hazards(clock)
+        self._limit_s = limit_s
         self._live = 0
         self._looked_at = float("-inf")
+        self._unanswered_ms = 0
+        """When shards were asked for last that did not come back: who has shown no sign of life since is not asked."""
 
     def __call__(self, evaluations: Sequence[Evaluation]) -> None:
         """Fill every one of them."""
         broad = [evaluation for evaluation in evaluations if _can_travel(evaluation)]
-        self._here([evaluation for evaluation in evaluations if not _can_travel(evaluation)])
+        here = [evaluation for evaluation in evaluations if not _can_travel(evaluation)]
+        self._here(self._fit_for_here(here))
         if broad and self._scattering([(each.framework.profile_name, each.searched) for each in broad]):
             EVALUATIONS.labels("distributed").inc(len(broad))
             self._scatter(broad)
         else:
+            away = [evaluation for evaluation in broad if self._seen_elsewhere(evaluation) is not None]
+            if away and self.mode is not Mode.LOCAL and self._evaluators():
+                EVALUATIONS.labels("distributed").inc(len(away))
+                self._scatter(away)
+                broad = [evaluation for evaluation in broad if evaluation not in away]
             EVALUATIONS.labels("local").inc(len(broad))
-            self._here(broad)
+            self._here(self._fit_for_here(broad))
 
     def gather_first(self, classes: Sequence[tuple[str, PodInfo]]) -> bool:
         """Whether to ask the evaluators about classes, each given by profile and pod, in one request."""
@@ -92,35 +118,58 @@ class Fanout:
         if self._clock.monotonic() - self._looked_at > LOOK_AGAIN_S:
             now_ms = self._clock.now_ms()
             self._live = sum(
-                worker.kind == "evaluator" and worker.config == self._config and not worker.silent(now_ms)
+                worker.kind == "evaluator"
+                and worker.config == self._config
+                and not worker.trouble
+                and not worker.silent(now_ms)
+                and worker.last_seen_ms > self._unanswered_ms
                 for worker in workers.read(self._store)
             )
             self._looked_at = self._clock.monotonic()
         return self._live
 
+    def _seen_elsewhere(self, evaluation: Evaluation) -> Status | None:
+        return self._hazards.only_elsewhere(evaluation.framework.profile_name, evaluation.pod.class_key)
+
+    def _fit_for_here(self, evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+        """Those that may be judged in this process; the others fail."""
+        found: list[Evaluation] = []
+        for evaluation in evaluations:
+            met = self._seen_elsewhere(evaluation)
+            if met is None:
+                found.append(evaluation)
+            else:
+                evaluation.failure = Status(Code.ERROR, (f"{met.message}; waits for an evaluator",), met.plugin)
+        return found
+
     def _here(self, evaluations: Sequence[Evaluation]) -> None:
         for evaluation in evaluations:
+            whole = not evaluation.resembling
             started = time.perf_counter()
             evaluation.judge_here()
             took = time.perf_counter() - started
-            self.costs.judged(evaluation.framework.profile_name, evaluation.searched, took)
+            if whole:
+                self.costs.judged(evaluation.framework.profile_name, evaluation.searched, took)
 
     def _scatter(self, evaluations: Sequence[Evaluation]) -> None:
-        started = time.perf_counter()
-        request = Scatter(self._shards(evaluations), evaluations)
+        started, asked_ms = time.perf_counter(), self._clock.now_ms()
+        request = Scatter(self._shards(evaluations), evaluations, self._limit_s)
+        for at, evaluation in enumerate(evaluations):
+            if (met := self._seen_elsewhere(evaluation)) is not None:
+                request.keep_away(at, failed(met))
         try:
             slowest_s = self._ask(request)
         except RedisUnavailable as error:
             _log.warning("evaluators not reached", extra={"action": "scatter", "error": str(error)})
             slowest_s = 0.0
-        missing = request.missing()
+        missing = request.give_up()
         if missing:
             SHARD_FALLBACKS.inc(len(missing))
             _log.warning(
                 "shards did not come back, judged here",
                 extra={"action": "fallback", "shards": len(missing), "request": request.name},
             )
-            self._looked_at = float("-inf")
+            self._looked_at, self._unanswered_ms = float("-inf"), asked_ms
             for shard in missing:
                 request.judge_here(shard)
         else:
@@ -134,6 +183,7 @@ class Fanout:
         count = min(self._live, max(len(table), 1))
         bounds = [len(table) * number // count for number in range(count + 1)]
         name = new_request()
+        traces = [] if self.traced is None else self.traced(count)
         pods = [(evaluation.framework.profile_name, evaluation.pod.pod) for evaluation in evaluations]
         return [
             EvaluateShard(
@@ -146,6 +196,8 @@ class Fanout:
                 stop=bounds[number + 1],
                 deadline_ms=0,
                 pods=pods,
+                cluster=self._cluster,
+                traces=traces,
             )
             for number in range(count)
         ]
@@ -155,12 +207,12 @@ class Fanout:
         estimates = [self.costs.local_s(e.framework.profile_name, e.searched) or 0.0 for e in evaluations]
         return max(SHORTEST_WAIT_S, 10 * (sum(estimates) / max(self._live, 1) + self.costs.round_trip_s))
 
-    def _ask(self, request: "Scatter") -> float:
-        """Send and gather, twice for shards that do not answer; returns what the slowest shard took."""
+    def _ask(self, request: Scatter) -> float:
+        """Send and gather, twice for shards that do not answer, unless nobody has said anything at all; returns what
+        the slowest shard took."""
         slowest_s = 0.0
-        for _ in range(TRIES):
-            missing = request.missing()
-            if not missing:
+        for number in range(TRIES):
+            if not request.missing() or (number and not request.heard):
                 break
             patience_s = self._patience_s(request.evaluations)
             deadline_ms = self._clock.now_ms() + round(patience_s * 1000)
@@ -170,31 +222,38 @@ class Fanout:
                 reply = replies.take(self._store, request.name, max(left_s, 0.01))
                 if reply is None:
                     break
-                slowest_s = max(slowest_s, self._take(request, reply))
+                took_s, longer_s = self._take(request, reply)
+                slowest_s = max(slowest_s, took_s)
+                until = max(until, time.monotonic() + longer_s)
+            request.end_try()
         return slowest_s
 
-    def _take(self, request: "Scatter", raw: bytes) -> float:
+    def _take(self, request: Scatter, raw: bytes) -> tuple[float, float]:
+        """Take in a reply; returns how long the evaluation took, and how much longer to wait for the others."""
+        request.heard = True
         try:
             result = messages.decode(raw, ShardResult)
         except msgspec.DecodeError as error:
             STALE_REPLIES.labels("malformed").inc()
             _log.warning("reply refused", extra={"action": "reply", "error": str(error)})
-            return 0.0
+            return 0.0, 0.0
         if result.refusal:
             STALE_REPLIES.labels("refused").inc()
-            request.refuse(result)
+            request.refuse(result.shard)
             _log.warning(
                 "evaluator refused a shard",
                 extra={"action": "reply", "evaluator": result.evaluator, "reason": result.refusal},
             )
-            return 0.0
+            return 0.0, 0.0
+        if result.trouble is not None and result.request == request.name:
+            return 0.0, request.hear(result.shard, result.trouble)
         if result.request != request.name or result.epoch != self._epoch or not request.accept(result):
             STALE_REPLIES.labels("stale").inc()
-            return 0.0
+            return 0.0, 0.0
         for profile, rows in request.rows_by_profile(result.shard).items():
             self.costs.judged(profile, rows, result.seconds / len(request.rows_by_profile(result.shard)))
         SHARD_DURATION.observe(result.seconds)
-        return result.seconds
+        return result.seconds, 0.0
 
 
 def _can_travel(evaluation: Evaluation) -> bool:
@@ -204,77 +263,3 @@ def _can_travel(evaluation: Evaluation) -> bool:
 
 def _has_claims(pod: PodInfo) -> bool:
     return any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.pod.spec.volumes)
-
-
-class Scatter:
-    """One request on its way: shards out, answers in.
-
-    Attributes:
-        shards: by number; each time they are sent they get a deadline.
-    """
-
-    def __init__(self, shards: Sequence[EvaluateShard], evaluations: Sequence[Evaluation]) -> None:
-        self.shards = shards
-        self.evaluations = evaluations
-        self.name = shards[0].request
-        self._answers: dict[int, list[Columns | PluginFailure]] = {}
-        self._refused: set[int] = set()
-
-    def due(self, deadline_ms: int) -> list[EvaluateShard]:
-        """Messages for the shards without an answer, to be answered by a wall-clock time."""
-        self._refused.clear()
-        return [msgspec.structs.replace(self.shards[number], deadline_ms=deadline_ms) for number in self.missing()]
-
-    def refuse(self, result: ShardResult) -> None:
-        """Take that nobody will answer for a shard this time."""
-        self._refused.add(result.shard)
-
-    def awaited(self) -> bool:
-        """Whether an answer can still come in."""
-        return any(number not in self._refused for number in self.missing())
-
-    def missing(self) -> list[int]:
-        """Shards without an answer."""
-        return [shard.shard for shard in self.shards if shard.shard not in self._answers]
-
-    def rows_by_profile(self, shard: int) -> Mapping[str, int]:
-        """Rows judged in a shard, over all classes of a profile."""
-        rows: dict[str, int] = {}
-        for evaluation in self.evaluations:
-            profile = evaluation.framework.profile_name
-            rows[profile] = rows.get(profile, 0) + self.shards[shard].stop - self.shards[shard].start
-        return rows
-
-    def accept(self, result: ShardResult) -> bool:
-        """Take a shard's answer; False when it is not one to this request, or the second one."""
-        if result.shard not in self.missing() or len(result.classes) != len(self.evaluations):
-            return False
-        rows = self.shards[result.shard].stop - self.shards[result.shard].start
-        try:
-            self._answers[result.shard] = [_caught(unpack, found, rows) for found in result.classes]
-        except ValueError as error:
-            _log.warning("reply refused", extra={"action": "reply", "error": str(error)})
-            return False
-        return True
-
-    def judge_here(self, number: int) -> None:
-        """Answer for a shard in this process."""
-        rows = slice(self.shards[number].start, self.shards[number].stop)
-        self._answers[number] = [_caught(evaluation.judge_shard, rows) for evaluation in self.evaluations]
-
-    def deliver(self) -> None:
-        """Put the shards together and fill the evaluations."""
-        for number, evaluation in enumerate(self.evaluations):
-            parts = [self._answers[shard.shard][number] for shard in self.shards]
-            failed = next((part for part in parts if isinstance(part, PluginFailure)), None)
-            if failed is not None:
-                evaluation.failure = failed.status
-            else:
-                evaluation.fill(join([part for part in parts if isinstance(part, Columns)]))
-
-
-def _caught(answer: Callable[..., Columns], *args: Any) -> Columns | PluginFailure:
-    try:
-        return answer(*args)
-    except PluginFailure as failure:
-        return failure

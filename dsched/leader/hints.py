@@ -9,6 +9,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``,
 from collections.abc import Iterable, Mapping
 from random import random
 
+from dsched.errors import PluginError
 from dsched.framework.contract import PluginFailure, answered
 from dsched.framework.extending import EXTENDER
 from dsched.framework.interface import Action, ClusterEvent, Hint, HintFn, Resource
@@ -131,7 +132,7 @@ def _asked(plugin: str, hint: HintFn | None, pod: QueuedPod, event: ClusterEvent
             recording.hint_call(plugin, event.label, recording.now() - started, "Error")
         _log.warning(
             "queueing hint failed, pod queued",
-            extra={"action": "hint", "pod": pod.key, "plugin": plugin, "error": str(failure)},
+            extra={"action": "hint", "pod": pod.key, "uid": pod.uid, "plugin": plugin, "error": str(failure)},
         )
         return Hint.QUEUE
 
@@ -140,7 +141,11 @@ def _registrations(framework: Framework) -> _Registered:
     registered: _Registered = {}
     for plugin in framework.plugins:
         if hasattr(plugin, "events_to_register"):
-            for registration in plugin.events_to_register():
+            try:
+                registrations = plugin.events_to_register()
+            except Exception as error:
+                raise PluginError(f"plugin {plugin.name}: events_to_register failed: {error!r}") from error
+            for registration in registrations:
                 for action in registration.actions:
                     event = (registration.resource.value, action.value)
                     registered.setdefault(event, {}).setdefault(plugin.name, []).append(registration.hint)

@@ -114,8 +114,9 @@ class Inbox:
     def _watch(self) -> None:
         version = self._version
         while not self._stop.is_set():
+            before = version
             events, version = self._cluster.watch(version, WAIT_S)
-            if events:
+            if events or version != before:
                 self._letters.put(Heard(events, version))
 
     def _read_results(self) -> None:

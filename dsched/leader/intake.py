@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dsched.cluster.interface import Change, Cluster, Event
+from dsched.errors import ClusterUnavailable
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -21,7 +22,7 @@ from dsched.model.pod import Pod
 from dsched.state.cache import Cache
 from dsched.state.queue import Move, Place, Queue, Record
 
-_RESOURCES = {
+RESOURCES = {
     "Namespace": Resource.NAMESPACE,
     "Service": Resource.SERVICE,
     "PersistentVolume": Resource.PV,
@@ -215,11 +216,11 @@ class Intake:
         if event.change is Change.DELETED:
             name = NodeName(event.key)
             self.flush()
-            for owed in self._binding.on_node(name):
-                self._binding.release(owed, Place.BACKOFF, f"node {name} is gone")
+            released = self._binding.node_gone(name)
             old = self._cache.remove_node(name)
             if old is not None:
                 self._events.happened(ClusterEvent(Resource.NODE, Action.DELETE, old=old))
+            self._take_bound(released)
         elif isinstance(event.object, Node):
             old, changed = self._cache.set_node(event.object)
             if changed and old is None:
@@ -227,8 +228,19 @@ class Intake:
             elif changed:
                 self._events.happened(ClusterEvent(Resource.NODE, Action.UPDATE, old, event.object))
 
+    def _take_bound(self, released: Sequence[Owed]) -> None:
+        """Some may have been bound before their reservations ended, and not be heard of yet. There may be another node
+        of that name already: they count there from the next decision on."""
+        try:
+            found = self._cluster.get_pods([owed.info.key for owed in released]) if released else ()
+        except ClusterUnavailable:  # the watch will tell
+            return
+        for owed, pod in zip(released, found, strict=True):
+            if pod is not None and pod.uid == owed.info.uid and pod.node_name and not pod.finished:
+                self._assigned(PodInfo(pod), pod.node_name)
+
     def _other(self, event: Event) -> None:
-        resource = _RESOURCES.get(event.kind)
+        resource = RESOURCES.get(event.kind)
         if event.change is Change.DELETED:
             old: Mapping[str, Any] | None = self._cache.drop(event.kind, event.key)
             happened = ClusterEvent(resource, Action.DELETE, old=old) if resource else None

@@ -8,6 +8,7 @@ import contextlib
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
 
 from dsched.clock import Clock, SystemClock
@@ -15,20 +16,28 @@ from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch
+from dsched.framework import limits
 from dsched.framework.interface import Registry
+from dsched.leader.configured import Configured, Loaded
 from dsched.leader.progress import Progress, Stage
 from dsched.leader.reign import Reign
 from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
 from dsched.log import logger
 from dsched.metrics import FENCED
-from dsched.state import fitness
+from dsched.state import fitness, published
 from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.lease import Lease
+from dsched.state.time import RedisClock
+from dsched.tracing import Tracing
 
 _log = logger(__name__)
 
 LONGEST_PAUSE_S = 5.0
+LONGEST_PAUSE_WITHOUT_REDIS_S = 0.5
+"""Decisions wait about so long once Redis is back."""
+STANDBY_S = 0.05
+"""How often a standby asks for the lease: decisions wait about so long when a leader steps down."""
 THREAD_TURN_S = 0.0005
 """How long a thread that decodes what comes in may keep the loop waiting whenever the loop comes back from Redis;
 Python's own 5 ms are as long as deciding dozens of pods."""
@@ -49,17 +58,44 @@ class Leader:
         config: SchedulerConfiguration,
         registry: Registry,
         clock: Clock | None = None,
+        config_file: Path | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
+        """
+        Args:
+            config_file: where ``config`` was read from; it is read again when it changes.
+            tracing: where spans go, None where nothing is traced.
+        """
         self._settings = settings
         self._store = store
         self._cluster = cluster
-        self._config = config
         self._registry = registry
+        self._tracing = tracing
         self._clock = clock or SystemClock()
         self._lease = Lease(connect(store.url, store.name), settings.identity, round(settings.lease_s * 1000))
         self._stop = threading.Event()
         self._reign: Reign | None = None
         self.progress = Progress(self._clock)
+        self._configured = Configured(
+            connect(store.url, store.name),
+            settings.identity,
+            cluster.kind,
+            config,
+            registry,
+            self.progress,
+            self._clock,
+            config_file,
+            self._reconfigured,
+        )
+        self._led = 0
+        """The epoch under which this process has decided last: a takeover that was cut short took nothing in flight."""
+        self._good: Loaded | None = None
+        """The configuration that has led last."""
+
+    def _reconfigured(self) -> None:
+        """Another configuration: the present reign ends between two batches, and the next one begins with it."""
+        if self._reign is not None:
+            self._reign.stop()
 
     def held(self) -> Held | None:
         """What the present reign holds in memory, None while there is none; from any thread."""
@@ -73,13 +109,14 @@ class Leader:
             self._reign.stop()
 
     def stop_on_signals(self) -> None:
-        """SIGTERM and SIGINT step down and release the lease."""
+        """SIGTERM and SIGINT step down and release the lease; SIGHUP reads the configuration again."""
 
         def handler(_signal: int, _frame: FrameType | None) -> None:
             self.stop()
 
         signal.signal(signal.SIGTERM, handler)
         signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGHUP, lambda _signal, _frame: self._configured.ask())
 
     def run(self) -> None:
         """Stand by and lead until stopped.
@@ -89,6 +126,15 @@ class Leader:
             PluginError, ConfigError: a plugin cannot be built with this configuration.
         """
         sys.setswitchinterval(THREAD_TURN_S)
+        self._configured.start()
+        try:
+            self._run()
+        finally:
+            self._configured.close()
+            if self._tracing is not None:
+                self._tracing.close()
+
+    def _run(self) -> None:
         pause_s = 0.1
         checked = False
         while not self._stop.is_set():
@@ -97,16 +143,17 @@ class Leader:
                     fitness.check(self._store, keeps_objects=self._cluster.kind == Kind.STANDALONE)
                     checked = True
                 self.progress.turn()
+                asked = self._clock.monotonic()
                 leads = self._lease.acquire()
                 self.progress.trouble = ""
                 if leads:
-                    self._lead()
+                    self._lead(asked + self._settings.lease_s)
                     pause_s = 0.1
                 else:
-                    self._stop.wait(self._settings.lease_s / 10)
+                    self._stop.wait(min(STANDBY_S, self._settings.lease_s / 10))
             except (*UNAVAILABLE, RedisUnavailable) as error:
                 checked = False
-                pause_s = self._pause(pause_s, error)
+                pause_s = min(self._pause(pause_s, error), LONGEST_PAUSE_WITHOUT_REDIS_S)
             except StaleEpoch as error:
                 FENCED.inc()
                 _log.warning("no longer leading", extra={"action": "step_down", "reason": str(error)})
@@ -119,53 +166,70 @@ class Leader:
             self._lease.release()
 
     def _pause(self, pause_s: float, error: Exception) -> float:
+        if self.progress.trouble != str(error):  # else it has been said
+            _log.warning("starting over", extra={"action": "start_over", "error": str(error), "in_s": pause_s})
         self.progress.trouble = str(error)
-        _log.warning("starting over", extra={"action": "start_over", "error": str(error), "in_s": pause_s})
         self._stop.wait(pause_s)
         return min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _build(self) -> Reign:
+    def _build(self, loaded: Loaded) -> Reign:
         """
         Raises:
-            PluginError, ConfigError: this configuration can never lead; the lease is given back for one that can.
+            PluginError, ConfigError: this configuration can never lead. One that has led before goes on; where there is
+                none, the lease is given back for a process that can.
         """
         try:
             return Reign(
                 self._settings,
                 self._store,
                 self._cluster,
-                self._config,
+                loaded.config,
                 self._registry,
                 self._lease.epoch,
-                self._clock,
+                RedisClock(self._store, self._clock),
                 self.progress,
+                self._led,
+                self._tracing,
             )
         except (PluginError, ConfigError) as error:
+            if self._good is not None and self._good.config is not loaded.config:
+                self._configured.give_back(self._good, error)
+                raise
             _log.error("cannot lead with this configuration, ending", extra={"action": "give_up", "error": str(error)})
             with contextlib.suppress(*UNAVAILABLE):
                 self._lease.release()
             self._lease.epoch = 0
             raise
 
-    def _lead(self) -> None:
-        reign = self._reign = self._build()
-        if self._stop.is_set():
+    def _lead(self, good_until: float) -> None:
+        """
+        Args:
+            good_until: the lease that was just taken, monotonic clock.
+        """
+        loaded = self._configured.loaded
+        reign = self._reign = self._build(loaded)
+        if self._stop.is_set() or loaded.config is not self._configured.loaded.config:
             return
+        self._good = loaded
+        published.publish(self._store, loaded.published(self._lease.epoch, self._cluster.kind))
         over = threading.Event()
-        self.progress.renewed(self._clock.monotonic() + self._settings.lease_s)
-        keeper = threading.Thread(target=self._keep_lease, args=(reign, over), name="lease", daemon=True)
+        self.progress.renewed(good_until)
+        self._cluster.lead(self._lease.epoch, self.progress.holds)
+        keeper = threading.Thread(target=self._keep_lease, args=(reign, over, good_until), name="lease", daemon=True)
         keeper.start()
         try:
-            reign.run()
+            with limits.watched(self._settings.plugin_timeout_s):
+                reign.run()
         finally:
+            if self.progress.stage is Stage.LEADING:
+                self._led = self.progress.epoch
             self.progress.enter(Stage.STANDBY)
             self._reign = None
             over.set()
             keeper.join()
 
-    def _keep_lease(self, reign: Reign, over: threading.Event) -> None:
+    def _keep_lease(self, reign: Reign, over: threading.Event, good_until: float) -> None:
         """Renew until the reign is over; end it when the lease cannot be kept."""
-        good_until = self._clock.monotonic() + self._settings.lease_s
         while not over.wait(self._settings.lease_s / 3):
             asked = self._clock.monotonic()
             try:

@@ -4,13 +4,14 @@ Every change of place is prepared here as a `Move` and takes effect here once Re
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dsched.clock import Clock
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.preempting import Preempting
+from dsched.model import tape
 from dsched.model.meta import PodKey, PodUid
 from dsched.state.queue import Move, Place, Record
 
@@ -25,6 +26,7 @@ class QueuedPod:
         plugins: those that rejected it last; events that they care about may move it.
         waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
         preempting: what preemption has brought it so far.
+        crashes: processes that were lost while this pod was decided or bound, since that last went well.
         rescued: who had rejected it when no event moved it for too long and it was tried again all the same; empty
             after that attempt.
     """
@@ -40,6 +42,9 @@ class QueuedPod:
     turn: str = ""
     preempting: Preempting = field(default_factory=Preempting)
     rescued: frozenset[str] = frozenset()
+    crashes: int = 0
+    crashed: bool = False
+    """Whether its record may name crashes."""
 
     @property
     def key(self) -> PodKey:
@@ -54,6 +59,9 @@ class QueuedPod:
         """Whether it was turned away and is not tried again before something happens that may help it."""
         return self.place in (Place.UNSCHEDULABLE, Place.GATED)
 
+
+_TOLD = frozenset({Place.ACTIVE, Place.BACKOFF, Place.GATED})
+"""Places where no decision puts a pod."""
 
 WINDOW_MS = 1000
 """Pauses end with whole seconds. Source: backoff_queue.go ``backoffQOrderingWindowDuration``."""
@@ -76,8 +84,24 @@ class Backoff:
         return min(self.first_ms << min(attempts - 1, 32), self.longest_ms)
 
 
+SUSPECT = 2
+"""A pod with which so many processes were lost is decided alone, so that the next time nobody else is suspected."""
+PARKED = 3
+"""After so many a pod is parked: its pause is minutes, twice as long each further time."""
+FIRST_PARK_MS, LONGEST_PARK_MS = 60_000, 600_000
+
+
+def park_ms(crashes: int) -> int:
+    """How long a pod is parked after so many lost processes; 0 where it is not."""
+    return 0 if crashes < PARKED else min(FIRST_PARK_MS << min(crashes - PARKED, 16), LONGEST_PARK_MS)
+
+
 class Pending:
-    """Pods that wait to be bound, by key."""
+    """Pods that wait to be bound, by key.
+
+    Attributes:
+        heard: is told of pods that come, change and go, while somebody records.
+    """
 
     def __init__(self, clock: Clock, backoff: Backoff) -> None:
         self._clock = clock
@@ -85,6 +109,8 @@ class Pending:
         self._pods: dict[PodKey, QueuedPod] = {}
         self._rejected_by: dict[str, dict[bytes, dict[PodKey, QueuedPod]]] = {}
         self._last_us = 0
+        self._suspects: set[PodKey] = set()
+        self.heard: Callable[[tape.Line], None] | None = None
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -120,6 +146,8 @@ class Pending:
         pod = QueuedPod(info, queued_us=self.stamp())
         self._sort(pod, framework)
         self._pods[pod.key] = pod
+        if self.heard is not None:
+            self.heard(tape.Pending(info.pod, pod.queued_us))
         return pod
 
     def restore(self, info: PodInfo, record: Record) -> QueuedPod:
@@ -137,6 +165,7 @@ class Pending:
             turn=fields.get("place", ""),
             preempting=Preempting.of_fields(fields),
         )
+        self.crashed(pod, int(fields.get("crashes", "0")))
         self._last_us = max(self._last_us, pod.queued_us)
         self._pods[pod.key] = pod
         self._index(pod)
@@ -147,22 +176,53 @@ class Pending:
         self._unindex(pod)
         pod.info = info
         self._index(pod)
+        turned = self.resort(pod, framework)
+        if self.heard is not None:
+            self.heard(tape.Pending(info.pod, pod.queued_us))
+        return turned
+
+    def resort(self, pod: QueuedPod, framework: Framework) -> bool:
+        """Sort the pod anew, as its profile does now; True when its turn has changed."""
         before = (pod.order, pod.turn)
         self._sort(pod, framework)
         return (pod.order, pod.turn) != before
+
+    def held_back(self, pod: QueuedPod, plugin: str) -> None:
+        """A PreEnqueue plugin holds the pod back from now on; it stands where it stood until it is moved."""
+        self._unindex(pod)
+        pod.plugins, pod.waiting = frozenset({plugin}), frozenset()
 
     def drop(self, key: PodKey) -> QueuedPod | None:
         """The pod is no longer pending."""
         pod = self._pods.pop(key, None)
         if pod is not None:
             self._unindex(pod)
+            if self.heard is not None:
+                self.heard(tape.NoLongerPending(pod.uid))
         return pod
 
     def placed(self, pod: QueuedPod, place: Place) -> None:
         """Redis has made the pod's move."""
         self._unindex(pod)
+        let_go = pod.place is Place.WAITING and place is Place.RESERVED
         pod.place = place
         self._index(pod)
+        if self.heard is not None and (let_go or place in _TOLD):
+            self.heard(tape.Moved(pod.uid, place))
+
+    def crashed(self, pod: QueuedPod, crashes: int) -> None:
+        """So many processes have been lost with it by now; 0 when an attempt went well."""
+        pod.crashes, pod.crashed = crashes, pod.crashed or crashes > 0
+        if crashes >= SUSPECT:
+            self._suspects.add(pod.key)
+
+    def suspects(self) -> bool:
+        """Whether pods are about to be decided that had better be decided alone."""
+        if not self._suspects:
+            return False
+        known = [pod for key in self._suspects if (pod := self._pods.get(key)) is not None and pod.crashes >= SUSPECT]
+        self._suspects = {pod.key for pod in known}
+        return any(pod.place is Place.ACTIVE for pod in known)
 
     def requeued(
         self,
@@ -190,6 +250,8 @@ class Pending:
         if pod.waiting or pod.place is not Place.NOWHERE:
             written["waiting"] = " ".join(sorted(pod.waiting))
         written |= {**pod.preempting.fields(), **fields}
+        if pod.crashed:
+            written["crashes"] = pod.crashes
         if target is not pod.place:
             written.setdefault("error", 0)
         return Move(pod.key, pod.uid, pod.place, target, score, pod.turn, pod.order, written)
@@ -200,7 +262,7 @@ class Pending:
 
         Source: pkg/scheduler/backend/queue/backoff_queue.go ``alignToWindow``, ``isPodBackingoff``.
         """
-        ends_ms = pod.queued_us // 1000 + self._backoff.pause_ms(pod.attempts)
+        ends_ms = pod.queued_us // 1000 + max(self._backoff.pause_ms(pod.attempts), park_ms(pod.crashes))
         return (ends_ms // WINDOW_MS + 1) * WINDOW_MS if pod.attempts else ends_ms
 
     def ready_place(self, pod: QueuedPod, *, at_once: bool = False) -> Place:

@@ -59,7 +59,7 @@ class Preemptions:
             PREEMPTION_STOPPED.inc()
             _log.warning(
                 "pod evicts again and again without landing, stopped",
-                extra={"action": "stop", "pod": pod.key, "preemptions": pod.preempting.evictions}
+                extra={"action": "stop", "pod": pod.key, "uid": pod.uid, "preemptions": pod.preempting.evictions}
                 | {"until_ms": pod.preempting.stopped_until_ms},
             )
 
@@ -90,7 +90,8 @@ class Preemptions:
         preemptor, victims = decision.candidate.info, decision.victims
         message = f"{decision.framework.profile_name}: preempting to accommodate a higher priority pod"
         event = f"Preempted by pod {preemptor.uid} on node {decision.nominated}"
-        self._cluster.record([PodEvent(pod.key, pod.uid, "Normal", "Preempted", event) for pod in victims])
+        profile = decision.framework.profile_name
+        self._cluster.record([PodEvent(pod.key, pod.uid, "Normal", "Preempted", event, profile) for pod in victims])
         self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
         PREEMPTION_ATTEMPTS.inc()
         PREEMPTION_VICTIMS.observe(len(victims))
@@ -99,6 +100,7 @@ class Preemptions:
             extra={
                 "action": "preempt",
                 "pod": preemptor.key,
+                "uid": preemptor.uid,
                 "node": decision.nominated,
                 "victims": " ".join(pod.key for pod in victims),
             },

@@ -52,6 +52,10 @@ class Progress:
         """The lease is good until then (monotonic clock)."""
         self._lease_until = until_s
 
+    def holds(self) -> bool:
+        """Whether the lease is good now, for all that this process knows."""
+        return self._clock.monotonic() < self._lease_until
+
     @property
     def age_s(self) -> float:
         """How long ago the loop last turned."""

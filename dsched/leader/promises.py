@@ -78,9 +78,13 @@ class Promises:
         self._nominations.drop(pod.uid)
         pod.preempting.expire(now_ms)
         self._cluster.report([SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=NO_NODE)])
-        self._cluster.record([PodEvent(pod.key, pod.uid, "Warning", "NominationExpired", message)])
+        scheduler = pod.info.pod.spec.scheduler_name
+        self._cluster.record([PodEvent(pod.key, pod.uid, "Warning", "NominationExpired", message, scheduler)])
         PROMISES_EXPIRED.inc()
-        _log.warning("promise of a node has expired", extra={"action": "expire", "pod": pod.key, "node": node})
+        _log.warning(
+            "promise of a node has expired",
+            extra={"action": "expire", "pod": pod.key, "uid": pod.uid, "node": node},
+        )
         self._events.happened(released(pod.info, node))
         # The pod itself may find room elsewhere now; the move also writes down what has become of its promise.
         move = self._events.move_for(pod) or self._pending.move(pod, pod.place)

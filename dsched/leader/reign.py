@@ -6,10 +6,12 @@ decide, and then for the next thing to come in, so a pod that arrives at an idle
 
 from collections.abc import Mapping
 
+from dsched import log
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster
 from dsched.config import SchedulerConfiguration
 from dsched.errors import StateError
+from dsched.framework import limits
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
@@ -24,6 +26,7 @@ from dsched.leader.explaining import Explaining
 from dsched.leader.failure import Failures
 from dsched.leader.fanout import Fanout
 from dsched.leader.handle import LeaderHandle
+from dsched.leader.hazards import Hazards
 from dsched.leader.inbox import Answered, Broken, Heard, Inbox, Letter
 from dsched.leader.intake import Intake
 from dsched.leader.pending import Backoff, Pending
@@ -38,7 +41,9 @@ from dsched.leader.requested import Requested
 from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
 from dsched.leader.takeover import Takeover
+from dsched.leader.taping import LOOK_EVERY_S, TapedCycle, Taping
 from dsched.leader.timers import Timers
+from dsched.leader.traces import Traces
 from dsched.log import logger
 from dsched.metrics import BATCH_DURATION, BATCH_SIZE, TAKEOVER_DURATION, TURN_DURATION, recording
 from dsched.plugins import profiles
@@ -50,7 +55,9 @@ from dsched.state.nodelog import NodeLog
 from dsched.state.queue import Place, Queue
 from dsched.state.reservations import Reservations
 from dsched.state.results import Results
+from dsched.state.tape import Tape
 from dsched.state.usage import Usage
+from dsched.tracing import Tracing
 
 _log = logger(__name__)
 
@@ -82,7 +89,14 @@ class Reign:
         epoch: int,
         clock: Clock,
         progress: Progress | None = None,
+        before: int = 0,
+        tracing: Tracing | None = None,
     ) -> None:
+        """
+        Args:
+            before: the epoch under which this process led last, 0 if it did not.
+            tracing: where spans go, None where nothing is traced.
+        """
         self._progress = progress or Progress(clock)
         self._store = store
         self._clock = clock
@@ -117,7 +131,22 @@ class Reign:
             self._events.happened,
             refusals,
         )
-        fanout = Fanout(settings.mode, store, epoch, config.hash, self._cache, self._dispatcher, clock)
+        hazards = Hazards(clock)
+        fanout = Fanout(
+            settings.mode,
+            store,
+            epoch,
+            config.hash,
+            self._cache,
+            self._dispatcher,
+            clock,
+            cluster.kind,
+            hazards,
+            settings.plugin_timeout_s,
+        )
+        self._traces = None if tracing is None else Traces(tracing, epoch, self._pending, self._cache, self._binding)
+        if self._traces is not None:
+            self._binding.traced, fanout.traced = self._traces.handed_out, self._traces.scattered
         percentages = {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles}
         selector = Selector(settings.seed, tell_best=settings.decisions is not None)
         explaining = Explaining(settings.explain, Keeper(store, epoch), self._cache.snapshot, clock)
@@ -125,15 +154,17 @@ class Reign:
             self._frameworks,
             percentages,
             self._cache,
-            fanout,
+            fanout if self._traces is None else self._traces.around(fanout),
             selector,
             self._waiting,
             clock,
             fanout.gather_first,
             explaining.looked if explaining.looks else None,
+            hazards,
         )
+        self._taping = Taping(Tape(store, epoch), config, self._cache, self._pending, self._waiting, selector, clock)
         self._commit = Commit(
-            cycle,
+            TapedCycle(cycle, self._taping),
             self._pending,
             self._cache,
             reservations,
@@ -143,7 +174,7 @@ class Reign:
             Preemptions(self._pending, self._cache.snapshot, cluster, clock, self._events.happened),
             DecisionLog(settings.decisions, store, epoch, settings.seed),
             clock,
-            self._phases.to,
+            self._phases.to if self._traces is None else self._traces.timing(self._phases.to),
             explaining.tell,
         )
         self._intake = Intake(
@@ -161,6 +192,8 @@ class Reign:
             self._binding,
             self._events,
             self._intake,
+            failures,
+            before,
         )
         promises = Promises(self._pending, self._cache.snapshot, cluster, self._events, clock)
         self._timers = Timers(clock)
@@ -189,6 +222,7 @@ class Reign:
         requested = Requested(store, epoch, self._frameworks, self._pending, self._events)
         self._timers.every(REQUESTS_EVERY_S, requested.answer)
         self._timers.every(PAUSES_EVERY_S, requested.notice)
+        self._timers.every(LOOK_EVERY_S, self._taping.look)
         self._batch_size = 1 if config.extenders else 32  # how long extenders take is not known yet
         self._batches = 0
         self._marked = 0
@@ -208,6 +242,7 @@ class Reign:
             StaleEpoch: another leader has taken over.
             DschedError, or what `dsched.state.client.UNAVAILABLE` lists: start over.
         """
+        log.about(epoch=self._epoch)
         self._progress.enter(Stage.TAKEOVER, self._epoch)
         began = recording.now()
         version = self._takeover.run()
@@ -221,7 +256,8 @@ class Reign:
             while not self._stopping:
                 timeout_s = 0.0 if busy else min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
                 self._phases.to(WAIT)
-                letters = inbox.letters(timeout_s)
+                with limits.undisturbed():
+                    letters = inbox.letters(timeout_s)
                 began = recording.now()
                 self._progress.turn()
                 self._hear(letters)
@@ -229,13 +265,19 @@ class Reign:
                 self._timers.run()
                 self._phases.to(EVENTS)
                 self._commit.settle_waiting()
+                if self._traces is not None:
+                    self._traces.turn()
                 self._events.apply()
                 self._phases.to(POP)
                 busy = self._decide()
+                self._taping.flush()
                 recording.flush()
                 TURN_DURATION.observe(recording.now() - began)
         finally:
+            log.about()
             inbox.close()
+            if self._traces is not None:
+                self._traces.close()
             self._cluster.stand_down()
             self._dispatcher.close()
 
@@ -265,11 +307,19 @@ class Reign:
         self._cache.usage.flush()
         self._batches += 1
         batch = f"{self._epoch}-{self._batches}"
-        popped = self._queue.pop(batch, self._batch_size, self._clock.now_ms(), from_backoff=True)
+        size = 1 if self._pending.suspects() else self._batch_size
+        popped = self._queue.pop(batch, size, self._clock.now_ms(), from_backoff=True)
         if not popped:
             return False
         BATCH_SIZE.observe(len(popped))
-        self._commit.batch(popped)
+        log.about(epoch=self._epoch, batch=batch)
+        if self._traces is None:
+            self._commit.batch(popped)
+        else:
+            self._traces.popped(batch, popped)
+            self._commit.batch(popped)
+            self._traces.committed()
+        log.about(epoch=self._epoch)
         took_s = self._clock.monotonic() - started
         BATCH_DURATION.observe(took_s)
         self._resize(len(popped), took_s)

@@ -3,11 +3,13 @@
 import msgspec
 
 from dsched.cluster.interface import Change, Cluster, Event
+from dsched.errors import StateError
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.binding import Binding
 from dsched.leader.events import Events
 from dsched.leader.intake import Intake
 from dsched.leader.pending import Pending, QueuedPod
+from dsched.leader.takeover import set_aside
 from dsched.metrics import recording
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.node import Node
@@ -128,7 +130,12 @@ class Repairs:
         text = ledger.reservations(self._store).get(uid)
         if text is None or self._binding.owed(uid) is not None:
             return False
-        held = parse(uid, text)
+        try:
+            held = parse(uid, text)
+        except StateError:
+            for dropped, unreadable in self._reservations.drop_unreadable().items():
+                set_aside("reservation", dropped, unreadable)
+            return True
         pod = self._pending.get(held.key)
         known = pod if pod is not None and pod.uid == uid else None
         move = Move(held.key, uid, Place.RESERVED, Place.NOWHERE, 0, "", 0)

@@ -1,4 +1,5 @@
-"""What people ask of the leader from the command line: pods are tried at once; and what they have paused, in the log.
+"""What people ask of the leader from the command line: pods are tried at once, or taken out of the queue; and what they
+have paused, in the log.
 
 Killed before a request is taken: the next leader takes it. Killed after: the pods stand where the last move put them,
 and whoever asked hears nothing and asks again; a pod that is active already stays as it is.
@@ -16,12 +17,15 @@ from dsched.state import control
 from dsched.state.client import Store
 from dsched.state.control import Paused
 from dsched.state.queue import Place
-from dsched.state.requests import REQUEUE, Answer, PodAnswer, Requests
+from dsched.state.requests import DROP, REQUEUE, Answer, PodAnswer, Request, Requests
 
 _log = logger(__name__)
 
 MOVED_AT_ONCE = 1000
 """Pods in one script: other clients of Redis wait as long as it runs."""
+
+DROPPED = "dsched-queue-drop"
+"""Among a gated pod's plugins, for whoever dropped it: no event moves it but a change of the pod or a request."""
 
 _GOES_ON = {
     Place.ACTIVE: "is in the active queue already",
@@ -51,15 +55,19 @@ class Requested:
             StaleEpoch: another leader has taken over.
         """
         for request in self._requests.take():
-            if request.what != REQUEUE:
-                answer = Answer(error=f"this leader does not know what {request.what!r} is; is it an older one?")
-            else:
-                answer = self._requeue_named(request.pods) if request.pods else self._requeue_all(request.namespace)
+            answer = self._answer(request)
             self._requests.answer(request, answer)
             _log.info(
                 "request answered",
                 extra={"action": "request", "what": request.what, "pods": len(request.pods), "done": answer.done},
             )
+
+    def _answer(self, request: Request) -> Answer:
+        if request.what == DROP:
+            return self._drop(request.pods)
+        if request.what == REQUEUE:
+            return self._requeue_named(request.pods) if request.pods else self._requeue_all(request.namespace)
+        return Answer(error=f"this leader does not know what {request.what!r} is; is it an older one?")
 
     def notice(self) -> None:
         """Write to the log what was paused and what goes on; the queue itself knows without being told."""
@@ -83,6 +91,28 @@ class Requested:
             if not refusal and not self._activate([pod]):
                 refusal = "was elsewhere by then"
             told.append(PodAnswer(key, not refusal, place.value, refusal or f"put from {place} to the active queue"))
+        return Answer(tuple(told), sum(each.done for each in told))
+
+    def _drop(self, keys: Sequence[PodKey]) -> Answer:
+        """Take pods out of the queue: they are gated, by nobody's plugin. Killed before the move: they stand where they
+        stood; after it: the next leader finds them gated and leaves them so."""
+        told: list[PodAnswer] = []
+        for key in keys:
+            pod = self._pending.get(key)
+            if pod is None:
+                told.append(PodAnswer(key, False, "", "is not pending here"))
+                continue
+            place, why = pod.place, ""
+            if DROPPED in pod.plugins:
+                why = "was dropped already"
+            elif place not in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
+                why = _GOES_ON.get(place, "")
+            else:
+                self._pending.held_back(pod, DROPPED)
+                move = self._pending.move(pod, Place.GATED, message="taken out of the queue by dsched queue drop")
+                if not self._events.make([(pod, move)], [recording.REQUESTED]):
+                    why = "was elsewhere by then"
+            told.append(PodAnswer(key, not why, place.value, why or f"taken out of the queue, where it was {place}"))
         return Answer(tuple(told), sum(each.done for each in told))
 
     def _requeue_all(self, namespace: str | None) -> Answer:

@@ -6,6 +6,7 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dsched.framework import limits
 from dsched.leader.explaining import Explain
 from dsched.leader.fanout import Mode
 
@@ -25,6 +26,7 @@ class Settings:
         mode: where classes of pods are judged.
         seed: of the choice among equal nodes.
         decisions: file to append decisions to, None for none.
+        plugin_timeout_s: how long a plugin may take, 0 for no limit.
         explain: of which attempts it is kept what was said.
     """
 
@@ -34,3 +36,4 @@ class Settings:
     seed: int = 0
     decisions: Path | None = None
     explain: Explain = Explain.FAILURES
+    plugin_timeout_s: float = limits.DEFAULT_S

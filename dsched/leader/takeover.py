@@ -7,16 +7,18 @@ leader simply begins again; every step looks at what is there.
 
 from collections.abc import Mapping
 
-from dsched.cluster.interface import Cluster, Listing
+from dsched.cluster.interface import Cluster, Listing, SchedulingStatus
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.leader import requested
 from dsched.leader.binding import Binding, Owed
 from dsched.leader.events import Events
+from dsched.leader.failure import SCHEDULER_ERROR, Failures, parked
 from dsched.leader.intake import Intake
-from dsched.leader.pending import Pending
+from dsched.leader.pending import PARKED, Pending, QueuedPod
 from dsched.log import logger
-from dsched.metrics import recording
+from dsched.metrics import PODS_PARKED, UNREADABLE, recording
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.state.cache import Cache, amounts
@@ -43,7 +45,13 @@ class Takeover:
         binding: Binding,
         events: Events,
         intake: Intake,
+        failures: Failures,
+        before: int = 0,
     ) -> None:
+        """
+        Args:
+            before: the epoch under which this process led last, 0 if it did not.
+        """
         self._store = store
         self._epoch = epoch
         self._frameworks = frameworks
@@ -55,6 +63,9 @@ class Takeover:
         self._binding = binding
         self._events = events
         self._intake = intake
+        self._failures = failures
+        self._before = before
+        self._restored: set[PodUid] = set()
 
     def run(self) -> int:
         """List the cluster, settle, rebuild; hands adopted reservations out again.
@@ -62,8 +73,10 @@ class Takeover:
         Raises:
             StaleEpoch: another leader has taken over meanwhile.
         """
+        for uid, text in self._reservations.drop_unreadable().items():
+            set_aside("reservation", uid, text)
         self._reservations.adopt([reservation.uid for reservation in read_reservations(self._store)])
-        recovered = self._queue.recover()
+        recovered = self._queue.recover(self._before)
         listing = self._cluster.list()
         self._take_objects(listing)
         pods = {pod.uid: pod for pod in listing.pods}
@@ -155,8 +168,14 @@ class Takeover:
             pod = unknown.pop(record.uid, None)
             if pod is None or pod.key != record.key:
                 stale.append((record.key, record.uid))
-            else:
+                continue
+            try:
                 self._intake.restore(PodInfo(pod), record)
+                self._restored.add(pod.uid)
+            except ValueError as error:
+                set_aside("record", record.key, str(error))
+                stale.append((record.key, record.uid))
+                unknown[pod.uid] = pod
         self._queue.remove(stale)
         for pod in sorted(unknown.values(), key=_age):
             self._intake.pod(pod)
@@ -165,14 +184,42 @@ class Takeover:
 
     def _try_again(self) -> None:
         """What was rejected is tried again, for events that happened while nobody led are not known; so is what is
-        said to be reserved but is not, should Redis have lost a reservation."""
-        moves = []
+        said to be reserved but is not, should Redis have lost a reservation. The configuration may be another one than
+        that of the leader before: PreEnqueue and QueueSort are asked again."""
+        moves: list[tuple[QueuedPod, Move]] = []
+        parking: list[QueuedPod] = []
         for pod in list(self._pending):
-            if pod.place in (Place.RESERVED, Place.WAITING) and self._binding.owed(pod.uid) is None:
+            if pod.place is Place.ACTIVE and pod.crashes >= PARKED:
+                moves.append((pod, self._park(pod)))
+                parking.append(pod)
+            elif pod.place in (Place.RESERVED, Place.WAITING) and self._binding.owed(pod.uid) is None:
                 moves.append((pod, self._pending.move(pod, Place.ACTIVE)))
-            elif (move := self._events.move_for(pod)) is not None:
+            elif (move := self._again(pod)) is not None:
                 moves.append((pod, move))
         self._events.make(moves, [recording.TAKEOVER] * len(moves))
+        self._failures.tell([SchedulingStatus(pod.key, pod.uid, SCHEDULER_ERROR, _lost(pod)) for pod in parking])
+
+    def _park(self, pod: QueuedPod) -> Move:
+        """One leader after the other was lost while it decided this pod."""
+        PODS_PARKED.inc()
+        _log.error("pod parked", extra={"action": "park", "pod": pod.key, "uid": pod.uid, "crashes": pod.crashes})
+        self._pending.requeued(pod, self._frameworks[pod.info.pod.spec.scheduler_name], frozenset())
+        return self._pending.move(pod, Place.BACKOFF, message=_lost(pod), error=1)
+
+    def _again(self, pod: QueuedPod) -> Move | None:
+        """The move of a pod that may be tried again, that PreEnqueue holds back now, or that has another turn where it
+        stands; None for one that stays as it is."""
+        if pod.uid not in self._restored:
+            return self._events.move_for(pod)
+        if pod.place not in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
+            return None
+        framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+        turned = self._pending.resort(pod, framework)
+        if pod.place is not Place.GATED and (status := framework.run_pre_enqueue(pod.info.pod)) is not None:
+            self._pending.held_back(pod, status.plugin)
+            return self._pending.move(pod, Place.GATED, message=status.message)
+        move = None if requested.DROPPED in pod.plugins else self._events.move_for(pod)
+        return move or (self._pending.move(pod, pod.place) if turned else None)
 
     def _ours(self, pod: Pod) -> bool:
         return (
@@ -185,6 +232,17 @@ class Takeover:
         for info in table.infos(range(len(table))):
             rows.append((info.name, info.allocatable, {name: used for name, used in info.requested.items() if used}))
         self._cache.usage.rebuild(rows)
+
+
+def set_aside(what: str, subject: str, why: str) -> None:
+    """Something of ours in Redis cannot be read, so somebody else wrote it: it is told, counted and made anew."""
+    UNREADABLE.labels(what).inc()
+    extra = {"action": "set_aside", "what": what, "subject": subject, "reason": why}
+    _log.error("state that cannot be read was set aside", extra=extra)
+
+
+def _lost(pod: QueuedPod) -> str:
+    return parked(pod, "leaders were lost while they decided this pod")
 
 
 def _age(pod: Pod) -> tuple[str, int]:

@@ -53,6 +53,12 @@ def load(paths: Sequence[str], namespace: str | None = None) -> list[Manifest]:
     return _checked(reader.read(paths, problems), namespace, problems)
 
 
+def load_text(content: bytes, shown: str, namespace: str | None = None) -> list[Manifest]:
+    """Read and check the manifests in a text, called ``shown`` in messages; as `load`."""
+    problems = Problems()
+    return _checked(reader.read_text(content, shown, problems), namespace, problems)
+
+
 def check(documents: Sequence[Document], namespace: str | None = None) -> list[Manifest]:
     """Check objects that were made, not read; as `load`."""
     return _checked(documents, namespace, Problems())

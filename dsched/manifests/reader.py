@@ -50,16 +50,27 @@ def read(paths: Sequence[str], problems: Problems) -> list[Document]:
     for path in paths:
         for source in _sources(path, problems):
             try:
-                found.extend(_objects(_content(source), source, problems))
-            except ManifestError as error:
-                for problem in error.problems:
-                    origin, _, what = problem.partition(": ")
-                    problems.add(origin, what)
+                found.extend(read_text(_content(source), _STDIN_SHOWN if source == STDIN else source, problems))
             except OSError as error:
                 problems.add(source, f"cannot be read: {error.strerror}")
-            except RecursionError:
-                problems.add(source, "is nested too deeply or refers to itself")
     return found
+
+
+def read_text(content: bytes, shown: str, problems: Problems) -> list[Document]:
+    """The objects in a text; what is wrong with it is added to ``problems``.
+
+    Args:
+        shown: what it is called in messages; its ending tells JSON.
+    """
+    try:
+        return list(_objects(content, shown, problems))
+    except ManifestError as error:
+        for problem in error.problems:
+            origin, _, what = problem.partition(": ")
+            problems.add(origin, what)
+    except RecursionError:
+        problems.add(shown, "is nested too deeply or refers to itself")
+    return []
 
 
 def _sources(path: str, problems: Problems) -> Iterator[str]:
@@ -79,8 +90,7 @@ def _content(source: str) -> bytes:
     return sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
 
 
-def _objects(content: bytes, source: str, problems: Problems) -> Iterator[Document]:
-    shown = _STDIN_SHOWN if source == STDIN else source
+def _objects(content: bytes, shown: str, problems: Problems) -> Iterator[Document]:
     values = documents.parse(content, shown)
     if not values:
         problems.add(shown, "holds no object")

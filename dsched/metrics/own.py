@@ -49,6 +49,11 @@ RESERVATIONS_REFUSED = counter(
     "Reservations that Redis refused; why: changed (the node did, underneath), gone (the pod is no longer in flight).",
     ["why"],
 )
+RECORDED = counter("dsched_recorded_bytes_total", "JSON that the leader has told to recorders (dsched record).")
+RECORDING_INTERRUPTED = counter(
+    "dsched_recordings_interrupted_total",
+    "Times that the leader stopped telling a recorder, because he did not keep up or Redis was full.",
+)
 BINDS = counter("dsched_binds_total", "Binds by how they ended (see BindVerdict).", ["verdict"])
 REBINDS = counter("dsched_binds_handed_out_again_total", "Reserved pods handed to binders again: no outcome in time.")
 STALE_RESULTS = counter("dsched_stale_results_total", "Bind results of an older epoch, looked up instead of believed.")
@@ -72,6 +77,39 @@ EXTENDER_BREAKER_OPEN = gauge(
     ["extender"],
     exporters=(*LEADER, *BINDER),
     mode="livemax",
+)
+CONFIG_RELOADS = counter(
+    "dsched_config_reloads_total",
+    "Times that another configuration was found; result: taken, unchanged (it means the same), refused (the last good "
+    "one stays). Workers count when they take up the leader's.",
+    ["result"],
+    exporters=ALL,
+)
+CONFIG_REFUSED = gauge(
+    "dsched_config_refused", "1 while the configuration file was refused and the last good one is in use."
+)
+PLUGIN_OVERRUNS = counter(
+    "dsched_plugin_overruns_total",
+    "Calls of plugins that took longer than they may; how: told (the plugin was ended), lost (the process ended with "
+    "it, for that or another reason).",
+    ["plugin", "how"],
+    exporters=ALL,
+)
+PODS_PARKED = counter(
+    "dsched_pods_parked_total", "Times that a pod was set aside for minutes because processes kept dying of it."
+)
+SPANS = counter(
+    "dsched_trace_spans_total",
+    "Spans of traces, where they are sent; result: exported, failed (the collector did not take them), dropped (too "
+    "many waited to be sent).",
+    ["result"],
+    exporters=ALL,
+)
+UNREADABLE = counter(
+    "dsched_unreadable_state_total",
+    "Entries of the scheduler's own state that could not be read and were made anew; what: record (of a pending pod), "
+    "reservation.",
+    ["what"],
 )
 FENCED = counter("dsched_fencing_rejections_total", "Times this process found that another leader has taken over.")
 RESCUED = counter(
@@ -127,6 +165,11 @@ INFLIGHT = scraped("dsched_inflight_pods", "Pods popped and not yet decided.")
 WAITING = scraped("dsched_waiting_pods", "Reserved pods that Permit holds back.")
 RESULTS = scraped("dsched_bind_results_pending", "Bind results that the leader has not acted on.")
 NODE_LOG = scraped("dsched_node_log_entries", "Entries of the node table's log for the evaluators' replicas.")
+PAUSED_PROFILES = scraped(
+    "dsched_paused",
+    "1 for each profile whose pods are not tried until somebody resumes; `*`: all of them.",
+    ["profile"],
+)
 TASKS_WAITING = scraped(
     "dsched_tasks_waiting", "Messages that no worker has taken; queue: evaluators, binders.", ["queue"]
 )

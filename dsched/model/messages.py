@@ -36,10 +36,13 @@ class EvaluateShard(Message, frozen=True, kw_only=True):
     Attributes:
         request: names the request; ``replies:REQUEST`` takes the answer.
         table: version of the node table.
-        config: hash of the configuration; an evaluator that has another refuses.
+        config: hash of the configuration; an evaluator that has another, and cannot take it up, refuses.
+        cluster: what keeps the objects, standalone or kubernetes; a worker that takes it to be another refuses.
+        traces: W3C traceparents of traced pods that this is for.
         shard: number of this shard; rows ``start`` to ``stop`` (not included).
         deadline_ms: wall-clock time after which nobody waits for the answer.
         pods: profile and one pod of each class.
+        skip: numbers of classes that are not wanted any more; what is said of them is not looked at.
     """
 
     request: str
@@ -51,6 +54,9 @@ class EvaluateShard(Message, frozen=True, kw_only=True):
     stop: int
     deadline_ms: int
     pods: list[tuple[str, Pod]]
+    skip: list[int] = []
+    cluster: str = ""
+    traces: list[str] = []
 
 
 class VerdictColumn(msgspec.Struct, frozen=True, array_like=True):
@@ -69,12 +75,28 @@ class ScoreColumn(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ClassResult(msgspec.Struct, frozen=True, array_like=True):
-    """One class's answer over a shard, or why there is none."""
+    """One class's answer over a shard, or why there is none; ``overran`` says that the plugin took too long."""
 
     verdicts: list[VerdictColumn]
     scores: list[ScoreColumn]
     failed_plugin: str = ""
     failure: str = ""
+    overran: bool = False
+
+
+class Trouble(msgspec.Struct, frozen=True, array_like=True):
+    """Why an answer is late or will not come: the plugin that runs, or ran when the process was lost.
+
+    Attributes:
+        at: number of the class in the message.
+        seconds: how long the plugin has been running.
+        lost: what became of the process, empty while it is at it.
+    """
+
+    at: int
+    plugin: str
+    seconds: float
+    lost: str = ""
 
 
 class ShardResult(Message, frozen=True, kw_only=True):
@@ -83,6 +105,7 @@ class ShardResult(Message, frozen=True, kw_only=True):
     Attributes:
         refusal: why nothing was evaluated: another configuration, or a table version that cannot be had.
         seconds: what the evaluation took.
+        trouble: set in a word that comes before the answer, or instead of it.
     """
 
     request: str
@@ -92,6 +115,7 @@ class ShardResult(Message, frozen=True, kw_only=True):
     seconds: float
     classes: list[ClassResult] = []
     refusal: str = ""
+    trouble: Trouble | None = None
 
 
 class BindItem(msgspec.Struct, frozen=True, array_like=True):
@@ -105,12 +129,18 @@ class BindItem(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BindRequest(Message, frozen=True, kw_only=True):
-    """Leader to binder: bind these pods, each as long as its reservation of this epoch stands."""
+    """Leader to binder: bind these pods, each as long as its reservation of this epoch stands.
+
+    Attributes:
+        traces: W3C traceparents, one for each of the pods, empty for one that is not traced; none where none is.
+    """
 
     epoch: int
     config: str
     profile: str
     pods: list[BindItem]
+    cluster: str = ""
+    traces: list[str] = []
 
 
 Decoded = TypeVar("Decoded", bound=Message)

@@ -1,9 +1,14 @@
 """Pods, as far as scheduling reads them."""
 
+from typing import Annotated
+
 import msgspec
 
 from dsched.model.meta import ApiRecord, LabelSelector, LabelSelectorRequirement, NodeName, ObjectMeta, PodKey, PodUid
 from dsched.model.quantity import Quantity
+
+HIGHEST_PRIORITY = 2**53
+"""Of a pod that can be read; the API server takes 32 bits. The queue's order is exact up to here."""
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
@@ -175,7 +180,7 @@ class Volume(ApiRecord, frozen=True):
 class PodSpec(ApiRecord, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
-    priority: int = 0
+    priority: Annotated[int, msgspec.Meta(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)] = 0
     preemption_policy: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None

@@ -36,6 +36,10 @@ class ImageLocality:
                 worth += value * _are_in(known.rows, len(table), rows)
         return scores.image_locality(worth, len(images))
 
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both have the same containers, images among it."""
+        return pod.requests_key == other.requests_key
+
 
 def normalized_name(image: str) -> str:
     """The image's name as nodes report it: with the tag ``latest`` where it has no tag and no digest."""
@@ -52,3 +56,4 @@ def _are_in(holders: set[int], nodes: int, rows: Rows) -> NDArray[np.bool_]:
 
 
 _role: type[interface.TableScorePlugin] = ImageLocality
+_alike: type[interface.Alike] = ImageLocality

@@ -117,6 +117,10 @@ class NodeAffinity:
             scores += weight * matching.term(term, table, rows)
         return scores
 
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both select and prefer the same nodes."""
+        return pod.pod.spec.node_selector == other.pod.spec.node_selector and _affinity(pod.pod) == _affinity(other.pod)
+
     def events_to_register(self) -> Sequence[Registration]:
         return (Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), self._after_node_change),)
 
@@ -183,3 +187,4 @@ _filter: type[interface.TableFilterPlugin] = NodeAffinity
 _pre_score: type[interface.PreScorePlugin] = NodeAffinity
 _score: type[interface.TableScorePlugin] = NodeAffinity
 _enqueue: type[interface.EnqueueExtensions] = NodeAffinity
+_alike: type[interface.Alike] = NodeAffinity

@@ -30,9 +30,14 @@ class NodeName:
             return Verdict.where(matching.none(rows), _ELSEWHERE)
         return Verdict.where(~matching.is_row(table.index.get(pod.node_name), rows), _ELSEWHERE)
 
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both name the same node."""
+        return pod.pod.spec.node_name == other.pod.spec.node_name
+
     def events_to_register(self) -> Sequence[Registration]:
         return (Registration(Resource.NODE, frozenset({Action.ADD})),)
 
 
 _role: type[interface.TableFilterPlugin] = NodeName
 _enqueue: type[interface.EnqueueExtensions] = NodeName
+_alike: type[interface.Alike] = NodeName

@@ -70,6 +70,10 @@ class NodePorts:
         everywhere[[row for row, used in table.ports.items() if conflict(wanted.ports, used)]] = True
         return Verdict.where(everywhere[rows], _TAKEN)
 
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both want the same ports."""
+        return pod.demand.ports == other.demand.ports
+
     def events_to_register(self) -> Sequence[Registration]:
         return (
             Registration(Resource.ASSIGNED_POD, frozenset({Action.DELETE}), _after_pod_deleted),
@@ -104,3 +108,4 @@ def _after_pod_deleted(pod: Pod, event: ClusterEvent) -> Hint:
 _pre_filter: type[interface.PreFilterPlugin] = NodePorts
 _filter: type[interface.TableFilterPlugin] = NodePorts
 _enqueue: type[interface.EnqueueExtensions] = NodePorts
+_alike: type[interface.Alike] = NodePorts

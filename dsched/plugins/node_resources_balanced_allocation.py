@@ -4,6 +4,7 @@ Source: pkg/scheduler/framework/plugins/noderesources/{balanced_allocation,resou
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,10 @@ from dsched.config import NodeResourcesBalancedAllocationArgs
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Normalization, Rows, Scope, Status
+from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
-from dsched.model.pod import Pod
 
 Amounts = tuple[tuple[str, int], ...]
 
@@ -35,12 +36,17 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle) -> None:
         self._resources = tuple(resource.name for resource in args.resources)
+        self._requested_by = PerClass(self._requested, key=attrgetter("requests_key"))
+
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both request the same."""
+        return pod.requests_key == other.requests_key
 
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Status | None:
         """Skip for pods that request none of the resources: they would flock to one node."""
-        amounts = self._requested(pod.pod)
+        amounts = self._requested_by(pod)
         if _is_nothing(amounts):
             return interface.SKIP
         state.write(_Added(amounts))
@@ -48,7 +54,7 @@ class NodeResourcesBalancedAllocation:
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
         kept = state.read(_Added)
-        amounts = self._requested(pod.pod) if kept is None else kept.amounts
+        amounts = self._requested_by(pod) if kept is None else kept.amounts
         count = matching.count(rows)
         if _is_nothing(amounts):
             return np.zeros(count, dtype=np.int64)
@@ -60,9 +66,9 @@ class NodeResourcesBalancedAllocation:
             allocatable[place] = table.allocatable(name)[rows]
         return scores.balanced_allocation(requested, allocatable)
 
-    def _requested(self, pod: Pod) -> Amounts:
+    def _requested(self, pod: PodInfo) -> Amounts:
         """Real requests, without the defaults that NodeResourcesFit scores with."""
-        amounts = requests.real_requests(pod)
+        amounts = requests.real_requests(pod.pod)
         return tuple((name, amounts.get(name, 0)) for name in self._resources)
 
 
@@ -72,3 +78,4 @@ def _is_nothing(amounts: Amounts) -> bool:
 
 _pre_score: type[interface.PreScorePlugin] = NodeResourcesBalancedAllocation
 _score: type[interface.TableScorePlugin] = NodeResourcesBalancedAllocation
+_alike: type[interface.Alike] = NodeResourcesBalancedAllocation

@@ -6,6 +6,7 @@ Source: pkg/scheduler/framework/plugins/noderesources/{fit,resource_allocation}.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from dsched.framework.interface import (
     Status,
     Verdict,
 )
+from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
@@ -72,10 +74,11 @@ class NodeResourcesFit:
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
         self._score = _scorer(args.scoring_strategy)
+        self._wanted_by = PerClass(self._wanted, key=attrgetter("requests_key"))
+        self._added_by = PerClass(self._added, key=attrgetter("requests_key"))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
-        wanted = requests.requested(pod.pod)
-        state.write(_Wanted({name: amount for name, amount in wanted.items() if not self._ignores(name)}))
+        state.write(self._wanted_by(pod))
         return None
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
@@ -92,11 +95,11 @@ class NodeResourcesFit:
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Status | None:
-        state.write(self._added(pod.pod))
+        state.write(self._added_by(pod))
         return None
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
-        added = state.read(_Added) or self._added(pod.pod)
+        added = state.read(_Added) or self._added_by(pod)
         if not added.amounts:
             return np.zeros(matching.count(rows), dtype=np.int64)
         requested = np.empty((len(added.amounts), matching.count(rows)), dtype=np.int64)
@@ -106,6 +109,10 @@ class NodeResourcesFit:
             allocatable[place] = table.allocatable(name)[rows]
         return self._score(requested, allocatable, added.weights)
 
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both request the same."""
+        return pod.requests_key == other.requests_key
+
     def events_to_register(self) -> Sequence[Registration]:
         pods = frozenset({Action.DELETE, Action.UPDATE})
         return (
@@ -114,8 +121,12 @@ class NodeResourcesFit:
             Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change),
         )
 
-    def _added(self, pod: Pod) -> _Added:
-        amounts = requests.scoring_requests(pod)
+    def _wanted(self, pod: PodInfo) -> _Wanted:
+        wanted = requests.requested(pod.pod)
+        return _Wanted({name: amount for name, amount in wanted.items() if not self._ignores(name)})
+
+    def _added(self, pod: PodInfo) -> _Added:
+        amounts = requests.scoring_requests(pod.pod)
         counted = [each for each in self._resources if requests.takes_part(each.name, amounts.get(each.name, 0))]
         weights = np.array([each.weight for each in counted], dtype=np.int64)
         return _Added(tuple((each.name, amounts.get(each.name, 0)) for each in counted), weights)
@@ -187,3 +198,4 @@ _filter: type[interface.TableFilterPlugin] = NodeResourcesFit
 _pre_score: type[interface.PreScorePlugin] = NodeResourcesFit
 _score: type[interface.TableScorePlugin] = NodeResourcesFit
 _enqueue: type[interface.EnqueueExtensions] = NodeResourcesFit
+_alike: type[interface.Alike] = NodeResourcesFit

@@ -34,6 +34,10 @@ class NodeUnschedulable:
             return Verdict.where(matching.none(rows), _CORDONED)
         return Verdict.where(table.unschedulable[rows], _CORDONED)
 
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both tolerate the same taints."""
+        return pod.pod.spec.tolerations == other.pod.spec.tolerations
+
     def events_to_register(self) -> Sequence[Registration]:
         return (
             Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change),
@@ -60,3 +64,4 @@ def _after_own_update(pod: Pod, event: ClusterEvent) -> Hint:
 
 _role: type[interface.TableFilterPlugin] = NodeUnschedulable
 _enqueue: type[interface.EnqueueExtensions] = NodeUnschedulable
+_alike: type[interface.Alike] = NodeUnschedulable

@@ -221,12 +221,10 @@ class PodTopologySpread:
             if isinstance(own, SelectorError):
                 raise own
             return own
+        selector = self._default_selectors.of(pod, snapshot) if self._defaults else None
+        if selector is None or selector.everything:
+            return ()
         constraints = spreading.parse(self._defaults, pod.pod.metadata.labels, action)
-        if not constraints:
-            return ()
-        selector = self._default_selectors.of(pod, snapshot)
-        if selector.everything:
-            return ()
         return tuple(replace(constraint, selector=selector) for constraint in constraints)
 
 

@@ -30,7 +30,16 @@ def configuration(path: Path | None, plugins: Registry) -> SchedulerConfiguratio
         text = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    return config.load(text, str(path), plugins=registry.served(plugins))
+    return parsed(text, str(path), plugins)
+
+
+def parsed(text: str | bytes, source: str, plugins: Registry) -> SchedulerConfiguration:
+    """The configuration in a text, with every plugin there is; ``source`` is its file's name, for messages.
+
+    Raises:
+        ConfigError: it was refused.
+    """
+    return config.load(text, source, plugins=registry.served(plugins))
 
 
 def frameworks(

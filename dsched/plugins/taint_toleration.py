@@ -101,6 +101,10 @@ class TaintToleration:
             raise PluginError("its PreScore has not run; enable it at preScore, too")
         return soft.all(table)[table.taint_set[rows]]
 
+    def alike(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether both tolerate the same taints."""
+        return pod.pod.spec.tolerations == other.pod.spec.tolerations
+
     def events_to_register(self) -> Sequence[Registration]:
         return (
             Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change),
@@ -138,3 +142,4 @@ _filter: type[interface.TableFilterPlugin] = TaintToleration
 _pre_score: type[interface.PreScorePlugin] = TaintToleration
 _score: type[interface.TableScorePlugin] = TaintToleration
 _enqueue: type[interface.EnqueueExtensions] = TaintToleration
+_alike: type[interface.Alike] = TaintToleration

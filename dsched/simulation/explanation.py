@@ -68,6 +68,7 @@ class Explanation:
         gate: the status of the PreEnqueue plugin that keeps the pod out of the queue; the rest is as if none did.
         rejection: the status of the PreFilter plugin that rejected the pod.
         narrowing: the PreFilter plugins that narrowed the search.
+        filters: the filter plugins, in running order; the first one that rejects a node is the last one asked about it.
         skipped_filters, skipped_scores: plugins that have nothing to say of this pod, and were not asked.
         nodes: every node, by row.
         weights: of the score plugins, in running order.
@@ -85,6 +86,7 @@ class Explanation:
     gate: Status | None
     rejection: Status | None
     narrowing: tuple[str, ...]
+    filters: tuple[str, ...]
     skipped_filters: tuple[str, ...]
     skipped_scores: tuple[str, ...]
     nodes: tuple[NodeAnswer, ...]
@@ -97,6 +99,15 @@ class Explanation:
     nominated: NodeName | None
     victims: tuple[PodKey, ...]
     failure: Status | None
+
+    def why_not(self, node: NodeAnswer) -> tuple[str, str]:
+        """Of a node that is not taken: the plugin that rejected it, or narrowed the search, and why."""
+        status = node.rejection or self.rejection
+        if status is not None:
+            return status.plugin or " ".join(self.narrowing), status.message
+        if self.failure is not None:
+            return self.failure.plugin, "failed"
+        return " ".join(self.narrowing), "left out of the search"
 
 
 def explain(
@@ -143,6 +154,7 @@ def explain(
         gate=framework.run_pre_enqueue(pod),
         rejection=evaluation.rejection,
         narrowing=tuple(evaluation.narrowing),
+        filters=tuple(each.name for each in framework.filters),
         skipped_filters=tuple(each.name for each in framework.filters if each.name in evaluation.state.skip_filter),
         skipped_scores=tuple(each.name for each in framework.scores if each.name in evaluation.state.skip_score),
         nodes=nodes,

@@ -49,17 +49,24 @@ class Given:
             snapshot.table.add_pod(PodInfo(pod), pod.node_name)
 
 
-def given(manifests: Sequence[Manifest], now_ms: int) -> Given:
+def given(
+    manifests: Sequence[Manifest], now_ms: int, present: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+) -> Given:
     """Complete the objects as applying them would, with priorities from their classes, and sort them out.
 
     Args:
         now_ms: when objects that do not say so themselves were created.
+        present: objects by kind that there are already; only classes are looked for.
 
     Raises:
         ManifestError: an object names a class that there is not, or two pods have one UID.
     """
     problems = Problems()
-    classes = admission.classes(_values(manifests, kinds.PRIORITY_CLASS), _values(manifests, kinds.STORAGE_CLASS))
+    known = [
+        [*(present or {}).get(kind.name, ()), *_values(manifests, kind)]
+        for kind in (kinds.PRIORITY_CLASS, kinds.STORAGE_CLASS)
+    ]
+    classes = admission.classes(*known)
     plans = [planning.plan(_named(each), None, classes, now_ms, problems) for each in manifests]
     made = [(plan.manifest, plan.value) for plan in plans if plan is not None]
     pods = _pods([(each.origin, value) for each, value in made if each.kind is kinds.POD], problems)

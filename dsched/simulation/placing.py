@@ -13,6 +13,7 @@ import msgspec
 from dsched.clock import ManualClock
 from dsched.config import SchedulerConfiguration
 from dsched.framework.diagnosis import Diagnosis
+from dsched.framework.extending import ReadObjects
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -55,22 +56,36 @@ def simulate(
 
 
 class Simulation:
-    """One cluster and its pods on their way."""
+    """One cluster and its pods on their way.
+
+    Attributes:
+        memory: the cluster as it is at the moment.
+    """
 
     def __init__(
-        self, configured: SchedulerConfiguration, plugins: Registry, given: Given, now_ms: int, seed: int
+        self,
+        configured: SchedulerConfiguration,
+        plugins: Registry,
+        given: Given,
+        now_ms: int,
+        seed: int,
+        read: ReadObjects | None = None,
     ) -> None:
-        self._memory = Memory()
-        given.fill(self._memory.snapshot)
-        self._before = Usage.of(self._memory.snapshot.table)
+        """
+        Args:
+            read: where extenders get whole pods and nodes from.
+        """
+        self.memory = Memory()
+        given.fill(self.memory.snapshot)
+        self._before = Usage.of(self.memory.snapshot.table)
         self._clock = ManualClock(now_ms)
         self._waiting = WaitingPods()
         pending = Pending(self._clock, Backoff())
-        handle = LeaderHandle(self._memory, self._waiting, pending, self._clock)
-        self._frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle)
+        handle = LeaderHandle(self.memory, self._waiting, pending, self._clock)
+        self._frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle, read)
         percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
         self._cycle = Cycle(
-            self._frameworks, percentages, self._memory, judge_here, Selector(seed), self._waiting, self._clock
+            self._frameworks, percentages, self.memory, judge_here, Selector(seed), self._waiting, self._clock
         )
         self._queue = SimulatedQueue(self._frameworks, pending)
         self._outcomes: dict[PodUid, PodOutcome] = {}
@@ -82,7 +97,7 @@ class Simulation:
         """Decide until nothing changes any more."""
         while True:
             while (pod := self._queue.pop()) is not None:
-                version = self._memory.snapshot.table.version
+                version = self.memory.snapshot.table.version
                 (decision,) = self._cycle.decide([Candidate(pod.info, pod.attempts)])
                 hear(decision, version)
                 if decision.node is None:
@@ -104,7 +119,7 @@ class Simulation:
         for info in ours:
             promised = NodeName(info.pod.status.nominated_node_name)
             if promised:
-                self._memory.snapshot.nominations.set(info, promised)
+                self.memory.snapshot.nominations.set(info, promised)
 
     # -- decisions take effect -------------------------------------------------------------------------------------
 
@@ -137,8 +152,8 @@ class Simulation:
             self._queue.try_again(pod)
 
     def _evict(self, victim: PodInfo, preemptor: QueuedPod) -> None:
-        node = self._memory.snapshot.table.node_of(victim.uid) or NO_NODE
-        self._memory.forget(victim.uid, released=False)
+        node = self.memory.snapshot.table.node_of(victim.uid) or NO_NODE
+        self.memory.forget(victim.uid, released=False)
         attempts = self._outcomes[victim.uid].attempts if victim.uid in self._outcomes else 0
         evicted = PodOutcome(victim.key, Ending.EVICTED, node, attempts, evicted_by=preemptor.key)
         self._note(evicted, victim.uid)
@@ -175,7 +190,7 @@ class Simulation:
     def _rejected(self, pod: QueuedPod, decision: Decision, status: Status) -> None:
         node = decision.node or NO_NODE
         decision.framework.run_unreserve(decision.state, pod.info, node)
-        self._memory.forget(pod.uid, released=True)
+        self.memory.forget(pod.uid, released=True)
         self._unplaced(
             pod, msgspec.structs.replace(decision, node=None, waiting=None, diagnosis=Diagnosis.of_node(status))
         )
@@ -188,7 +203,7 @@ class Simulation:
         self._outcomes[uid] = outcome
 
     def _outcome(self) -> Outcome:
-        snapshot = self._memory.snapshot
+        snapshot = self.memory.snapshot
         nominations = snapshot.nominations
         pods = [
             replace(outcome, nominated=nominations.node_of(uid) or NO_NODE) for uid, outcome in self._outcomes.items()

@@ -17,6 +17,7 @@ from dsched.framework.delta import NodeGone, NodeSet, ObjectGone, ObjectSet, Pod
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import PODS
+from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node
 from dsched.state.nodelog import NodeLog
@@ -31,6 +32,7 @@ class Cache:
         usage: node usage in Redis, written by its ``flush``.
         log: the replicas' log, written by its ``publish``.
         dress: what is made of a node before the cycle sees it.
+        heard: is told of every change but assumptions, while somebody records.
     """
 
     def __init__(self, usage: Usage, log: NodeLog) -> None:
@@ -38,6 +40,7 @@ class Cache:
         self.usage = usage
         self.log = log
         self.dress: Callable[[Node], Node] = lambda node: node
+        self.heard: Callable[[tape.Line], None] | None = None
         self._assumed: dict[PodUid, NodeName] = {}
 
     def set_node(self, node: Node) -> tuple[Node | None, bool]:
@@ -49,6 +52,8 @@ class Cache:
         changed = table.set_node(node)
         if changed:
             self.log.note(NodeSet(node))
+            if self.heard is not None:
+                self.heard(tape.NodeIs(node))
             self.usage.set(node.name, table.info(table.index[node.name]).allocatable)
             if old is None:
                 for pod in table.pods[table.index[node.name]].values():
@@ -64,6 +69,8 @@ class Cache:
         node = table.nodes[row]
         table.remove_node(name)
         self.log.note(NodeGone(name))
+        if self.heard is not None:
+            self.heard(tape.NodeGone(name))
         self.usage.gone(name)
         return node
 
@@ -83,10 +90,14 @@ class Cache:
             self._take(uid)
             if released:
                 self.usage.moved(node)
+            if self.heard is not None:
+                self.heard(tape.Released(uid))
 
     def confirm(self, uid: PodUid) -> None:
         """An assumed pod is bound where it was assumed."""
-        self._assumed.pop(uid, None)
+        known = self._assumed.pop(uid, None)
+        if known is not None and self.heard is not None:
+            self.heard(tape.Bound(uid))
 
     def assumed_on(self, uid: PodUid) -> NodeName | None:
         """The node a pod is assumed on, None when it is not."""
@@ -94,12 +105,20 @@ class Cache:
 
     def add_pod(self, pod: PodInfo, node: NodeName) -> None:
         """A bound pod that was not assumed, or whose demand has changed."""
-        self.remove_pod(pod.uid)
+        self._leave(pod.uid)
         self._put(pod, node)
         self.usage.add(node, amounts(pod))
+        if self.heard is not None:
+            self.heard(tape.PodOn(node, pod.pod))
 
     def remove_pod(self, uid: PodUid) -> PodInfo | None:
         """A bound pod is gone or finished; returns it."""
+        pod = self._leave(uid)
+        if pod is not None and self.heard is not None:
+            self.heard(tape.PodOff(uid))
+        return pod
+
+    def _leave(self, uid: PodUid) -> PodInfo | None:
         table = self.snapshot.table
         node, pod = table.node_of(uid), table.pod(uid)
         if node is None or pod is None:
@@ -113,6 +132,8 @@ class Cache:
         old = self.snapshot.others(kind).get(key)
         self.snapshot.put(kind, key, value)
         self.log.note(ObjectSet(kind, key, dict(value)))
+        if self.heard is not None:
+            self.heard(tape.ObjectIs(kind, key, dict(value)))
         return old
 
     def drop(self, kind: str, key: str) -> Mapping[str, Any] | None:
@@ -120,6 +141,8 @@ class Cache:
         old = self.snapshot.others(kind).get(key)
         self.snapshot.drop(kind, key)
         self.log.note(ObjectGone(kind, key))
+        if self.heard is not None:
+            self.heard(tape.ObjectGone(kind, key))
         return old
 
     def _put(self, pod: PodInfo, node: NodeName) -> None:

@@ -105,6 +105,8 @@ def reachable(store: Store) -> Iterator[None]:
         yield
     except redis.exceptions.NoPermissionError as error:
         raise not_allowed(store, str(error)) from error
+    except redis.OutOfMemoryError as error:
+        raise RedisUnavailable(f"Redis at {shown(store.url)} is full: {error}; give it more memory") from error
     except UNAVAILABLE as error:
         raise RedisUnavailable(
             f"Redis at {shown(store.url)} does not answer ({error}); "
@@ -117,5 +119,12 @@ def not_allowed(store: Store, text: str) -> NotAllowed:
     return NotAllowed(f"Redis at {shown(store.url)} does not allow its user to do this: {text}")
 
 
-UNAVAILABLE = (redis.ConnectionError, redis.TimeoutError, redis.BusyLoadingError, redis.ReadOnlyError)
-"""What the client raises while a server is away, starting, or demoted to a replica."""
+UNAVAILABLE = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.BusyLoadingError,
+    redis.ReadOnlyError,
+    redis.OutOfMemoryError,
+)
+"""What the client raises while a server is away, starting, demoted to a replica, or full: then it takes no
+transactions, not even such that only read."""

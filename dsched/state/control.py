@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dsched.state import client, keys
+from dsched.errors import NotFound
+from dsched.state import client, keys, standings
 from dsched.state.client import Store
 
 EVERYTHING = "*"
@@ -22,6 +23,19 @@ class Paused:
     profile: str
     since_ms: int
     reason: str = ""
+
+
+def known(store: Store, profile: str) -> str:
+    """The profile itself, to be paused.
+
+    Raises:
+        NotFound: the leader has said which profiles there are, and this is none of them.
+        RedisUnavailable: Redis does not answer.
+    """
+    told = standings.moment(store).schedulers
+    if not profile or (told is not None and profile not in told):
+        raise NotFound(f"there is no profile {profile!r}; profiles are {', '.join(sorted(told or ())) or 'not known'}")
+    return profile
 
 
 def pause(store: Store, profile: str, now_ms: int, reason: str = "") -> bool:
@@ -67,6 +81,15 @@ def read(store: Store) -> list[Paused]:
     with client.reachable(store):
         found = store.redis.hgetall(store.key(keys.PAUSED.name))
     return sorted((parse(each.decode(), text.decode()) for each, text in found.items()), key=lambda each: each.profile)
+
+
+def profiles(store: Store) -> list[str]:
+    """The profiles that are paused, EVERYTHING among them; for metrics.
+
+    Raises:
+        What `dsched.state.client.UNAVAILABLE` lists.
+    """
+    return sorted(each.decode() for each in store.redis.hkeys(store.key(keys.PAUSED.name)))
 
 
 def parse(profile: str, text: str) -> Paused:

@@ -44,7 +44,15 @@ INTAKE = Key(
     "version: up to which of the cluster the leader has taken everything in; schedulers: whose pods; cluster: "
     "standalone or kubernetes",
 )
-WORKERS = Key("workers", "hash", "worker to `KIND LAST-SEEN-MS CONFIG-HASH`, written by a task that ran there")
+WORKERS = Key(
+    "workers",
+    "hash",
+    "worker to `KIND LAST-SEEN-MS CONFIG-HASH CLUSTER TROUBLE`, written by a task that ran there",
+)
+LEADERS = Key("leaders", "hash", "leader process, standby or not, to what it says of itself (JSON), every 2 s")
+CONFIGURATION = Key(
+    "configuration", "hash", "the leader's configuration, for workers to take up: epoch, hash, cluster, source, text"
+)
 REPLIES = Key(
     "replies:", "list", "`replies:ID`, answers of evaluators to the leader, of the leader to commands; expires"
 )
@@ -55,11 +63,16 @@ PHASES = Key(
 )
 DECISIONS = Key("decisions", "string", "number of decisions written with --decisions")
 PAUSED = Key("control:paused", "hash", "whose pods are not tried: a profile, or `*` for all, to `SINCE-MS REASON`")
+RELOAD = Key("control:reload", "string", "how often leaders were asked to read their configuration files again")
 REQUESTS = Key("control:requests", "list", "what commands ask of the leader (JSON), oldest first; expires")
 EXPLAINED = Key(
     "explained:", "list", "`explained:NS/NAME`, newest first, at most 10: what was said at an attempt (JSON); expires"
 )
 EXPLANATIONS = Key("explanations", "zset", "pods with kept explanations, at most 5000: `NS/NAME` by last attempt, ms")
+RECORDER = Key("recorder", "string", "who records, `TOKEN WHO`; expires 10 s after it was last there")
+RECORDING = Key(
+    "recording", "stream", "JSON lines that the leader tells the recorder and that are not in its file yet; expires"
+)
 
 ALL = (
     LEADER,
@@ -77,13 +90,18 @@ ALL = (
     RESULTS,
     INTAKE,
     WORKERS,
+    LEADERS,
+    CONFIGURATION,
     REPLIES,
     PHASES,
     DECISIONS,
     PAUSED,
+    RELOAD,
     REQUESTS,
     EXPLAINED,
     EXPLANATIONS,
+    RECORDER,
+    RECORDING,
 )
 
 QUEUES = (EPOCH, ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, INFLIGHT, WAITING, POD)

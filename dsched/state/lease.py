@@ -1,7 +1,7 @@
 """The leader's lease and its epoch, the fencing token that every script checks.
 
 An epoch is never given twice: the counter outlives the lease, and whoever asks names the highest epoch it has ever
-seen, in case Redis has lost its last second.
+seen, its own or another's, in case Redis has lost its last second, or everything.
 """
 
 import contextlib
@@ -35,8 +35,9 @@ class Lease:
 
     def acquire(self) -> bool:
         """Take the lease if nobody holds it."""
-        self.epoch = int(self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest]))
-        self._highest = max(self._highest, self.epoch)
+        epoch = int(self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest]))
+        self._highest = max(self._highest, abs(epoch))
+        self.epoch = max(epoch, 0)
         return self.epoch > 0
 
     def renew(self) -> None:

@@ -93,13 +93,14 @@ class Places:
         found[Place.RESERVED] = max(0, reservations - found[Place.WAITING])
         return {place: found[place] for place in ALL}
 
-    def pods(self, place: Place, limit: int = 0, namespace: str | None = None) -> Iterator[Placed]:
+    def pods(self, place: Place, limit: int = 0, namespace: str | None = None, skip: int = 0) -> Iterator[Placed]:
         """The pods in a place, in its order: active as they will be tried, backoff and waiting by when that ends,
         unschedulable and gated by since when, in flight by batch, reserved by since when.
 
         Args:
             limit: so many at most, 0 for all.
             namespace: only pods of this one; every page of the place is read until ``limit`` are found.
+            skip: so many that stand first are passed over, of whichever namespace.
 
         Raises:
             StateError: what stands there cannot be read.
@@ -107,7 +108,7 @@ class Places:
         begins = "" if namespace is None else f"{namespace}/"
         size = min(limit, PAGE) if limit and namespace is None else PAGE
         left = limit or -1
-        for page in _pages(self._entries(place, size), size):
+        for page in _pages(self._entries(place, size, skip), size):
             chosen = [entry for entry in page if entry.key.startswith(begins)]
             for placed in self._described(chosen if left < 0 else chosen[:left]):
                 yield placed
@@ -115,14 +116,13 @@ class Places:
             if left == 0:
                 return
 
-    def _entries(self, place: Place, size: int) -> Iterator[Placed]:
+    def _entries(self, place: Place, size: int, skip: int) -> Iterator[Placed]:
         if place in _ZSETS:
-            return self._ranked(place, size)
-        return self._reserved() if place is Place.RESERVED else self._inflight()
+            return self._ranked(place, size, skip)
+        return islice(self._reserved() if place is Place.RESERVED else self._inflight(), skip, None)
 
-    def _ranked(self, place: Place, size: int) -> Iterator[Placed]:
+    def _ranked(self, place: Place, size: int, start: int) -> Iterator[Placed]:
         name = self._store.key(_ZSETS[place].name)
-        start = 0
         while True:
             with client.reachable(self._store):
                 page = self._store.redis.zrange(name, start, start + size - 1, withscores=True)

@@ -133,15 +133,27 @@ class Queue:
         """Forget pods that are no longer pending; returns where each stood."""
         if not pods:
             return []
-        return [Place(place.decode()) for place in self._remove(_KEYS, [self._epoch, msgpack.packb(pods)])]
+        return [_place(place.decode()) for place in self._remove(_KEYS, [self._epoch, msgpack.packb(pods)])]
 
-    def recover(self) -> int:
-        """Put what an earlier leader had in flight back to active; returns how many."""
-        return int(self._recover(_KEYS, [self._epoch]))
+    def recover(self, before: int = 0) -> int:
+        """Put what an earlier leader had in flight back to active; returns how many.
+
+        Args:
+            before: the epoch under which this very process led last: it was not lost with a pod.
+        """
+        return int(self._recover(_KEYS, [self._epoch, before]))
 
     def mark_intake(self, version: int, schedulers: Iterable[str], cluster: str = "standalone") -> None:
         """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in."""
         self._mark(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
+
+
+def _place(text: str) -> Place:
+    """NOWHERE where somebody else has written what is no place."""
+    return Place(text) if text in _PLACES else Place.NOWHERE
+
+
+_PLACES = frozenset(Place)
 
 
 def _before(move: Move, passed: tuple[str, str, str]) -> bool:
@@ -193,5 +205,7 @@ def _read(store: Store, prefix: str, names: Sequence[bytes]) -> Iterable[Record]
             pipeline.hgetall(name)
         for name, fields in zip(names, pipeline.execute(), strict=True):
             if fields:
-                decoded = {field.decode(): value.decode() for field, value in fields.items()}
+                decoded = {
+                    field.decode(errors="replace"): value.decode(errors="replace") for field, value in fields.items()
+                }
                 yield Record(PodKey(name.decode()[len(prefix) :]), decoded)

@@ -23,14 +23,15 @@ KEPT_S = 60
 TAKEN_AT_ONCE = 100
 
 REQUEUE = "requeue"
+DROP = "drop"
 
 
 class Request(msgspec.Struct, frozen=True):
     """
     Attributes:
         id: where the answer goes.
-        what: REQUEUE.
-        pods: which pods; empty for all that are unschedulable.
+        what: REQUEUE or DROP.
+        pods: which pods; empty for all that are unschedulable, with REQUEUE.
         namespace: of these only, None for every one; where no pods are named.
     """
 
@@ -41,7 +42,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class PodAnswer(msgspec.Struct, frozen=True):
-    """What became of one pod: whether it was put back, where it stood, and a sentence for people."""
+    """What became of one pod: whether it was done, where it stood, and a sentence for people."""
 
     pod: PodKey
     done: bool
@@ -53,7 +54,7 @@ class Answer(msgspec.Struct, frozen=True):
     """
     Attributes:
         pods: the pods that were named, in their order; none where none was named.
-        done: how many were put back.
+        done: how many it was done for.
         error: why nothing was done, empty where it was.
     """
 

@@ -69,6 +69,7 @@ class Reservations:
         self._confirm = Script(store, "reservation_confirm")
         self._allow = Script(store, "reservation_allow")
         self._adopt = Script(store, "reservation_adopt")
+        self._drop = Script(store, "reservation_drop")
 
     def reserve(self, requests: Sequence[Request], now_ms: int) -> list[str]:
         """Assume pods on nodes, each on its own: OK, CHANGED (evaluate it again) or GONE (no longer in flight).
@@ -119,6 +120,12 @@ class Reservations:
         """Take over reservations of earlier epochs; returns how many stood."""
         packed = msgpack.packb(list(uids))
         return int(self._adopt(keys.names(keys.EPOCH, keys.RESERVATIONS), [self._epoch, packed]))
+
+    def drop_unreadable(self) -> dict[PodUid, str]:
+        """End reservations that somebody has made unreadable; returns their texts. Usage has to be counted anew."""
+        flat = self._drop(keys.names(keys.EPOCH, keys.RESERVATIONS), [self._epoch])
+        found = [text.decode(errors="replace") for text in flat]
+        return {PodUid(uid): text for uid, text in zip(found[::2], found[1::2], strict=True)}
 
 
 def texts(amounts: Amounts) -> dict[str, str]:

@@ -23,8 +23,12 @@ REJECTED = "rejected"
 """Verdict of a bind that a PreBind or Bind plugin failed."""
 WAITING = "waiting"
 """Verdict of a bind that PreBind is not ready for yet (a volume is being made): it is asked again soon."""
+PROCESS_LOST = "process-lost"
+"""Verdict on a pod whose plugin ran when the binder's process was lost; it may be bound or not."""
 OTHER_CONFIGURATION = "other-configuration"
 """Verdict of a binder that has another configuration than the leader: nothing was done."""
+OTHER_CLUSTER = "other-cluster"
+"""Verdict of a binder that was started for another kind of cluster than the leader: nothing was done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class Outcome:
     """What became of one bind.
 
     Attributes:
-        verdict: a `dsched.cluster.interface.BindVerdict` value, or `REJECTED`, `WAITING`, `OTHER_CONFIGURATION`.
+        verdict: a `dsched.cluster.interface.BindVerdict` value, or `REJECTED`, `WAITING`, `PROCESS_LOST`,
+            `OTHER_CONFIGURATION`, `OTHER_CLUSTER`.
         plugin: the plugin that failed it, if one did.
     """
 

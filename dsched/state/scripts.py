@@ -62,6 +62,8 @@ class Script:
             raise ScriptError(f"{self.name}: {len(keys)} keys given, its header names {self._key_count}")
         try:
             return self._script(keys=[self._store.key(key) for key in keys], args=args)
+        except redis.OutOfMemoryError as error:
+            raise self._named(error) from error
         except UNAVAILABLE:
             raise
         except redis.ResponseError as error:

@@ -12,12 +12,21 @@ FORGOTTEN_AFTER_MS = 120_000
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker; ``kind`` is evaluator or binder."""
+    """A worker.
+
+    Attributes:
+        kind: evaluator or binder.
+        config: hash of the configuration it has.
+        cluster: what it takes to keep the objects: standalone or kubernetes.
+        trouble: why it refuses what the leader sends, empty where it does not.
+    """
 
     name: str
     kind: str
     last_seen_ms: int
     config: str
+    cluster: str = ""
+    trouble: str = ""
 
     def silent(self, now_ms: int) -> bool:
         """Whether it has not run a task for too long."""
@@ -26,8 +35,12 @@ class Worker:
 
 def note(store: Store, worker: Worker) -> None:
     """The worker has just run a task (or has just started)."""
-    text = f"{worker.kind} {worker.last_seen_ms} {worker.config}"
-    store.redis.hset(store.key(keys.WORKERS.name), worker.name, text)
+    store.redis.hset(store.key(keys.WORKERS.name), worker.name, _text(worker))
+
+
+def add(store: Store, worker: Worker) -> bool:
+    """Put a worker into the list that is not in it; says whether that was so."""
+    return bool(store.redis.hsetnx(store.key(keys.WORKERS.name), worker.name, _text(worker)))
 
 
 def leave(store: Store, name: str) -> None:
@@ -39,6 +52,10 @@ def read(store: Store) -> list[Worker]:
     """Every worker that has been seen lately, silent ones included."""
     found: list[Worker] = []
     for name, text in store.redis.hgetall(store.key(keys.WORKERS.name)).items():
-        kind, last_seen_ms, config = text.decode().split(" ")
-        found.append(Worker(name.decode(), kind, int(last_seen_ms), config))
+        kind, last_seen_ms, config, *more = text.decode().split(" ", 4)
+        found.append(Worker(name.decode(), kind, int(last_seen_ms), config, *more))
     return sorted(found, key=lambda worker: worker.name)
+
+
+def _text(worker: Worker) -> str:
+    return f"{worker.kind} {worker.last_seen_ms} {worker.config} {worker.cluster} {worker.trouble}".rstrip()

@@ -28,29 +28,30 @@ START_DEADLINE_S = 180.0
 POLL_S = 0.1
 ADMISSION_OFF = "ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition"
 """Admission plugins that count on a controller to prepare or undo what they ask for."""
-AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [{"level": "None", "users": ["system:apiserver"]}, {"level": "Metadata"}],
-}
-"""Who asked for what and how it was answered, a line a request."""
-
 Json = dict[str, Any]
+
+EVERYTHING: list[Json] = [{"level": "None", "users": ["system:apiserver"]}, {"level": "Metadata"}]
+"""Audit rules: who asked for what and how it was answered, a line a request."""
 
 
 class ApiServer:
     """One control plane; its API server can be killed and started again on the same port and data.
 
+    Args:
+        audited: rules of the audit policy.
+        readable: objects are kept as JSON in etcd; else as API servers do unless told otherwise.
+
     Attributes:
         url: of the API server.
-        etcd_url: of its etcd, where objects are kept as JSON and nothing is compacted: all their history is there.
+        etcd_url: of its etcd, where nothing is compacted: all history of the objects is there.
         kubeconfig: path of a file for an administrator, with a client certificate.
         audit_log: path of the file with a JSON line a request.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, audited: list[Json] = EVERYTHING, *, readable: bool = True) -> None:
         self.folder = folder.resolve()
+        self._audited = audited
+        self._readable = readable
         self.programs = programs.folder()
         self.authority = Authority(self.folder / "certificates")
         self._server = self.authority.server()
@@ -71,7 +72,13 @@ class ApiServer:
 
     def start_server(self) -> None:
         """Start the API server alone and wait until it is ready."""
-        (self.folder / "audit-policy.json").write_text(json.dumps(AUDIT_POLICY))
+        policy = {
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": self._audited,
+        }
+        (self.folder / "audit-policy.json").write_text(json.dumps(policy))
         self._start("kube-apiserver", self._server_command())
         self._wait("kube-apiserver", lambda: self._answers(f"{self.url}/readyz"))
 
@@ -148,7 +155,7 @@ class ApiServer:
             f"--secure-port={self._port}",
             f"--etcd-servers={self.etcd_url}",
             "--etcd-compaction-interval=0",
-            "--storage-media-type=application/json",
+            *(["--storage-media-type=application/json"] if self._readable else []),
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--client-ca-file={self.authority.certificate}",

@@ -70,6 +70,8 @@ def at_rest(running: Processes, cluster: Cluster) -> None:
     """Nothing is left to do in Redis either, and no process would have been started again."""
     cluster.wait("the queues are empty", lambda: running.open() == 0)
     assert running.not_alive() == []
+    told = running.run("dsched", "fsck")
+    assert (told.returncode, told.stdout.partition(" ")[0]) == (0, "clean:"), told.stdout + told.stderr
 
 
 def test_the_leader_is_killed(running: Processes, cluster: Cluster):

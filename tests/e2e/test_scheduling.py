@@ -1,10 +1,13 @@
 """One of each: what a user of a cluster sees of dsched's work."""
 
+import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from dsched.state.client import connect
+from dsched.state.keys import RESERVATIONS
 from tests.acceptance import checker
 from tests.e2e import history
 from tests.e2e.apiserver import ApiServer
@@ -221,6 +224,42 @@ def bind_claim(cluster: Cluster, claim: str, volume: str) -> None:
     status = {"status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"}}}
     cluster.core.patch_namespaced_persistent_volume_claim_status(claim, cluster.namespace, status)
     cluster.core.patch_persistent_volume_status(volume, {"status": {"phase": "Bound"}})
+
+
+def test_fsck_compares_redis_with_the_cluster(running: Processes, cluster: Cluster):
+    cluster.add_nodes(make_node("n1", "1"), make_node("n2", "1"))
+    cluster.add_pods(make_pod("web"), make_pod("big", "3"), make_pod("theirs", scheduler="default-scheduler"))
+    cluster.wait_placed("web")
+    cluster.wait_unschedulable("big")
+
+    def looked(code: int) -> Json | None:
+        """What it says, once the leader has taken everything in."""
+        told = running.run("dsched", "fsck", "-o", "json")
+        assert told.stdout, told.stderr
+        found: Json = json.loads(told.stdout)
+        return found if told.returncode == code and not found["open"] else None
+
+    found = cluster.wait("it is clean", lambda: looked(0))
+    assert (found["nodes"], found["bound"], found["pending"], found["reservations"]) == (2, 1, 2, 0)
+    # Two pods of ours that no binder has bound, for more than the node has; and a reservation that nobody owns.
+    cluster.add_pods(*(make_pod(f"forced-{number}", "600m", nodeName="n2") for number in range(2)))
+    store = connect(running.redis.url, running.name)
+
+    def broken() -> dict[tuple[str, str], list[str]] | None:
+        store.redis.hset(store.key(RESERVATIONS.name), "uid-x", "none/such n1 1 reserved 1 0")  # the leader mends it
+        found = looked(1) or {"breaches": []}
+        told: dict[tuple[str, str], list[str]] = {}
+        for each in found["breaches"]:
+            told.setdefault((each["invariant"], each["subject"]), []).append(each["message"])
+        return told if {("I3", "n2"), ("I6", "none/such")} <= told.keys() else None
+
+    told = cluster.wait("it is not clean", broken)
+    store.redis.hdel(store.key(RESERVATIONS.name), "uid-x")
+    store.close()
+    assert any("of cpu, 1000m are allocatable" in line for line in told["I3", "n2"]), told
+    assert "n1 is reserved for uid uid-x, and there is no such pod" in told["I6", "none/such"]
+    cluster.delete_pods("forced-0")
+    cluster.wait("it is clean again", lambda: looked(0))
 
 
 def test_nothing_was_forbidden(running: Processes, api_server: ApiServer, asked_before: int):

@@ -150,11 +150,21 @@ def _authorization(configuration: Any) -> str:
     return str(settings.get("BearerToken", {}).get("value") or "").strip()
 
 
-def _load(kubeconfig: str | None, context: str | None) -> Any:
+def import_client() -> tuple[Any, Any]:
+    """The official client's modules ``client`` and ``config``.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
     try:
         from kubernetes import client, config
     except ModuleNotFoundError as error:
         raise ConfigError(f"{error}; install what a real cluster needs: pip install 'dsched[kubernetes]'") from error
+    return client, config
+
+
+def _load(kubeconfig: str | None, context: str | None) -> Any:
+    client, config = import_client()
     found = client.Configuration()
     file = kubeconfig or os.environ.get("KUBECONFIG") or None
     try:

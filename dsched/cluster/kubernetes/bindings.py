@@ -20,9 +20,9 @@ from collections.abc import Sequence
 import msgspec
 
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict
-from dsched.cluster.kubernetes import calls, resources
+from dsched.cluster.kubernetes import calls, protobuf, resources
 from dsched.cluster.kubernetes.calls import ManyCalls, Outcome
-from dsched.cluster.kubernetes.exchange import Answer, Request
+from dsched.cluster.kubernetes.exchange import PROTOBUF, Answer, Request
 from dsched.model import meta
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
@@ -60,11 +60,8 @@ class Binder:
 def request(binding: Binding) -> Request:
     """The request to bind a pod."""
     namespace, _, name = binding.key.partition("/")
-    body = (
-        f'{{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{name}","namespace":"{namespace}",'
-        f'"uid":"{binding.uid}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{binding.node}"}}}}'
-    )
-    return Request("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", body.encode())
+    body = protobuf.binding(namespace, name, binding.uid, binding.node)
+    return Request("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", body, PROTOBUF)
 
 
 def leaves_doubt(answer: Outcome) -> bool:

@@ -2,16 +2,16 @@
 
 *Versions.* An API server counts its changes (``resourceVersion``), but tells them in one stream a kind, each at its own
 pace. So there is no version up to which everything is known, and none is needed: every stream continues from where it
-was by itself. The versions given to callers are the highest resourceVersion that they were given so far; they say how
-far the caller is, for people, and that `watch` is asked by whom `list` was answered to. All that is decided by them is
-which of two readings of the same pod is the newer one.
+was by itself. The versions given to callers are the highest resourceVersion that the watches have come to so far; they
+tell people and fsck how far the caller is, and that `watch` is asked by whom `list` was answered to. All that is
+decided by them is which of two readings of the same pod is the newer one.
 
 *Threads.* A thread a kind reads and decodes (`reflector`); the loop takes what came in portions (`feed`). What the
 leader writes goes through two more (`writer`, `recorder`). Binders use neither feed nor writer.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,7 +33,7 @@ from dsched.cluster.kubernetes.bindings import Binder
 from dsched.cluster.kubernetes.calls import Calls, ManyCalls
 from dsched.cluster.kubernetes.exchange import Answer, Request
 from dsched.cluster.kubernetes.feed import Feed
-from dsched.cluster.kubernetes.recorder import Recorder
+from dsched.cluster.kubernetes.recorder import A_SECOND, Recorder
 from dsched.cluster.kubernetes.reflector import Reflector
 from dsched.cluster.kubernetes.volumes import VolumeWriter
 from dsched.cluster.kubernetes.writer import Writer
@@ -53,13 +53,21 @@ class Kubernetes:
     """A `Cluster` kept by an API server; nothing is opened before it is used.
 
     Args:
-        reporting: whom events name as their reporter.
+        reporting: whom events name as their reporter that come without a scheduler's name.
         sync_s: how long `list` waits for everything to be there.
+        events_a_second: how many are sent at most.
     """
 
     kind = "kubernetes"
+    checks_reservations = False
 
-    def __init__(self, access: Access, reporting: str = "dsched", sync_s: float = SYNC_S) -> None:
+    def __init__(
+        self,
+        access: Access,
+        reporting: str = "dsched",
+        sync_s: float = SYNC_S,
+        events_a_second: float = A_SECOND,
+    ) -> None:
         self._access = access
         self._sync_s = sync_s
         self._feed: Feed | None = None
@@ -69,7 +77,7 @@ class Kubernetes:
         self._calls = Calls(access)
         self._binder = Binder(self._many)
         self._volumes = VolumeWriter(self._calls)
-        self._recorder = Recorder(access, reporting)
+        self._recorder = Recorder(access, reporting, events_a_second)
         self._writer = Writer(access, self._known)
 
     # -- listening -------------------------------------------------------------------------------------------------
@@ -104,9 +112,13 @@ class Kubernetes:
         """
         if self._feed is None or version != self._given:
             raise WatchExpired("the watch goes on elsewhere; list again")
-        events = self._feed.take(timeout_s)
-        self._given = max([self._given, *(event.version for event in events)])
+        events, reached = self._feed.take(timeout_s)
+        self._given = max([self._given, reached, *(event.version for event in events)])
         return events, self._given
+
+    def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
+        """An API server knows no epochs: nothing is written in the background while the lease may have run out."""
+        self._writer.holds = holds
 
     def stand_down(self) -> None:
         """End the watches and drop what waits to be written; `list` begins anew."""
@@ -192,15 +204,10 @@ class Kubernetes:
 
     def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
         """Bind pods; see `dsched.cluster.kubernetes.bindings`. Whose request bound the pod records ``Scheduled``."""
-        self._recorder.binding()
+        self._recorder.binding(len(bindings))
         outcomes, made = self._binder.bind(bindings)
-        self._recorder.binding()
-        self._recorder.record(
-            [
-                PodEvent(each.key, each.uid, "Normal", "Scheduled", f"Successfully assigned {each.key} to {each.node}")
-                for each in made
-            ]
-        )
+        self._recorder.binding(len(bindings))
+        self._recorder.record([_scheduled(each) for each in made])
         return outcomes
 
     def bind_volumes(self, bindings: Sequence[ClaimBinding]) -> Sequence[str]:
@@ -225,6 +232,11 @@ class Kubernetes:
 
 
 _role: type[Cluster] = Kubernetes
+
+
+def _scheduled(binding: Binding) -> PodEvent:
+    message = f"Successfully assigned {binding.key} to {binding.node}"
+    return PodEvent(binding.key, binding.uid, "Normal", "Scheduled", message, binding.scheduler)
 
 
 def _sighting(known: resources.Known) -> Sighting:

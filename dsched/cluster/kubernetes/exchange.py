@@ -5,6 +5,7 @@ from typing import NamedTuple
 from dsched.errors import ClusterUnavailable
 
 JSON = "application/json"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 

@@ -1,10 +1,12 @@
 """Events about pods, sent in the background: repeats are counted, and there are never so many that binds have to wait.
 
 An event that happens again within `FORGET_S` becomes a series: the API server is told at once that there is one, and
-then now and then how often it happened. When more happens than may be sent, the oldest that wait are dropped.
+then now and then how often it happened. While pods are bound in great numbers, events are held back, but none for
+longer than `HOLD_S`. When more happens than may be sent, the oldest that wait are dropped.
 
 Source: client-go tools/events/event_broadcaster.go ``recordToSink``, ``refreshExistingEventSeries``,
-``finishSeries``; event_recorder.go.
+``finishSeries``; event_recorder.go; pkg/scheduler/profile/profile.go ``NewRecorderFactory``: each profile reports in
+its own name.
 """
 
 import socket
@@ -31,10 +33,14 @@ _log = logger(__name__)
 
 WAITING = 10_000
 A_SECOND = 50.0
-"""Events that are sent in a second while nothing is being bound. Source: config/v1 ``clientConnection.qps``."""
+"""Events that are sent in a second unless told otherwise. Source: config/v1 ``clientConnection.qps``."""
 A_SECOND_WHILE_BINDING = 5.0
+MANY = 32
+"""So many pods bound in one go are a great number: more are waiting."""
 BINDING_S = 0.5
-"""For so long after a bind, binds are taken to go on."""
+"""For so long after them, binds are taken to go on."""
+HOLD_S = 60.0
+"""Where that does not end, events are held back for so long and then sent beside the binds."""
 FORGET_S = 360.0
 TELL_S = 300.0
 PATIENCE_S = 15.0
@@ -59,12 +65,14 @@ class Recorder:
     """Sends events in a thread of its own, started with the first event.
 
     Args:
-        reporting: names the reporter: the scheduler's name.
+        reporting: who reports what comes without a scheduler's name.
+        a_second: events that are sent in a second, ``math.inf`` for no limit.
     """
 
-    def __init__(self, access: Access, reporting: str) -> None:
+    def __init__(self, access: Access, reporting: str, a_second: float = A_SECOND) -> None:
         self._reporting = reporting
-        self._instance = f"{reporting}-{socket.gethostname()}"[:128]
+        self._host = socket.gethostname()
+        self._a_second = a_second
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._calls = Calls(access, stopped=self._stop)
@@ -90,9 +98,10 @@ class Recorder:
         if dropped > 0:
             EVENTS_RECORDED.labels("dropped").inc(dropped)
 
-    def binding(self) -> None:
-        """Pods are being bound now: hold back."""
-        self._bound_at = time.monotonic()
+    def binding(self, pods: int) -> None:
+        """So many pods are being bound now: hold back where they are many."""
+        if pods >= MANY:
+            self._bound_at = time.monotonic()
 
     def drain(self, timeout_s: float) -> bool:
         """Wait until everything is sent; False when it is not in time."""
@@ -151,18 +160,18 @@ class Recorder:
     def _begin(self, key: tuple[str, ...], event: PodEvent, at_s: float) -> None:
         namespace, _, name = event.key.partition("/")
         called = f"{name}.{int(at_s * 1e9):x}"
-        if self._send(Request("POST", f"{_ROOT}/{namespace}/events", self.body(event, called, at_s))):
+        if self._send(Request("POST", f"{_ROOT}/{namespace}/events", self.body(event, called, at_s)), at_s):
             self._series[key] = Series(f"{_ROOT}/{namespace}/events/{called}", 1, at_s, at_s)
 
     def _tell(self, key: tuple[str, ...], series: Series) -> None:
         patch = {"series": {"count": series.count, "lastObservedTime": micro_time(series.last_s)}}
-        if self._send(Request("PATCH", series.path, msgspec.json.encode(patch), MERGE_PATCH)):
+        if self._send(Request("PATCH", series.path, msgspec.json.encode(patch), MERGE_PATCH), series.last_s):
             series.told_count, series.told_s = series.count, series.last_s
         else:
             self._series.pop(key, None)  # it is gone; the next one begins anew
 
-    def _send(self, request: Request) -> bool:
-        self._wait_for_turn()
+    def _send(self, request: Request, at_s: float) -> bool:
+        self._wait_for_turn(at_s)
         try:
             outcome = self._calls.make(request, PATIENCE_S)
         except ConfigError as error:
@@ -174,26 +183,31 @@ class Recorder:
             _log.warning("event not sent", extra={"action": "event", "error": calls.told(outcome)})
         return done
 
-    def _wait_for_turn(self) -> None:
+    def _wait_for_turn(self, at_s: float) -> None:
         while not self._stop.is_set():
             now = time.monotonic()
-            rate = A_SECOND_WHILE_BINDING if now - self._bound_at < BINDING_S else A_SECOND
+            held_back = now - self._bound_at < BINDING_S and time.time() - at_s < HOLD_S
+            rate = min(A_SECOND_WHILE_BINDING, self._a_second) if held_back else self._a_second
             turn = self._next_at + 1.0 / rate
             if now >= turn:
                 self._next_at = now
                 return
-            self._stop.wait(min(turn - now, BINDING_S))
+            self._pause(min(turn - now, BINDING_S))
+
+    def _pause(self, seconds: float) -> None:
+        self._stop.wait(seconds)
 
     def body(self, event: PodEvent, called: str, at_s: float) -> bytes:
         """The event as the API server takes it."""
         namespace, _, name = event.key.partition("/")
+        reporting = event.scheduler or self._reporting
         value: dict[str, Any] = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": called, "namespace": namespace},
             "eventTime": micro_time(at_s),
-            "reportingController": self._reporting,
-            "reportingInstance": self._instance,
+            "reportingController": reporting,
+            "reportingInstance": f"{reporting}-{self._host}"[:128],
             "action": _ACTIONS.get(event.reason, event.reason),
             "reason": event.reason,
             "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": event.uid},

@@ -35,8 +35,9 @@ _log = logger(__name__)
 TIMEOUT_S = 30.0
 WATCH_S = 300
 """A watch is asked for this long and up to twice as long, so that not all begin anew at once."""
-GATHER_S = 0.004
-"""After something came, this long is waited for more: in a storm, a hundred changes are then read at once."""
+GATHER_S, STORM_GATHER_S = 0.004, 0.02
+"""After something came, this long is waited for more, the longer where several changes came at once: in a storm, dozens
+are then read, and told to the loop, together."""
 ABSENT_S = 60.0
 """A kind that the API server does not serve is asked for this often."""
 
@@ -116,7 +117,7 @@ class Reflector:
             lasted = self._version not in ("", before) or time.monotonic() - began > LASTED_S
             attempt = 0 if lasted else attempt + 1
             if failed is not None:
-                self._stop.wait(self._failed(failed, attempt))
+                self._feed.pause(self._failed(failed, attempt), self._stop.is_set)
             elif not lasted:
                 self._stop.wait(calls.pause_s(attempt))
 
@@ -128,6 +129,8 @@ class Reflector:
             self.problem = told
             level = logging.WARNING if attempt > 1 else logging.INFO
             _log.log(level, "watch interrupted", extra={"action": "watch", "kind": self.resource.kind, "error": told})
+        if answer is None or answer.status != calls.NOT_FOUND:
+            self._feed.lost(self.resource.kind)
         if answer is None:
             return calls.pause_s(attempt)
         if answer.status in RELIST:
@@ -157,12 +160,16 @@ class Reflector:
             found, version = streams.list_all(self._wire, self.resource)
             self._take_all({each.key: each for each in self._decoded(found)})
             self._version = version
+            self._back()
+
+    def _back(self) -> None:
+        self._feed.back(self.resource.kind)
 
     def _watch(self, *, from_the_beginning: bool = False) -> None:
         timeout_s = WATCH_S + random.randrange(WATCH_S)
         gathered: dict[str, Known] | None = {} if from_the_beginning else None
         request = streams.watch_request(self.resource, self._version, timeout_s)
-        for frames in streams.frames(self._wire.stream(request, timeout_s + TIMEOUT_S)):
+        for frames in streams.frames(self._wire.stream(request, timeout_s + TIMEOUT_S, self._back)):
             events: list[Event] = []
             for frame in frames:
                 if frame.type == "BOOKMARK":
@@ -178,9 +185,10 @@ class Reflector:
                     gathered.update((each.key, each) for each in self._decoded([frame.object]))
                 else:
                     events += self._change(frame)
-            if events:
-                self._feed.put(events)
-            if self._stop.wait(GATHER_S if gathered is None else 0.0):
+            if gathered is None:
+                self._feed.put(events, resources.number(self._version))
+            pause_s = STORM_GATHER_S if len(frames) > 1 else GATHER_S
+            if self._stop.wait(pause_s if gathered is None else 0.0):
                 return
         if gathered is not None:
             self._watch_list = False

@@ -7,7 +7,7 @@ import contextlib
 import select
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dsched.cluster.kubernetes.access import Access
@@ -118,11 +118,12 @@ class Wire:
         self.send(request)
         return self.receive()
 
-    def stream(self, request: Request, timeout_s: float) -> Iterator[bytes]:
+    def stream(self, request: Request, timeout_s: float, opened: Callable[[], None] = lambda: None) -> Iterator[bytes]:
         """Send, and give what comes as it comes; `Refused` is raised for any answer but 200.
 
         Args:
             timeout_s: the longest silence.
+            opened: called when the API server has accepted.
 
         Raises:
             Refused, Broken, ClusterUnavailable.
@@ -135,6 +136,7 @@ class Wire:
             if status != 200:
                 body = b"".join(self._chunks()) if chunked else self._read(-1 if length is None else length)
                 raise Refused(Answer(status, body, retry_after_s))
+            opened()
             assert self._file is not None
             decoder = ChunkDecoder() if chunked else None
             while data := self._file.read1(READ_BYTES):

@@ -35,6 +35,8 @@ _log = logger(__name__)
 PATIENCE_S = 30.0
 ATTEMPTS = 5
 """How often a pod that changes all the time is looked at anew."""
+LOOK_S = 0.05
+"""How often it is looked whether the lease is good again."""
 REMEMBERED = 10_000
 POD_SCHEDULED, DISRUPTION_TARGET = "PodScheduled", "DisruptionTarget"
 
@@ -54,11 +56,16 @@ class Writer:
 
     Args:
         known: what the watch knows of a pod; None for nothing.
+
+    Attributes:
+        holds: whether to write at the moment; else what there is waits. A leader that was stopped for longer than its
+            lease must not go on with the evictions that it had in mind.
     """
 
     def __init__(self, access: Access, known: Callable[[PodKey], Pod | None]) -> None:
         self._access = access
         self._known = known
+        self.holds: Callable[[], bool] = lambda: True
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._calls = Calls(access, stopped=self._stop)
@@ -117,15 +124,19 @@ class Writer:
                 self._busy = False
                 self._changed.notify_all()
                 self._changed.wait_for(lambda: self._urgent or self._statuses or self._stop.is_set())
+                while not (self._stop.is_set() or self.holds()):
+                    self._changed.wait(LOOK_S)
                 if self._stop.is_set():
                     break
+                if not (self._urgent or self._statuses):  # dropped meanwhile
+                    continue
                 job = self._urgent.popleft() if self._urgent else self._statuses.pop(next(iter(self._statuses)))
                 self._busy = True
             try:
                 self._do(job)
             except Exception:  # noqa: BLE001 - one pod must not keep the others from being written
                 CLUSTER_WRITES.labels(_what(job), "failed").inc()
-                _log.exception("not written", extra={"action": _what(job), "pod": job.key})
+                _log.exception("not written", extra={"action": _what(job), "pod": job.key, "uid": job.uid})
         self._calls.close()
 
     def _do(self, job: SchedulingStatus | Eviction) -> None:
@@ -137,7 +148,7 @@ class Writer:
             result = "failed"
             _log.error(
                 "not written to the API server",
-                extra={"action": _what(job), "pod": job.key, "error": calls.told(outcome)},
+                extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": calls.told(outcome)},
             )
         CLUSTER_WRITES.labels(_what(job), result).inc()
 
@@ -150,7 +161,8 @@ class Writer:
         if isinstance(told, Answer) and told.status == calls.NOT_FOUND:
             return told
         if told is not None and not calls.succeeded(told):  # who waits for the room needs it more than the reason why
-            _log.warning("condition not written", extra={"pod": eviction.key, "error": calls.told(told)})
+            pod = {"pod": eviction.key, "uid": eviction.uid}
+            _log.warning("condition not written", extra={"action": "evict", **pod, "error": calls.told(told)})
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": eviction.uid}}
         path = resources.POD.path(eviction.key)
         return self._calls.make(Request("DELETE", path, msgspec.json.encode(body)), PATIENCE_S)

@@ -3,16 +3,22 @@
 -- KEYS[2] cluster:log          stream  watch log
 -- KEYS[3] cluster:pods:state   hash    pod key to its state line
 -- KEYS[4] cluster:pods:status  hash    pod key to what the scheduler wrote
--- ARGV[1] now         text     the caller's time, RFC 3339
--- ARGV[2] log_length  int      entries that the watch log keeps
--- ARGV[3] reports     msgpack  [[key, uid, nominated node ("=NODE" sets it, "" leaves it), last fields of the
+-- KEYS[5] leader:epoch         string  the present epoch
+-- ARGV[1] epoch       text     of the leader that reports; "" for others
+-- ARGV[2] now         text     the caller's time, RFC 3339
+-- ARGV[3] log_length  int      entries that the watch log keeps
+-- ARGV[4] reports     msgpack  [[key, uid, nominated node ("=NODE" sets it, "" leaves it), last fields of the
 --                              condition as JSON, "" leaves the condition], …]
--- RETURNS how many pods were written
+-- RETURNS how many pods were written; error STALE_EPOCH
 -- INCLUDE pod_state
 -- INCLUDE watch_log
+-- INCLUDE led
+if not led(KEYS[5], ARGV[1]) then
+  return redis.error_reply("STALE_EPOCH " .. ARGV[1])
+end
 local OPENING = '"conditions":[{"type":"PodScheduled","status":"False","lastTransitionTime":"'
 
-local reports = cmsgpack.unpack(ARGV[3])
+local reports = cmsgpack.unpack(ARGV[4])
 local keys = {}
 for number, report in ipairs(reports) do
   keys[number] = report[1]
@@ -23,7 +29,7 @@ local written = redis.call("HMGET", KEYS[4], unpack(keys))
 -- The new status: the nominated node stays where none is given, the time stays that of the first refusal.
 local function status(old, nominated, rest)
   local node = string.match(old, '^{"nominatedNodeName":"([^"]*)",')
-  local since = string.match(old, '"PodScheduled","status":"False","lastTransitionTime":"([^"]*)"') or ARGV[1]
+  local since = string.match(old, '"PodScheduled","status":"False","lastTransitionTime":"([^"]*)"') or ARGV[2]
   if nominated ~= "" then
     node = string.sub(nominated, 2)
   end
@@ -58,7 +64,7 @@ for number, change in ipairs(changed) do
   local pod, key = change.pod, change.key
   version = version + 1
   append(
-    KEYS[2], ARGV[2], version, "change", "STATUS", "kind", "Pod", "key", key, "uid", pod.uid, "status", change.status
+    KEYS[2], ARGV[3], version, "change", "STATUS", "kind", "Pod", "key", key, "uid", pod.uid, "status", change.status
   )
   states[2 * number - 1], statuses[2 * number - 1] = key, key
   states[2 * number] =

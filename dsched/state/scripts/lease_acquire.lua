@@ -4,11 +4,11 @@
 -- ARGV[1] identity      text    who asks; no two processes have the same
 -- ARGV[2] ttl_ms        int     how long the lease lasts without renewal
 -- ARGV[3] at_least      int     highest epoch the caller has ever seen; the new one is higher, whatever Redis has lost
--- RETURNS the new epoch | 0 somebody else holds the lease
+-- RETURNS the new epoch | minus the present epoch: somebody else holds the lease
 local held = redis.call("GET", KEYS[1])
 local holder = held and (string.match(held, "^(.*) %d+$") or held)
 if holder and holder ~= ARGV[1] then
-  return 0
+  return -tonumber(redis.call("GET", KEYS[2]) or 0)
 end
 local epoch = redis.call("INCR", KEYS[2])
 if epoch <= tonumber(ARGV[3]) then

@@ -114,6 +114,9 @@ local flying = {}
 local function take(key)
   local record = KEYS[5] .. key
   local known = redis.call("HMGET", record, "uid", "attempts", "first_ms")
+  if not known[1] then -- somebody else's doing: there is no such pod
+    return
+  end
   local attempts = tonumber(known[2] or "0") + 1
   redis.call("HSET", record, "queue", "inflight", "attempts", attempts, "last_ms", ARGV[4],
     "first_ms", known[3] or ARGV[4])

@@ -1,4 +1,5 @@
--- queue_recover: put pods that an earlier leader had in flight back to active; attempts and times are kept.
+-- queue_recover: put pods that an earlier leader had in flight back to active; attempts and times are kept. How often a
+-- leader was lost with a pod in flight is counted in its record, for that pod may be why.
 -- KEYS[1] leader:epoch         string  the present epoch
 -- KEYS[2] queue:active         zset    "PLACE NS/NAME" by the order number of QueueSort
 -- KEYS[3] queue:backoff        zset    NS/NAME by when the backoff ends, ms
@@ -7,19 +8,24 @@
 -- KEYS[6] queue:inflight       hash    NS/NAME to "EPOCH BATCH"
 -- KEYS[7] queue:waiting        zset    NS/NAME by the deadline of Permit, ms
 -- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
--- ARGV[1] epoch  int  the caller's epoch
+-- ARGV[1] epoch   int  the caller's epoch
+-- ARGV[2] before  int  the epoch under which the caller itself led last and lives still; 0 when it did not
 -- RETURNS number of pods put back
 -- INCLUDE fence
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
-local keys = redis.call("HKEYS", KEYS[6])
-for _, key in ipairs(keys) do
+local flying = redis.call("HGETALL", KEYS[6])
+for at = 1, #flying, 2 do
+  local key, mine = flying[at], string.match(flying[at + 1], "^%d+") == ARGV[2]
   local known = redis.call("HMGET", KEYS[8] .. key, "place", "order")
   if known[1] then
     redis.call("ZADD", KEYS[2], known[2], known[1] .. " " .. key)
     redis.call("HSET", KEYS[8] .. key, "queue", "active")
+    if not mine then
+      redis.call("HINCRBY", KEYS[8] .. key, "crashes", 1)
+    end
   end
 end
 redis.call("DEL", KEYS[6])
-return #keys
+return #flying / 2

@@ -108,6 +108,8 @@ def test_status_of_a_working_system(dsched, redis_server, store):
         "cluster": "",
         "paused": [],
         "leader_seconds": {"evaluate": 1.5, "hand out": 0.25},
+        "config": None,
+        "processes": [],
     }
 
 

@@ -4,9 +4,10 @@ import pytest
 
 from dsched.cluster.interface import Change, PodEvent, SchedulingStatus
 from dsched.cluster.objects import Objects
-from dsched.errors import ClusterError
+from dsched.errors import ClusterError, StaleEpoch
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state.lease import Lease
 from tests.manifests import node_manifest, pod_manifest
 
 WEB = PodKey("default/web")
@@ -170,6 +171,19 @@ def test_deleting_takes_everything_along(store, cluster, uid):
 def test_another_pod_of_the_name_is_not_deleted(cluster, uid):
     cluster.delete_pods([(WEB, PodUid("dead"))], "x", "y")
     assert cluster.get_pods([WEB])[0].uid == uid
+
+
+def test_a_leader_that_slept_through_its_lease_neither_deletes_nor_reports(store, cluster, uid):
+    Lease(store, "asleep", 60_000).acquire()
+    cluster.lead(1, lambda: True)
+    cluster.report([status(uid)])
+    Lease(store, "asleep", 60_000).acquire()  # the epoch moves on, as it does when another process leads
+    with pytest.raises(StaleEpoch):
+        cluster.delete_pods([(WEB, uid)], "PreemptionByScheduler", "preempted")
+    with pytest.raises(StaleEpoch):
+        cluster.report([status(uid, "another reason")])
+    (pod,) = cluster.get_pods([WEB])
+    assert pod.status.conditions[0].message == NO_NODE
 
 
 def test_deleting_a_bound_pod_tells_its_uid(cluster, uid, reserve):

@@ -18,7 +18,9 @@ from dsched.state.results import Outcome
 from tests.extender import HANG_UP, SILENT, Refusal, TestExtender
 from tests.integration.extenders.conftest import Start, named, text
 from tests.integration.leader.rig import Led, Rig
+from tests.integration.workers.agreeing import Agreeing
 from tests.manifests import node_manifest, pod_manifest
+from workers.slots import Slots
 
 WEB, DB = "shop/web", "shop/db"
 GPU = {"managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}]}
@@ -32,12 +34,14 @@ class Bound:
         self.rig = rig
         self.led: Led = rig.lead()
 
-        def frameworks(handle: Any) -> dict[str, Framework]:
+        def frameworks(config: Any, handle: Any) -> dict[str, Framework]:
             return profiles.frameworks(rig.configuration, rig.plugins, handle)
 
-        system = SimpleNamespace(cluster=rig.cluster, store=rig.store, frameworks=frameworks, config=rig.configuration)
+        system = SimpleNamespace(
+            cluster=rig.cluster, store=rig.store, frameworks=frameworks, config=rig.configuration, following=Agreeing()
+        )
         module = importlib.import_module("workers.binder")
-        self.binder = module.Binder(SimpleNamespace(system=system, name="binder-0"))
+        self.binder = module.Binder(SimpleNamespace(system=system, name="binder-0", slots=Slots()))
 
     def by_hand(self, question: Any) -> None:
         """What an extender does that binds."""

@@ -30,6 +30,7 @@ from dsched.state.queue import read_records
 from dsched.state.reservations import read_reservations
 from dsched.state.results import Binds, Outcome, Result
 from dsched.state.usage import read_usage, read_versions
+from dsched.tracing import Tracing
 from tests.manifests import Json, loaded
 
 LONG_MS = 3_600_000
@@ -146,6 +147,7 @@ class Led:
         self.reign._commit.settle_waiting()
         self.reign._events.apply()
         decided: bool = self.reign._decide()
+        self.reign._taping.flush()
         return decided
 
     def turns(self) -> None:
@@ -219,6 +221,7 @@ class Rig:
         self._folder = folder
         self.configuration = config.default()
         self.plugins: Registry = registry.intree()
+        self.tracing: Tracing | None = None
         if monkeypatch is not None:
             monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
 
@@ -316,7 +319,8 @@ class Rig:
         lease = Lease(self.store, f"leader-{uuid.uuid4().hex}", LONG_MS)
         assert lease.acquire()
         settings = Settings(identity=lease.identity, mode=self.mode)
-        made = Reign(settings, self.store, self.cluster, self.configuration, self.plugins, lease.epoch, self.clock)
+        given = (settings, self.store, self.cluster, self.configuration, self.plugins, lease.epoch, self.clock)
+        made = Reign(*given, tracing=self.tracing)
         return Led(self, made, lease.epoch)
 
     def lead(self) -> Led:

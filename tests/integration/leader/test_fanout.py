@@ -9,11 +9,13 @@ from dsched import config
 from dsched.clock import SystemClock
 from dsched.errors import EvaluationError, RedisUnavailable
 from dsched.framework.evaluate import Evaluation, evaluate
-from dsched.framework.interface import Code, Scope, Status
+from dsched.framework.interface import Code, Hazard, Scope, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.leader import fanout as fanout_module
 from dsched.leader.fanout import Mode
 from dsched.metrics import EVALUATIONS, SHARD_FALLBACKS, STALE_REPLIES
+from dsched.model import messages
+from dsched.model.messages import EvaluateShard, ShardResult, Trouble
 from dsched.model.meta import NodeName
 from dsched.state import keys, workers
 from dsched.state.client import Store
@@ -23,6 +25,7 @@ from tests.builders import make_pod, make_term
 from tests.integration.leader.scattering import (
     EPOCH,
     HASH,
+    Evaluators,
     Habit,
     Room,
     answer,
@@ -257,3 +260,59 @@ def test_evaluators_are_looked_for_anew_after_a_fallback(room: Room) -> None:
 
 def test_the_configuration_of_the_tests_is_sound() -> None:
     assert len(config.load(CONFIGURATION, "test").profiles) == 5
+
+
+# -- evaluators that are held up, or lost ----------------------------------------------------------------------------
+
+
+def in_trouble(**trouble: Any) -> Habit:
+    """Says why no answer comes, of the second class of the message."""
+
+    def habit(shard: EvaluateShard, evaluators: Evaluators) -> None:
+        word = ShardResult(
+            request=shard.request,
+            epoch=0,
+            shard=shard.shard,
+            evaluator="e",
+            seconds=0,
+            trouble=Trouble(1, "Mad", 0.6, **trouble),
+        )
+        evaluators.push(shard, messages.encode(word))
+
+    return habit
+
+
+def judged_but_one(room: Room) -> Status:
+    """Fan out once; the second class fails, the others are judged right. Why it failed."""
+    evaluations = room.open()
+    room.fanout(evaluations)
+    failed = evaluations.pop(1)
+    table = room.cache.snapshot.table
+    for evaluation in evaluations:
+        here = evaluate(evaluation.framework, evaluation.pod, room.cache.snapshot)
+        assert said(evaluation, table) == said(here, table)
+    assert failed.failure is not None
+    return failed.failure
+
+
+def test_a_class_that_holds_evaluators_up_is_not_judged_here(impatient: None, room: Room) -> None:
+    room.fanout._limit_s = 0.5
+    room.evaluators.habits = [in_trouble()]
+    status = judged_but_one(room)
+    assert status.message == ('running plugin "Mad": did not end within 0.5 s in an evaluator, nor when it was told to')
+    assert status.hazard is Hazard.OVERRAN_ELSEWHERE
+    assert [shard.skip for shard in room.evaluators.asked[-1]] == [[1]] * 3  # the others were asked about again
+
+
+def test_a_class_that_takes_processes_with_it_is_not_judged_here(room: Room) -> None:
+    room.evaluators.habits = [in_trouble(lost="signal 9")]
+    status = judged_but_one(room)
+    assert 'running plugin "Mad"' in status.message
+    assert "signal 9" in status.message
+    assert status.hazard is Hazard.LOST
+
+
+def test_a_process_that_is_lost_once_is_forgiven(room: Room) -> None:
+    room.evaluators.habits = [in_trouble(lost="signal 9"), answer]
+    room.judged_right()
+    assert len(room.evaluators.asked) == 2

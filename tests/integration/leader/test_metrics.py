@@ -7,6 +7,7 @@ from dsched.leader.progress import Progress, Stage
 from dsched.leader.scrape import Memory
 from dsched.metrics import recording
 from dsched.observe.queues import Queues
+from dsched.state import control
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, pod_manifest
 
@@ -155,7 +156,9 @@ def test_the_queues_are_read_from_redis_by_the_one_that_leads(rig: Rig):
     led = lead(rig)
     rig.apply(pod_manifest("shop/new"))
     led.hear()
+    control.pause(rig.store, "batch", rig.clock.now_ms())
     found = gauges(Queues(rig.store, rig.clock, lambda: True))
+    assert found["dsched_paused", "batch"] == 1
     expected = {"active": 1, "backoff": 0, "unschedulable": 1, "gated": 1}
     assert {queue: found["scheduler_pending_pods", queue] for queue in expected} == expected
     assert found["dsched_inflight_pods",] == 0

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dsched.cluster import keys as cluster_keys
 from dsched.cluster.applying import Applier
 from dsched.framework.interface import Code, PermitResult, Status
+from dsched.fsck.inspection import inspect
 from dsched.manifests import kinds
 from dsched.manifests.load import Manifest
+from dsched.metrics import UNREADABLE, WATCH_UNREADABLE
+from dsched.state import keys
 from tests.integration.leader.rig import Rig
 from tests.manifests import Json, node_manifest, pod_manifest
 
@@ -102,6 +106,96 @@ def test_a_pod_that_cannot_even_be_read_is_left_out_also_by_the_next_leader(rig:
     rig.apply(pod_manifest("default/later"))
     rig.lead().run()
     assert rig.node_of("default/later")
+
+
+UNREADABLE_PODS: dict[str, Json] = {
+    "priority of 71 bits": {"priority": 2**70},
+    "negative": {"priority": -(2**70)},
+    "inexact": {"priority": 2**53 + 1},
+    "text": {"priority": "high"},
+    "container": {"containers": [7]},
+}
+"""Nobody can say what they mean."""
+
+
+@pytest.mark.parametrize("spec", UNREADABLE_PODS.values(), ids=UNREADABLE_PODS)
+def test_pods_that_mean_nothing_are_left_out_counted_and_named_by_fsck(rig: Rig, spec: Json) -> None:
+    before = WATCH_UNREADABLE.labels("Pod")._value.get()
+    scheduled_around(rig, lambda: put(rig, spec))
+    assert WATCH_UNREADABLE.labels("Pod")._value.get() > before
+    rig.apply(pod_manifest("default/later"))
+    rig.lead().run()
+    assert rig.node_of("default/later")
+    report = inspect(rig.store, rig.clock, pause_s=0)
+    assert [(note.subject, note.rule) for note in report.notes] == [("default/m-poisoned", "unreadable")]
+    assert not report.breaches
+
+
+def test_a_pod_changed_by_hand_into_nonsense_is_set_aside_and_comes_back_when_it_is_mended(rig: Rig) -> None:
+    """Into the object itself, in redis-cli: no version changes and no watch tells."""
+    rig.apply(node_manifest("n1"), pod_manifest("default/m", nodeSelector={"a": "b"}))
+    rig.lead().run()
+    name = rig.store.key(cluster_keys.objects(kinds.POD).name)
+    good = rig.store.redis.hget(name, "default/m")
+    rig.store.redis.hset(name, "default/m", good.replace(b'"priority":0', b'"priority":%d' % 2**70))
+    led = rig.lead()
+    rig.apply(pod_manifest("default/later"))
+    led.run()
+    assert rig.node_of("default/later") == "n1"
+    assert led.place("default/m") == ""
+    assert [note.rule for note in inspect(rig.store, rig.clock, pause_s=0).notes] == ["unreadable"]
+    rig.store.redis.hset(name, "default/m", good)
+    assert rig.lead().place("default/m") == "active"
+
+
+def spoil_record(rig: Rig, uid: str, field: str, text: bytes) -> None:
+    rig.store.redis.hset(rig.store.key("pod:default/m"), field, text)
+
+
+def spoil_reservation(rig: Rig, uid: str, field: str, text: bytes) -> None:
+    rig.store.redis.hset(rig.store.key(keys.RESERVATIONS.name), uid, text)
+
+
+@pytest.mark.parametrize(
+    ("what", "field", "text"),
+    [
+        ("record", "attempts", b"many"),
+        ("record", "queue", b"limbo"),
+        ("record", "order", b"1e99"),
+        ("record", "first_ms", b"\xff"),
+        ("record", "crashes", b"-"),
+        ("reservation", "", b"nonsense"),
+        ("reservation", "", b"a b c d e f"),
+    ],
+)
+def test_state_that_somebody_has_spoilt_is_made_anew_by_the_next_leader(
+    rig: Rig, what: str, field: str, text: bytes
+) -> None:
+    rig.apply(node_manifest("n1", cpu="1"), pod_manifest("default/m", **requests(cpu="2")))
+    rig.lead().run()
+    assert rig.queue("default/m") == "unschedulable"
+    before = UNREADABLE.labels(what)._value.get()
+    spoil = spoil_record if what == "record" else spoil_reservation
+    spoil(rig, rig.uid("default/m"), field, text)
+    led = rig.lead()
+    assert UNREADABLE.labels(what)._value.get() == before + 1
+    led.run()
+    assert rig.queue("default/m") == "unschedulable"
+    rig.apply(node_manifest("n2", cpu="4"))
+    rig.clock.advance(60)
+    led.run()
+    assert rig.node_of("default/m") == "n2"
+    assert not inspect(rig.store, rig.clock, pause_s=0).breaches
+
+
+def test_a_turn_in_the_queue_that_no_pod_has_is_passed_over(rig: Rig) -> None:
+    rig.apply(node_manifest("n1"))
+    led = rig.lead()
+    rig.store.redis.zadd(rig.store.key(keys.ACTIVE.name), {"2020 default/nobody": -(2**60), "nonsense": -1})
+    rig.apply(pod_manifest("default/m"))
+    led.run()
+    assert rig.node_of("default/m") == "n1"
+    assert rig.store.redis.zcard(rig.store.key(keys.ACTIVE.name)) == 0
 
 
 class Mad:

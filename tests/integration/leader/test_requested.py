@@ -11,7 +11,7 @@ from dsched.model.meta import PodKey
 from dsched.state import keys, replies, requests
 from dsched.state.client import Store
 from dsched.state.lease import Lease
-from dsched.state.requests import REQUEUE, Answer, Request
+from dsched.state.requests import DROP, REQUEUE, Answer, Request
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import LONG_MS, Led, Rig
 from tests.manifests import node_manifest, pod_manifest
@@ -150,3 +150,47 @@ def test_requests_expire(store: Store) -> None:
         with pytest.raises(StateError):
             requests.ask(store, REQUEUE, 0.05)
     assert 0 < seen[0] <= requests.KEPT_S
+
+
+# -- drop --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["active", "unschedulable"])
+def test_a_dropped_pod_is_not_tried_until_it_changes(rig: Rig, led: Led, check: Checker, place: str) -> None:
+    rig.apply(pod_manifest("shop/web", nodeSelector=SSD))
+    if place == "active":
+        led.hear()
+    else:
+        led.run()
+    answer = asked(rig, led, "shop/web", what=DROP)
+    assert (answer.done, answer.pods[0].place) == (1, place)
+    rig.apply(node_manifest("n2", labels=SSD))
+    led.run()
+    assert rig.queue("shop/web") == led.place("shop/web") == "gated"
+    check.settled()
+    led = rig.lead()
+    led.run()
+    assert led.place("shop/web") == "gated", "a new leader leaves it where it is"
+    assert asked(rig, led, "shop/web", what=DROP).pods[0].message == "was dropped already"
+    rig.apply(pod_manifest("shop/web", nodeSelector=SSD, labels={"changed": "yes"}))
+    led.run()
+    assert rig.node_of("shop/web") == "n2"
+
+
+def test_a_dropped_pod_can_be_put_back(rig: Rig, led: Led) -> None:
+    rig.apply(pod_manifest("shop/web"))
+    led.hear()
+    asked(rig, led, "shop/web", what=DROP)
+    assert asked(rig, led, "shop/web").pods[0].place == "gated"
+    led.run()
+    assert rig.node_of("shop/web") == "n1"
+
+
+def test_a_pod_that_has_a_node_or_is_not_there_is_not_dropped(rig: Rig, led: Led) -> None:
+    rig.apply(pod_manifest("shop/web"))
+    led.turns()
+    answer = asked(rig, led, "shop/web", "shop/nobody", what=DROP)
+    assert [each.message for each in answer.pods] == ["has a node and is being bound", "is not pending here"]
+    assert answer.done == 0
+    led.run()
+    assert rig.node_of("shop/web") == "n1"

@@ -12,11 +12,13 @@ from dsched.state.client import Store
 from dsched.state.explained import UNSCHEDULABLE, Attempt, Keeper
 from dsched.state.lease import Lease
 from dsched.state.nodelog import NodeLog
+from dsched.state.published import Published, publish
 from dsched.state.queue import Place, Queue
 from dsched.state.requests import REQUEUE, Request, Requests
 from dsched.state.reservations import Reservations
 from dsched.state.results import Binds, Outcome, Results
 from dsched.state.scripts import FOLDER, Script
+from dsched.state.tape import Tape
 from dsched.state.usage import Usage
 from tests.builders import make_node, make_snapshot
 from tests.integration.state.support import (
@@ -52,6 +54,8 @@ def epoch(store: Store) -> int:
     put(queue, "gated", Place.GATED)
     NodeLog(store, epoch).publish(make_snapshot([make_node("n1")]))
     Binds(store).report(epoch, "binder", [Outcome(*pod_of("reserved"), N1, "bound", "", 1)])
+    store.redis.hset(store.key(keys.RESERVATIONS.name), "of nobody", "unreadable")
+    store.redis.set(store.key(keys.RECORDER.name), "token somebody")
     store.redis.rpush(store.key(keys.REQUESTS.name), msgspec.json.encode(Request("1", REQUEUE)))
     return epoch
 
@@ -86,6 +90,7 @@ def explain(store: Store, epoch: int) -> None:
 
 ACTS: dict[str, Callable[[Store, int], object]] = {
     "bind_begin": lambda store, epoch: Binds(store).begin(epoch, [(*pod_of("reserved"), N1)]),
+    "config_publish": lambda store, epoch: publish(store, Published(epoch, "3f2a", "standalone")),
     "intake_mark": lambda store, epoch: Queue(store, epoch).mark_intake(1, ["default-scheduler"]),
     "lease_release": lambda store, epoch: Script(store, "lease_release")(keys.names(keys.LEADER, keys.EPOCH), [epoch]),
     "lease_renew": renew,
@@ -102,8 +107,10 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "reservation_allow": lambda store, epoch: Reservations(store, epoch).allow([pod_of("waiting")]),
     "reservation_confirm": lambda store, epoch: Reservations(store, epoch).confirm([pod_of("reserved")]),
     "reservation_release": release,
+    "reservation_drop": lambda store, epoch: Reservations(store, epoch).drop_unreadable(),
     "reserve": reserve,
     "results_ack": lambda store, epoch: Results(store, epoch).ack(Results(store, epoch).read("0", 0.001)),
+    "tape_append": lambda store, epoch: Tape(store, epoch).append("token", 1, b"{}"),
 }
 each_act = pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 

@@ -124,6 +124,18 @@ def test_epochs_do_not_go_back_though_redis_loses_everything(store):
     assert other.epoch == 5
 
 
+def test_who_has_only_stood_by_does_not_lead_under_an_epoch_that_redis_has_lost(store):
+    one, standby = Lease(store, "one", LONG_MS), Lease(store, "standby", LONG_MS)
+    for _ in range(3):
+        one.acquire()
+    assert not standby.acquire()
+    store.redis.delete(*store.names(""))
+    assert standby.acquire()
+    assert standby.epoch == 4
+    with pytest.raises(StaleEpoch):
+        one.renew()
+
+
 @pytest.mark.parametrize("kept", [1, 2, 3])
 def test_an_epoch_is_not_given_twice_though_redis_loses_its_last_second(store, kept):
     lease = Lease(store, "one", LONG_MS)

@@ -116,7 +116,7 @@ def test_a_new_leader_puts_back_what_was_in_flight_with_attempts_times_and_turn(
         "[active]": ["ns/early", "ns/late", "ns/unseen"],
         "[gated]": ["ns/gated"],
     }
-    assert records(store)["ns/early"] == {**then["ns/early"], "queue": "active"}
+    assert records(store)["ns/early"] == {**then["ns/early"], "queue": "active", "crashes": "1"}
     assert [popped.attempt for popped in after.pop("2-1", 9, NOW_MS + 1, from_backoff=False)] == [2, 2, 1]
 
 

@@ -15,9 +15,11 @@ from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.results import Outcome
 from tests.integration.leader.rig import Rig
+from tests.integration.workers.agreeing import Agreeing
 from tests.manifests import node_manifest, pod_manifest
 from tests.redis_server import RedisServer
 from tests.unit.framework.frameworks import NAME, framework_of
+from workers.slots import Slots
 
 PODS = ("shop/a", "shop/b")
 Run = Callable[..., dict[str, tuple[str, str]]]
@@ -44,11 +46,13 @@ def run(binder_module: ModuleType, rig: Rig) -> Run:
     (request,) = led.requests()
 
     def run(*plugins: type[Any], before: Callable[[], None] = lambda: None) -> dict[str, tuple[str, str]]:
-        def frameworks(handle: Any) -> dict[str, Framework]:
+        def frameworks(config: Any, handle: Any) -> dict[str, Framework]:
             return {NAME: framework_of(*plugins, handle=handle)}
 
-        system = SimpleNamespace(cluster=rig.cluster, store=rig.store, frameworks=frameworks, config=rig.configuration)
-        binder = binder_module.Binder(SimpleNamespace(system=system, name="binder-0"))
+        system = SimpleNamespace(
+            cluster=rig.cluster, store=rig.store, frameworks=frameworks, config=rig.configuration, following=Agreeing()
+        )
+        binder = binder_module.Binder(SimpleNamespace(system=system, name="binder-0", slots=Slots()))
         before()
         outcomes: list[Outcome] = binder.run(request)
         return {outcome.key: (outcome.verdict, outcome.message) for outcome in outcomes}
@@ -175,10 +179,11 @@ def test_what_plugins_of_the_cycle_left_arrives(run: Run, rig: Rig, binder_modul
     system = SimpleNamespace(
         cluster=rig.cluster,
         store=rig.store,
-        frameworks=lambda handle: {NAME: framework_of(Reads, DefaultBinder, handle=handle)},
+        frameworks=lambda config, handle: {NAME: framework_of(Reads, DefaultBinder, handle=handle)},
         config=rig.configuration,
+        following=Agreeing(),
     )
-    binder_module.Binder(SimpleNamespace(system=system, name="binder-0")).run(request)
+    binder_module.Binder(SimpleNamespace(system=system, name="binder-0", slots=Slots())).run(request)
     assert seen == [{"Reads": ["disk-7"]}]
 
 

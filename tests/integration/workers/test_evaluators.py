@@ -211,6 +211,7 @@ def test_another_configuration_is_refused(farm: Workers, rig: Rig, room: Room, m
     assert value(STALE_REPLIES.labels("refused")) - refused == fanout_module.TRIES
     assert fallbacks() == 1
     workers.leave(farm.store, "evaluator-9@nowhere")
+    refresh(farm, dispatcher)  # else they are known for having refused
     dispatcher.close()
 
 

@@ -8,6 +8,7 @@ from dsched.cli import columns
 from dsched.manifests import kinds
 from dsched.model.meta import from_builtins
 from dsched.model.pod import Pod
+from dsched.observe.words import amount
 from tests.manifests import Json, node_manifest, other_manifest, pod_manifest
 
 NOW_MS = 1_700_000_000_000
@@ -116,7 +117,7 @@ def test_used_counts_bound_pods_that_have_not_ended():
     ],
 )
 def test_amounts_for_people(resource: str, counted: int, text: str):
-    assert columns.amount(resource, counted) == text
+    assert amount(resource, counted) == text
 
 
 def test_lines_align():

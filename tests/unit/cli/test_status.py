@@ -1,6 +1,7 @@
 import pytest
 
-from dsched.cli.status import State, Status, aligned, duration
+from dsched.cli.status import State, Status, aligned
+from dsched.observe.words import duration
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dsched.cluster import keys, stored
 from dsched.state import scripts
 
 NAMES = sorted(path.stem for path in stored.SCRIPTS.glob("*.lua"))
-STORE_KEYS = {key.name for key in keys.ALL} | {"cluster:KIND", "reservations"}
+STORE_KEYS = {key.name for key in keys.ALL} | {"cluster:KIND", "reservations", "leader:epoch"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -359,3 +359,21 @@ def test_what_is_cached(more: dict[str, Any], cacheable: bool) -> None:
         setattr(made, key, value)
     assert framework_of(made).cacheable is cacheable
     assert framework_of().cacheable
+
+
+@pytest.mark.parametrize("answer", [None, 7, (1, 2), ("1", "a"), (2**60, "a"), LookupError("mad")])
+def test_a_queue_sort_plugin_that_fails_puts_the_pod_last(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    class Sorts:
+        name = "Sorts"
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def sort_key(self, pod: Any, queued_us: int) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    framework = framework_of(Sorts)
+    assert framework.sort_key(make_pod("shop/web"), 7) == (2**53, "00000000000000000007")
+    assert "queue sort failed" in caplog.text

@@ -9,18 +9,20 @@ from dsched.state.client import Store
 from dsched.state.explained import UNSCHEDULABLE, Attempt, Keeper
 from dsched.state.lease import Lease
 from dsched.state.nodelog import NodeLog
+from dsched.state.published import Published, publish
 from dsched.state.queue import Move, Place, Queue
 from dsched.state.requests import Requests
 from dsched.state.reservations import Request, Reservations
 from dsched.state.results import Binds, Result, Results
 from dsched.state.standings import Asked, Lookout
+from dsched.state.tape import Tape
 from dsched.state.usage import Usage
 from tests.builders import make_snapshot
 
 EPOCH = 7
 ATTEMPT = Attempt(1, 0, EPOCH, PodUid("uid-web"), "default-scheduler", UNSCHEDULABLE, 3)
 KEY, UID, NODE = PodKey("shop/web"), PodUid("uid-web"), NodeName("n1")
-_NUMBERS = {"explained_keep": 0, "lease_acquire": EPOCH, "queue_recover": 0, "reservation_adopt": 0}
+_NUMBERS = {"explained_keep": 0, "lease_acquire": EPOCH, "queue_recover": 0, "reservation_adopt": 0, "tape_append": 1}
 _REPLIES: dict[str, Any] = {"queue_look": [b"7", [[], None, [], []]], "queue_pop": [b"", b"", b""], **_NUMBERS}
 
 
@@ -74,6 +76,7 @@ def _usage(store: Store) -> None:
 
 CALLERS: dict[str, Callable[[Store], object]] = {
     "bind_begin": lambda store: Binds(store).begin(EPOCH, [(KEY, UID, NODE)]),
+    "config_publish": lambda store: publish(store, Published(EPOCH, "3f2a", "standalone")),
     "intake_mark": lambda store: Queue(store, EPOCH).mark_intake(1, ["default-scheduler"]),
     "lease_acquire": lambda store: _lease(store).acquire(),
     "lease_release": lambda store: _lease(store).release(),
@@ -88,6 +91,7 @@ CALLERS: dict[str, Callable[[Store], object]] = {
     "requests_take": lambda store: Requests(store, EPOCH).take(),
     "queue_recover": lambda store: Queue(store, EPOCH).recover(),
     "queue_remove": lambda store: Queue(store, EPOCH).remove([(KEY, UID)]),
+    "reservation_drop": lambda store: Reservations(store, EPOCH).drop_unreadable(),
     "reservation_adopt": lambda store: Reservations(store, EPOCH).adopt([UID]),
     "reservation_allow": lambda store: Reservations(store, EPOCH).allow([(KEY, UID)]),
     "reservation_confirm": lambda store: Reservations(store, EPOCH).confirm([(KEY, UID)]),
@@ -95,6 +99,7 @@ CALLERS: dict[str, Callable[[Store], object]] = {
         [(_move(Place.RESERVED, Place.ACTIVE), NODE, {"cpu": 1})]
     ),
     "reserve": lambda store: Reservations(store, EPOCH).reserve([Request(KEY, UID, NODE, 1, 1, {"cpu": 1}, False)], 0),
+    "tape_append": lambda store: Tape(store, EPOCH).append("0f0f", 1, b"{}"),
     "results_ack": lambda store: Results(store, EPOCH).ack([Result("1-0", EPOCH, "binder", ())]),
 }
 """The method that calls a script, by script. A script without one is missing here, or nobody needs it."""

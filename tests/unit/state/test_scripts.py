@@ -20,7 +20,7 @@ COMMANDS_OF_6_2 = {
     *("LPUSH", "LRANGE", "LTRIM"),
     *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET"),
     *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM", "ZSCORE"),
-    *("XADD", "XDEL", "XTRIM"),
+    *("XADD", "XDEL", "XLEN", "XTRIM"),
 }
 WITHOUT_EPOCH = {"lease_acquire", "queue_look"}
 """One asks for an epoch, the other changes nothing."""

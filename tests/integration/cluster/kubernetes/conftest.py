@@ -1,5 +1,6 @@
 """A fake API server for each test, and clusters that use it."""
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def access(api: FakeApi) -> Access:
 
 @pytest.fixture
 def cluster(access: Access) -> Iterator[Kubernetes]:
-    made = Kubernetes(access, "dsched")
+    made = Kubernetes(access, "dsched", events_a_second=math.inf)
     yield made
     made.close()
 

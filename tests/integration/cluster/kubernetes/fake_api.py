@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.manifests import Json
+from tests.protobuf import MAGIC, read_binding
 
 NAMED = re.compile(
     r"^/(?:api|apis/[^/]+)/[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?$"
@@ -238,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif query.get("watch"):
                 self._watch(found["plural"], query)
             else:
-                status, value = self._carry_out(found, query, json.loads(body) if body else {})
+                status, value = self._carry_out(found, query, _read(body))
                 if fault and fault.drop == "after":
                     self.close_connection = True
                 else:
@@ -344,6 +345,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         with api.lock:
+            seen = {_key(v) for v in self._now(plural, query)}
             at, generation = int(query.get("resourceVersion") or 0), api._generation
             expired = bool(at) and at < api._compacted
             first = []
@@ -356,7 +358,6 @@ class _Handler(BaseHTTPRequestHandler):
             first = [_frame("ERROR", json.dumps(_status(410, f"too old resource version: {at}", "Expired")))]
         self._chunk("".join(first))
         until = time.monotonic() + 60
-        seen = {_key(v) for v in self._now(plural, query)}
         while not expired and time.monotonic() < until:
             with api.lock:
                 while not (over := api._stopping or api._generation != generation):
@@ -420,6 +421,13 @@ def _merged(value: Any, patch: Any) -> Any:
         return patch
     found = {name: item for name, item in value.items() if patch.get(name, item) is not None}
     return found | {name: _merged(value.get(name), item) for name, item in patch.items() if item is not None}
+
+
+def _read(body: bytes) -> Json:
+    if body.startswith(MAGIC):
+        return read_binding(body)
+    value: Json = json.loads(body) if body else {}
+    return value
 
 
 def _key(value: Json) -> str:

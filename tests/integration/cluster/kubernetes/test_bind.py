@@ -29,6 +29,13 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everything is answered, however slow the machine is."""
+    monkeypatch.setattr(bindings, "PATIENCE_S", 120.0)
+    monkeypatch.setattr(bindings, "LOOK_S", 120.0)
+
+
+@pytest.fixture
 def pod(api: FakeApi) -> Binding:
     api.put("pods", pod_manifest("default/web", uid="u1"))
     return binding()
@@ -121,7 +128,10 @@ def test_an_answer_that_never_comes(api: FakeApi, impatient: Kubernetes, pod: Bi
     assert api.bound == [("default/web", "n1")]
 
 
-def test_one_that_hangs_does_not_hold_up_the_others(api: FakeApi, impatient: Kubernetes, pod: Binding) -> None:
+def test_one_that_hangs_does_not_hold_up_the_others(
+    api: FakeApi, impatient: Kubernetes, pod: Binding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bindings, "PATIENCE_S", 8.0)  # a slow machine needs some of it for the others
     api.put("pods", *(pod_manifest(f"default/p{number}", uid=f"p{number}") for number in range(100)))
     api.fault("POST", BIND, hang_s=30.0, times=1000)
     others = [binding(f"default/p{number}", f"p{number}") for number in range(100)]
@@ -138,6 +148,7 @@ def test_an_api_server_that_is_not_there(api: FakeApi, cluster: Kubernetes, pod:
     api.start()
 
 
+@pytest.mark.usefixtures("patient")
 def test_connections_are_kept_and_few(api: FakeApi, cluster: Kubernetes) -> None:
     api.put("pods", *(pod_manifest(f"default/p{number}", uid=f"p{number}") for number in range(300)))
     for start in range(0, 300, 100):
@@ -146,6 +157,7 @@ def test_connections_are_kept_and_few(api: FakeApi, cluster: Kubernetes) -> None
     assert len(api._server._sockets) <= calls.AT_ONCE + 1  # one for events
 
 
+@pytest.mark.usefixtures("patient")
 def test_two_binders_at_once(api: FakeApi, cluster: Kubernetes, access: Any) -> None:
     """The same message twice, as redelivery brings it about, and two that disagree."""
     api.put("pods", *(pod_manifest(f"default/p{number}", uid=f"p{number}") for number in range(200)))

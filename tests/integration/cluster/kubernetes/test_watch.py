@@ -53,6 +53,23 @@ def test_everything_is_listed_and_what_happens_later_is_told(
     assert heard.version == max(event.version for event in heard.events)
 
 
+def test_how_far_it_is_shows_also_where_nothing_is_told(api: FakeApi, cluster: Kubernetes) -> None:
+    """fsck waits for the leader to have come so far."""
+    api.put("nodes", node_manifest())
+    version = cluster.list().version
+    node = api.get("nodes", "n1")
+    api.put("nodes", {**node, "status": {**node["status"], "conditions": [{"type": "Ready", "status": "True"}]}})
+    wanted = int(api.get("nodes", "n1")["metadata"]["resourceVersion"])
+
+    def reached() -> bool:
+        nonlocal version
+        events, version = cluster.watch(version, 0.05)
+        assert not events
+        return version == wanted
+
+    wait_until("the version goes on", reached)
+
+
 def test_a_pod_that_has_ended_is_gone(api: FakeApi, watcher: Watch) -> None:
     api.put("pods", pod_manifest("default/job"), {**pod_manifest("default/old"), "status": {"phase": "Succeeded"}})
     heard = watcher()

@@ -1,5 +1,7 @@
 """What is written in the background: conditions, promises, evictions, events; and volumes, which PreBind writes."""
 
+import socket
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +28,6 @@ def heard(api: FakeApi, watcher: Callable[[], Watcher]) -> Watcher:
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "A_SECOND", 10_000.0)
     monkeypatch.setattr(recorder, "A_SECOND_WHILE_BINDING", 10_000.0)
 
 
@@ -142,6 +143,24 @@ def test_a_leader_that_stands_down_deletes_nothing_more(api: FakeApi, cluster: K
     assert ("pods", "default/victim") in api.objects
 
 
+def test_nothing_is_written_while_the_lease_may_have_run_out(api: FakeApi, cluster: Kubernetes, heard: Watcher) -> None:
+    api.put("pods", pod_manifest("default/victim", uid="v1"))
+    asked, good = threading.Event(), threading.Event()
+
+    def holds() -> bool:
+        asked.set()
+        return good.is_set()
+
+    cluster.lead(1, holds)
+    cluster.delete_pods([(PodKey("default/victim"), PodUid("v1"))], "PreemptionByScheduler", "m")
+    assert asked.wait(DEADLINE_S)
+    assert not cluster.drain(0.2)
+    assert ("pods", "default/victim") in api.objects
+    good.set()
+    assert cluster.drain(DEADLINE_S)
+    assert ("pods", "default/victim") not in api.objects
+
+
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
@@ -167,6 +186,38 @@ def test_a_bind_is_told_once(api: FakeApi, cluster: Kubernetes) -> None:
     assert event["regarding"]["uid"] == UID
     assert event["metadata"]["namespace"] == "default"
     assert event["eventTime"].endswith("Z")
+
+
+def test_each_profile_reports_in_its_own_name(api: FakeApi, cluster: Kubernetes) -> None:
+    api.put("pods", pod_manifest(KEY, uid=UID))
+    cluster.bind([Binding(KEY, UID, NodeName("n1"), 1, "batch")])
+    cluster.record([failed()])
+    assert cluster.drain(DEADLINE_S)
+    reporters = {event["reason"]: (event["reportingController"], event["reportingInstance"]) for event in events(api)}
+    host = socket.gethostname()
+    assert reporters == {
+        "Scheduled": ("batch", f"batch-{host}"),
+        "FailedScheduling": ("dsched", f"dsched-{host}"),
+    }
+
+
+def test_events_are_held_back_while_many_pods_are_bound_but_not_for_ever(
+    api: FakeApi, cluster: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "A_SECOND_WHILE_BINDING", 1e-6)
+    monkeypatch.setattr(recorder, "BINDING_S", 3600.0)
+    keys = [f"default/p{number}" for number in range(recorder.MANY)]
+    api.put("pods", pod_manifest(KEY, uid=UID), *(pod_manifest(key, uid=key) for key in keys))
+    cluster.bind([Binding(KEY, UID, NodeName("n1"), 1)])
+    assert cluster.drain(DEADLINE_S), "a single one holds nothing back"
+    assert len(events(api)) == 1
+    monkeypatch.setattr(recorder.Recorder, "_pause", lambda self, seconds: self._stop.wait(min(seconds, 0.05)))
+    cluster.bind([Binding(PodKey(key), PodUid(key), NodeName("n1"), 1) for key in keys])
+    assert not cluster.drain(1.0)
+    assert len(events(api)) == 1
+    monkeypatch.setattr(recorder, "HOLD_S", 0.0)
+    assert cluster.drain(DEADLINE_S)
+    assert len(events(api)) == 1 + len(keys)
 
 
 def test_repeats_become_a_series(api: FakeApi, cluster: Kubernetes) -> None:

@@ -12,6 +12,7 @@ from dsched.cluster.kubernetes.calls import Outcome
 from dsched.cluster.kubernetes.exchange import Answer, Broken, TimedOut
 from dsched.errors import ClusterUnavailable
 from dsched.model.meta import NodeName, PodKey, PodUid
+from tests.protobuf import read_binding
 
 ASKED = Binding(PodKey("shop/web"), PodUid("u1"), NodeName("n1"), 3)
 LOST: list[Outcome] = [Broken("lost"), TimedOut("late"), ClusterUnavailable("not there")]
@@ -51,14 +52,19 @@ def test_bound_is_said_only_when_it_is_so(answer: Outcome, looked: Outcome) -> N
         assert found.node == "n2"
 
 
-def test_the_request_names_pod_uid_and_node() -> None:
-    request = bindings.request(ASKED)
-    assert (request.method, request.path) == ("POST", "/api/v1/namespaces/shop/pods/web/binding")
-    assert json.loads(request.body) == {
+NAMES = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=253)
+
+
+@given(NAMES, NAMES, st.text(min_size=1, max_size=40), NAMES)
+def test_the_request_names_pod_uid_and_node(namespace: str, name: str, uid: str, node: str) -> None:
+    request = bindings.request(Binding(PodKey(f"{namespace}/{name}"), PodUid(uid), NodeName(node), 3))
+    assert (request.method, request.path) == ("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding")
+    assert request.content_type == "application/vnd.kubernetes.protobuf"
+    assert read_binding(request.body) == {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+        "metadata": {"name": name, "namespace": namespace, "uid": uid},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node},
     }
 
 

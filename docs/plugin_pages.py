@@ -1,0 +1,100 @@
+"""Writes plugin-api.md, what plugins implement and are given, from the code: ``python docs/plugin_pages.py``."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import declared
+
+PAGE = Path(__file__).parent / "plugin-api.md"
+INTERFACE = "dsched/framework/interface.py"
+HEAD = """\
+# Plugin interface
+
+Written from the code by `python docs/plugin_pages.py`. [Writing a plugin](plugins.md) is the guide: how a plugin is
+packaged and enabled, in which process each method runs, what a scope promises, what happens when a plugin misbehaves.
+"""
+HANDLES = {
+    "Leader": ("dsched/leader/handle.py", "LeaderHandle"),
+    "Evaluators and binders": ("workers/app.py", "WorkerHandle"),
+    "Binders": ("workers/binder.py", "BinderHandle"),
+}
+GIVEN = {
+    "dsched/framework/cycle_state.py": ("CycleState",),
+    "dsched/framework/pod_info.py": ("PodInfo",),
+    "dsched/framework/snapshot.py": ("Snapshot",),
+    "dsched/framework/table.py": ("NodeInfo", "NodeTable", "LabelColumn"),
+    "dsched/framework/attempt.py": ("FailedAttempt",),
+    "dsched/framework/trial.py": ("Trial",),
+}
+
+CHANGES = {"clear", "put", "drop", "set_node", "remove_node", "add_pod", "remove_pod", "restore", "mark", "intern"}
+"""With these dsched keeps the snapshot up to date; they are not for plugins."""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    classes, values, functions = declared.module(INTERFACE)
+    handle = classes.pop("Handle")
+    protocols = [found for found in classes.values() if {"Plugin", "Protocol"} & set(found.bases)]
+    points = [found for found in protocols if "Plugin" in found.bases or found.name == "Plugin"]
+    beside = [found for found in protocols if found not in points]
+    answers = [found for found in classes.values() if found not in protocols]
+    lines = [HEAD, f"All of the first four parts is in `{INTERFACE}`.", ""]
+    lines += ["## Extension points", "", *_classes(points)]
+    lines += ["## What a plugin may have beside", "", *_classes(beside)]
+    lines += ["## Answers and events", "", *_classes(answers)]
+    lines += ["## Functions and names", "", *_values(values), *_methods(functions)]
+    lines += ["## The handle", "", handle.meaning, "", *_methods(handle.methods)]
+    for place, (path, name) in HANDLES.items():
+        lines += [f"### {place}", "", f"`{path}`", "", *_content(declared.module(path)[0][name])]
+    lines += ["## What plugins are given", ""]
+    for path, names in GIVEN.items():
+        found = declared.module(path)[0]
+        for name in names:
+            lines += [f"### {name}", "", f"`{path}`", "", *_content(_read_only(found[name]))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _read_only(found: declared.Class) -> declared.Class:
+    return replace(
+        found,
+        attributes=tuple(attribute for attribute in found.attributes if attribute.name not in CHANGES),
+        methods=tuple(method for method in found.methods if method.name not in CHANGES),
+    )
+
+
+def _classes(found: list[declared.Class]) -> Iterator[str]:
+    for one in found:
+        yield from (f"### {one.name}", "", *_content(one))
+
+
+def _content(found: declared.Class) -> list[str]:
+    meaning = [found.meaning, ""] if found.meaning else []
+    shown = _members(found.attributes) if {"Enum", "IntEnum"} & set(found.bases) else _values(found.attributes)
+    return [*meaning, *shown, *_methods(found.methods)]
+
+
+def _members(members: tuple[declared.Attribute, ...]) -> list[str]:
+    rows = [f"| `{member.name}` | `{member.value}` | {declared.cell(member.meaning)} |" for member in members]
+    return ["| member | value | meaning |", "|---|---|---|", *rows, ""]
+
+
+def _values(values: tuple[declared.Attribute, ...]) -> list[str]:
+    lines = []
+    for value in values:
+        kind = f": {value.type}" if value.type else ""
+        default = f" = {value.value}" if value.value else ""
+        lines.append(f"- `{value.name}{kind}{default}`" + (f": {value.meaning}" if value.meaning else ""))
+    return [*lines, ""] if lines else []
+
+
+def _methods(methods: tuple[declared.Method, ...]) -> list[str]:
+    lines = []
+    for method in methods:
+        lines += ["```python", method.signature, "```", "", *([method.meaning, ""] if method.meaning else [])]
+    return lines
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

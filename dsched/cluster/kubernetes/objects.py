@@ -1,0 +1,105 @@
+"""Everything that scheduling may read of a cluster, listed once: no watch, no thread, nothing is written.
+
+Each kind is listed by itself, in pages of one resourceVersion, so the kinds may be a moment apart.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from dsched.cluster.kubernetes import calls, resources
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.calls import Calls
+from dsched.cluster.kubernetes.exchange import Answer, Request
+from dsched.cluster.kubernetes.resources import Resource
+from dsched.errors import ClusterError, ClusterUnavailable
+
+PATIENCE_S = 30.0
+"""How long one page is asked for."""
+PAGE = 500
+TRIES = 3
+"""Times that a kind is listed from the beginning, where its first pages were forgotten meanwhile."""
+FORBIDDEN = 403
+
+PRIORITY_CLASS = Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", "priorityclasses", False)
+"""A leader reads none: the API server has resolved the pods' priorities."""
+ALL = (PRIORITY_CLASS, *resources.ALL)
+
+
+class _Metadata(msgspec.Struct, rename={"continue_": "continue"}):
+    continue_: str = ""
+
+
+class _Page(msgspec.Struct):
+    metadata: _Metadata
+    items: list[dict[str, Any]] | None = None
+
+
+class _Expired(Exception):
+    """The pages that are left are no longer known."""
+
+
+class Withheld(ClusterError):
+    """This user may not list a kind."""
+
+
+class Everything:
+    """Lists the kinds of one cluster.
+
+    Args:
+        access: is read on first use; raises ConfigError when there are no credentials.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._calls = Calls(access)
+
+    def of(self, resource: Resource) -> list[dict[str, Any]]:
+        """Every object of a kind, as the API server has it; none of a kind that it does not know.
+
+        Raises:
+            ClusterUnavailable: it does not answer.
+            Withheld: this user may not list the kind.
+            ClusterError: it refused for another reason, or what it answered cannot be read.
+        """
+        for _ in range(TRIES):
+            with contextlib.suppress(_Expired):
+                return list(self._pages(resource))
+        raise ClusterError(f"{resource.plural} cannot be listed: they change faster than they can be read")
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._calls.close()
+
+    def _pages(self, resource: Resource) -> Iterator[dict[str, Any]]:
+        following = ""
+        while True:
+            page = self._page(resource, following)
+            if page is None:
+                return
+            yield from page.items or ()
+            following = page.metadata.continue_
+            if not following:
+                return
+
+    def _page(self, resource: Resource, following: str) -> _Page | None:
+        query = f"?limit={PAGE}"
+        query += f"&fieldSelector={quote(resource.selector)}" if resource.selector else ""
+        query += f"&continue={quote(following)}" if following else ""
+        outcome = self._calls.make(Request("GET", resource.collection + query), PATIENCE_S)
+        if not isinstance(outcome, Answer):
+            raise ClusterUnavailable(f"{resource.plural} cannot be listed: {outcome}")
+        if outcome.status == calls.NOT_FOUND:
+            return None
+        if outcome.status == calls.GONE and following:
+            raise _Expired
+        if outcome.status == FORBIDDEN:
+            raise Withheld(f"{resource.plural} may not be listed: {calls.told(outcome)}")
+        if not calls.succeeded(outcome):
+            raise ClusterError(f"{resource.plural} cannot be listed: {calls.told(outcome)}")
+        try:
+            return msgspec.json.decode(outcome.body, type=_Page)
+        except msgspec.DecodeError as error:
+            raise ClusterError(f"{resource.plural} cannot be listed, the answer cannot be read: {error}") from error

@@ -1,0 +1,150 @@
+"""The objects of a Kubernetes cluster, as its API server has them.
+
+An API server says less of what happened than a standalone cluster:
+
+* A pod's version moves with everything that its kubelet writes, a node's with each heartbeat. So when a pod was bound,
+  and whether its node has changed since, is not known: pods of ours that overfill a node by themselves are a breach,
+  also where the node has shrunk since or a pod was resized. What others have placed counts as if they had come last.
+* Events are sent when there is time for them; that one is missing, or there twice, proves nothing.
+* Nobody tells of deletions afterwards. What is missing is believed when it is missing still at the second look.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from dsched.cluster.interface import Object
+from dsched.cluster.kubernetes import calls, resources, streams
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.calls import ManyCalls, Outcome
+from dsched.cluster.kubernetes.exchange import Answer, Refused, Request
+from dsched.cluster.kubernetes.wire import Wire
+from dsched.errors import ClusterUnavailable
+from dsched.framework.pod_info import PodInfo
+from dsched.fsck.findings import Kind
+from dsched.fsck.objects import Seen, amounts, readable
+from dsched.fsck.view import SeenNode, SeenPod
+from dsched.model.meta import NodeName, PodKey
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+
+TIMEOUT_S = 30.0
+PAUSE_S = 3.0
+"""Between the two looks: a watch tells of a deletion within milliseconds, but a busy leader may take a moment."""
+_MIRROR = "kubernetes.io/config.mirror"
+"""Annotation of a pod that its kubelet has from a file. Source: k8s.io/api core/v1 ``MirrorPodAnnotationKey``."""
+_NOT_KNOWN = 0
+_NEVER = -1
+
+
+class ApiObjects:
+    """Reads them.
+
+    Every method raises ClusterUnavailable when the API server does not answer or refuses.
+
+    Args:
+        schedulers: whose pods are ours.
+    """
+
+    def __init__(self, access: Access, schedulers: frozenset[str]) -> None:
+        self._access = access
+        self._schedulers = schedulers
+
+    def everything(self) -> Seen:
+        """All pods and nodes; pods that have ended are left out."""
+        broken: dict[tuple[Kind, str], str] = {}
+        pods, nodes = self._list(Kind.POD, resources.POD, broken), self._list(Kind.NODE, resources.NODE, broken)
+        return self._seen(pods, nodes, broken)
+
+    def some(self, pods: Sequence[PodKey], nodes: Sequence[NodeName]) -> Seen:
+        """These pods, as they are now, one by one; and these nodes, from the list."""
+        broken: dict[tuple[Kind, str], str] = {}
+        found = readable(broken, Kind.POD, self._read(pods), _decode_pod)
+        wanted = frozenset(nodes)
+        listed = self._list(Kind.NODE, resources.NODE, broken) if wanted else []
+        named = [node for node in listed if isinstance(node, Node) and node.name in wanted]
+        return self._seen(found.values(), named, broken)
+
+    def _read(self, keys: Sequence[PodKey]) -> Iterator[tuple[str, bytes]]:
+        """The pods that are there, as JSON."""
+        many = ManyCalls(self._access)
+        try:
+            outcomes = many.make([Request("GET", resources.POD.path(key)) for key in keys], TIMEOUT_S)
+        finally:
+            many.close()
+        for key, outcome in zip(keys, outcomes, strict=True):
+            if not _missing(outcome):
+                yield key, _body(outcome, f"pod {key}")
+
+    def _list(self, kind: Kind, resource: resources.Resource, broken: dict[tuple[Kind, str], str]) -> list[Object]:
+        wire = Wire(self._access, TIMEOUT_S)
+        try:
+            raw, _ = streams.list_all(wire, resource)
+        except Refused as refused:
+            raise ClusterUnavailable(f"{resource.plural} cannot be read: {calls.told(refused.answer)}") from refused
+        finally:
+            wire.close()
+        named = ((_name(each), each) for each in raw)
+        found = readable(broken, kind, named, lambda each: resources.decode(resource, each))
+        return [each.object for each in found.values()]
+
+    def _seen(
+        self,
+        pods: Iterable[Object],
+        nodes: Iterable[Object],
+        broken: dict[tuple[Kind, str], str],
+    ) -> Seen:
+        seen_pods = [self._pod(pod) for pod in pods if isinstance(pod, Pod)]
+        found = [node for node in nodes if isinstance(node, Node)]
+        versions = [resources.number(node.metadata.resource_version) for node in found]
+        return Seen(
+            version=max([1, *versions, *(pod.version for pod in seen_pods)]),
+            pods={pod.key: pod for pod in seen_pods},
+            nodes={node.name: SeenNode(node.name, _NEVER, amounts(node)) for node in found},
+            broken=broken,
+        )
+
+    def _pod(self, pod: Pod) -> SeenPod:
+        ours = pod.spec.scheduler_name in self._schedulers and _MIRROR not in pod.metadata.annotations
+        return SeenPod(
+            key=pod.key,
+            uid=pod.uid,
+            version=resources.number(pod.metadata.resource_version),
+            applied=_NOT_KNOWN,
+            node=pod.node_name,
+            by_manifest=bool(pod.node_name) and not ours,
+            bound_ms=_NOT_KNOWN,
+            finished=pod.finished,
+            deleting=pod.deleting,
+            scheduler=pod.spec.scheduler_name,
+            demand=PodInfo(pod).demand,
+        )
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Meta
+
+
+def _name(raw: msgspec.Raw) -> str:
+    """The key of an object that may not be readable otherwise."""
+    metadata = msgspec.json.decode(raw, type=_Named).metadata
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def _missing(outcome: Outcome) -> bool:
+    return isinstance(outcome, Answer) and outcome.status == calls.NOT_FOUND
+
+
+def _body(outcome: Outcome, what: str) -> bytes:
+    if isinstance(outcome, Answer) and calls.succeeded(outcome):
+        return outcome.body
+    raise ClusterUnavailable(f"{what} cannot be read: {calls.told(outcome)}")
+
+
+def _decode_pod(raw: bytes) -> Object:
+    return resources.decode(resources.POD, raw).object

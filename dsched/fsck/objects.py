@@ -1,0 +1,69 @@
+"""What the objects of a cluster look like to the checks, wherever they are kept."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from dsched.fsck.findings import Kind
+from dsched.fsck.view import PODS, SeenNode, SeenPod, Told
+from dsched.model import quantity
+from dsched.model.meta import NodeName, PodKey
+from dsched.model.node import Node
+
+_MAX_AMOUNT = 2**63 - 1
+
+Raw = TypeVar("Raw")
+Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Objects as they were read.
+
+    Attributes:
+        version: of the cluster, after they were read; 0 where there is none.
+        told: the events kept, of pods that the scheduler bound.
+        broken: what cannot be read, with the reason.
+    """
+
+    version: int
+    pods: Mapping[PodKey, SeenPod] = field(default_factory=dict)
+    nodes: Mapping[NodeName, SeenNode] = field(default_factory=dict)
+    told: Mapping[PodKey, Told] = field(default_factory=dict)
+    broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
+
+
+class Objects(Protocol):
+    """Where objects are read."""
+
+    def everything(self) -> Seen:
+        """All pods and nodes."""
+        ...
+
+    def some(self, pods: Sequence[PodKey], nodes: Sequence[NodeName]) -> Seen:
+        """These, as far as they are there."""
+        ...
+
+
+def amounts(node: Node) -> dict[str, int]:
+    """What can be allocated on a node, pods always among it."""
+    given = node.status.allocatable.items()
+    return {PODS: 0, **{name: min(quantity.amount(name, quantity.nano(text)), _MAX_AMOUNT) for name, text in given}}
+
+
+def readable(
+    broken: dict[tuple[Kind, str], str],
+    kind: Kind,
+    found: Iterable[tuple[str, Raw]],
+    read: Callable[[Raw], Read],
+) -> dict[str, Read]:
+    """By key, what can be read; what cannot is noted as ``broken``, with the reason."""
+    objects: dict[str, Read] = {}
+    for name, raw in found:
+        try:
+            objects[name] = read(raw)
+        except (msgspec.MsgspecError, ValueError) as error:
+            broken[kind, name] = str(error)
+    return objects

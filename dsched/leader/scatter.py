@@ -1,0 +1,159 @@
+"""One request to the evaluators on its way: shards out, answers in, and what is heard of those that do not come.
+
+A class whose evaluation held an evaluator up, or took its process with it, is *out*: it fails, and neither is it asked
+about again in this request nor is it judged in this process.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsched.framework.contract import PluginFailure
+from dsched.framework.evaluate import Evaluation
+from dsched.framework.interface import Hazard
+from dsched.framework.judge import Columns, join
+from dsched.framework.wire import unpack
+from dsched.log import logger
+from dsched.model.messages import EvaluateShard, ShardResult, Trouble
+
+_log = logger(__name__)
+
+GRACE_S = 1.0
+"""How long an evaluator may take to answer after it has told a plugin to end."""
+
+
+class Scatter:
+    """One request.
+
+    Attributes:
+        shards: by number; each time they are sent they get a deadline.
+        heard: whether anybody has said anything.
+    """
+
+    def __init__(self, shards: Sequence[EvaluateShard], evaluations: Sequence[Evaluation], limit_s: float) -> None:
+        """
+        Args:
+            limit_s: how long a plugin may take; 0 for no limit.
+        """
+        self.shards = shards
+        self.evaluations = evaluations
+        self.name = shards[0].request
+        self.heard = False
+        self._limit_s = limit_s
+        self._answers: dict[int, list[Columns | PluginFailure]] = {}
+        self._refused: set[int] = set()
+        self._out: dict[int, PluginFailure] = {}
+        self._lost: dict[int, PluginFailure] = {}
+        """Classes with which a process was lost in an earlier try."""
+        self._losing: dict[int, PluginFailure] = {}
+        """Classes with which a process was lost in this try."""
+        self._busy: dict[int, Trouble] = {}
+        """What shards are held up by."""
+
+    def due(self, deadline_ms: int) -> list[EvaluateShard]:
+        """Messages for the shards without an answer, to be answered by a wall-clock time."""
+        self._refused.clear()
+        skip = sorted(self._out)
+        return [
+            msgspec.structs.replace(self.shards[number], deadline_ms=deadline_ms, skip=skip)
+            for number in self.missing()
+        ]
+
+    def refuse(self, shard: int) -> None:
+        """Take that nobody will answer for a shard this time."""
+        self._refused.add(shard)
+
+    def hear(self, shard: int, trouble: Trouble) -> float:
+        """Take in why the answer about a shard is late or does not come; returns how much longer to wait for it."""
+        if shard not in self.missing() or not 0 <= trouble.at < len(self.evaluations):
+            return 0.0
+        if trouble.lost:
+            self._losing[trouble.at] = PluginFailure(
+                trouble.plugin, f"the evaluator's process was lost: {trouble.lost}", Hazard.LOST
+            )
+            self._busy.pop(shard, None)
+            self.refuse(shard)
+            return 0.0
+        if not self._limit_s:
+            return 0.0
+        self._busy[shard] = trouble
+        return max(0.0, self._limit_s - trouble.seconds + GRACE_S)
+
+    def end_try(self) -> None:
+        """No more is waited for this time. A process may be lost for any reason once; not twice with the same class."""
+        for at in self._losing.keys() & self._lost.keys():
+            self._out[at] = self._losing[at]
+        self._lost |= self._losing
+        self._losing = {}
+        for shard, trouble in self._busy.items():
+            if shard not in self._answers:
+                text = f"did not end within {self._limit_s:g} s in an evaluator, nor when it was told to"
+                self._out.setdefault(trouble.at, PluginFailure(trouble.plugin, text, Hazard.OVERRAN_ELSEWHERE))
+        self._busy = {}
+
+    def give_up(self) -> list[int]:
+        """The shards that are to be judged in this process; classes that are not judged here are out."""
+        if self.missing():
+            for at, failure in self._lost.items():
+                self._out.setdefault(at, failure)
+        return self.missing()
+
+    def keep_away(self, at: int, failure: PluginFailure) -> None:
+        """A class is not to be judged in this process, should it come to that."""
+        self._lost.setdefault(at, failure)
+
+    def awaited(self) -> bool:
+        """Whether an answer can still come in."""
+        return any(number not in self._refused for number in self.missing())
+
+    def missing(self) -> list[int]:
+        """Shards without an answer that is needed."""
+        if len(self._out) == len(self.evaluations):
+            return []
+        return [shard.shard for shard in self.shards if shard.shard not in self._answers]
+
+    def rows_by_profile(self, shard: int) -> Mapping[str, int]:
+        """Rows judged in a shard, over all classes of a profile."""
+        rows: dict[str, int] = {}
+        for evaluation in self.evaluations:
+            profile = evaluation.framework.profile_name
+            rows[profile] = rows.get(profile, 0) + self.shards[shard].stop - self.shards[shard].start
+        return rows
+
+    def accept(self, result: ShardResult) -> bool:
+        """Take a shard's answer; False when it is not one to this request, or the second one."""
+        if result.shard not in self.missing() or len(result.classes) != len(self.evaluations):
+            return False
+        rows = self.shards[result.shard].stop - self.shards[result.shard].start
+        try:
+            self._answers[result.shard] = [_caught(unpack, found, rows) for found in result.classes]
+        except ValueError as error:
+            _log.warning("reply refused", extra={"action": "reply", "error": str(error)})
+            return False
+        return True
+
+    def judge_here(self, number: int) -> None:
+        """Answer for a shard in this process."""
+        rows = slice(self.shards[number].start, self.shards[number].stop)
+        self._answers[number] = [
+            self._out.get(at) or _caught(evaluation.judge_shard, rows) for at, evaluation in enumerate(self.evaluations)
+        ]
+
+    def deliver(self) -> None:
+        """Put the shards together and fill the evaluations."""
+        for number, evaluation in enumerate(self.evaluations):
+            failed = self._out.get(number)
+            parts = [] if failed is not None else [self._answers[shard.shard][number] for shard in self.shards]
+            failed = failed or next((part for part in parts if isinstance(part, PluginFailure)), None)
+            if failed is not None:
+                evaluation.failure = failed.status
+            else:
+                evaluation.fill(join([part for part in parts if isinstance(part, Columns)]))
+
+
+def _caught(answer: Callable[..., Columns], *args: Any) -> Columns | PluginFailure:
+    try:
+        return answer(*args)
+    except PluginFailure as failure:
+        return failure

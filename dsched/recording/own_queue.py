@@ -1,0 +1,66 @@
+"""Pods that a replay left without a node although the recorded leader went on otherwise: who is tried again, and when.
+
+As long as a replay decides as was recorded, pods are tried when the recording says so, and nobody stands here. From the
+first other decision on, what happens may help pods that were not helped then; the same hints as in a leader say whom.
+"""
+
+from collections.abc import Mapping
+
+from dsched.clock import Clock
+from dsched.framework.interface import ClusterEvent
+from dsched.framework.runtime import Framework
+from dsched.leader.hints import Hints
+from dsched.leader.pending import Pending, QueuedPod
+from dsched.model.meta import PodUid
+from dsched.state.queue import Place
+
+
+class OwnQueue:
+    """Unschedulable pods that something has happened for.
+
+    Attributes:
+        open: whether anybody is taken in.
+    """
+
+    def __init__(self, frameworks: Mapping[str, Framework], pending: Pending, clock: Clock) -> None:
+        self.open = False
+        self._hints = Hints(frameworks)
+        self._pending = pending
+        self._clock = clock
+        self._woken: dict[PodUid, QueuedPod] = {}
+
+    def happened(self, event: ClusterEvent) -> None:
+        """Something has changed."""
+        if self.open:
+            for pod in self._hints.helped(event, self._pending):
+                self.wake(pod)
+
+    def wake(self, pod: QueuedPod) -> None:
+        """Give an unschedulable pod another turn; gated ones stay as recorded."""
+        if self.open and pod.place is Place.UNSCHEDULABLE:
+            self._woken[pod.uid] = pod
+
+    def wake_if(self, event: ClusterEvent, pod: QueuedPod) -> None:
+        """Give the pod another turn where an event about itself may have helped it."""
+        if self._hints.helps(event, pod):
+            self.wake(pod)
+
+    def forget(self, uid: PodUid) -> None:
+        """The pod has been tried, or has gone."""
+        self._woken.pop(uid, None)
+
+    def due(self, *, at_once: bool = False) -> list[QueuedPod]:
+        """Pods whose turn it is, in queue order; they are no longer here.
+
+        Args:
+            at_once: as if every pause were over.
+        """
+        now_ms = self._clock.now_ms()
+        ready = [
+            pod
+            for pod in self._woken.values()
+            if pod.place is Place.UNSCHEDULABLE and (at_once or self._pending.backoff_ends_ms(pod) <= now_ms)
+        ]
+        for pod in ready:
+            self.forget(pod.uid)
+        return sorted(ready, key=lambda pod: (pod.order, pod.turn))

@@ -1,0 +1,19 @@
+-- reservation_drop: end reservations that nobody can read; what they had charged is counted anew by who calls this.
+-- KEYS[1] leader:epoch  string  the present epoch
+-- KEYS[2] reservations  hash    uid to "NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS"
+-- ARGV[1] epoch  int  the caller's epoch
+-- RETURNS [uid, text, …] of those that were ended
+-- INCLUDE fence
+if not fenced(KEYS[1], ARGV[1]) then
+  return stale(ARGV[1])
+end
+local dropped = {}
+local held = redis.call("HGETALL", KEYS[2])
+for at = 1, #held, 2 do
+  if not string.match(held[at + 1], "^%S+ %S+ %d+ %S+ %d+ %d+$") then
+    redis.call("HDEL", KEYS[2], held[at])
+    dropped[#dropped + 1] = held[at]
+    dropped[#dropped + 1] = held[at + 1]
+  end
+end
+return dropped

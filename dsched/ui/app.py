@@ -1,0 +1,95 @@
+"""The web application, put together."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from dsched import __version__
+from dsched.errors import DschedError
+from dsched.ui.access import Hosts, Sessions
+from dsched.ui.api import Api
+from dsched.ui.evaluating import Desk
+from dsched.ui.failures import Failures
+from dsched.ui.guard import Guard
+from dsched.ui.live import EVERY_S, Live
+from dsched.ui.login import Login
+from dsched.ui.nodes import NodeTable
+from dsched.ui.pages import Pages
+from dsched.ui.rendering import Rendering
+from dsched.ui.sources import Sources
+from dsched.ui.system import System
+from dsched.ui.writing import Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """
+    Attributes:
+        hosts: names under which the page may be asked for.
+        token: what visitors have to show; empty where anybody may ask.
+        writes: whether pods may be tried and profiles paused from the page.
+        secure: whether it is served over TLS.
+        cookie: name of the session's cookie; two servers on one host need two.
+        every_s: seconds between looks.
+    """
+
+    hosts: Hosts
+    token: str = ""
+    writes: bool = False
+    secure: bool = False
+    cookie: str = "dsched-ui"
+    every_s: float = EVERY_S
+
+
+def make(system: System, settings: Settings) -> tuple[Starlette, Live]:
+    """The application, and what looks at the system for it."""
+    sessions, live = Sessions(system.clock), Live(system, settings.every_s)
+    rendering = Rendering(
+        system.clock,
+        version=__version__,
+        system_name=system.store.name,
+        writes=settings.writes,
+        has_token=bool(settings.token),
+    )
+    sources = Sources(system, live, NodeTable(system.store, system.clock), Desk(), sessions)
+    failures = Failures(rendering)
+    routes = [
+        *Pages(sources, rendering).routes(),
+        *Api(sources, writes=settings.writes).routes(),
+        *(Writing(system, sessions, rendering).routes() if settings.writes else ()),
+        *(
+            Login(sessions, rendering, settings.token, settings.cookie, secure=settings.secure).routes()
+            if settings.token
+            else ()
+        ),
+        Mount("/static", StaticFiles(directory=Path(__file__).parent / "static"), name="static"),
+    ]
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await run_in_threadpool(live.look)
+        looking = asyncio.create_task(live.run())
+        try:
+            yield
+        finally:
+            await live.stop()
+            await looking
+
+    app = Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(Guard, hosts=settings.hosts, sessions=sessions, token=settings.token, cookie=settings.cookie)
+        ],
+        exception_handlers={DschedError: failures.on_purpose, HTTPException: failures.of_http},
+        lifespan=lifespan,
+    )
+    return app, live

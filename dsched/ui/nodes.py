@@ -1,0 +1,164 @@
+"""How full the nodes are: all of them in columns, and one with its pods."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsched.arithmetic import requests
+from dsched.clock import Clock
+from dsched.cluster.interface import Cluster
+from dsched.cluster.opening import Kind
+from dsched.errors import NotFound
+from dsched.model.meta import NodeName, PodKey
+from dsched.state import client, reservations, standings
+from dsched.state.client import Store
+
+KEPT_S = 2.0
+"""So long an answer is given again."""
+SHOWN_PODS = 500
+"""Pods of a node that are told of."""
+_FIRST = ("cpu", "memory", "pods")
+
+
+class Nodes(msgspec.Struct, frozen=True):
+    """All nodes, by name; amounts in the order of the names, CPU in milli-units.
+
+    Attributes:
+        resources: cpu, memory and pods, then all others by name; without those of which no node has any.
+    """
+
+    at_ms: int
+    resources: Sequence[str]
+    names: Sequence[NodeName]
+    used: Mapping[str, Sequence[int]]
+    allocatable: Mapping[str, Sequence[int]]
+
+    def shares(self) -> list[tuple[float, str]]:
+        """How full each node is, and by which resource: the fullest one."""
+        found = [(0.0, "")] * len(self.names)
+        for resource in self.resources:
+            columns = zip(self.used[resource], self.allocatable[resource], strict=True)
+            for row, (used, allocatable) in enumerate(columns):
+                share = used / allocatable if allocatable else 0.0
+                if share > found[row][0]:
+                    found[row] = share, resource
+        return found
+
+
+class NodePod(msgspec.Struct, frozen=True):
+    """A pod on a node; ``reserved`` where it is not bound yet."""
+
+    key: PodKey
+    reserved: bool
+    priority: int = 0
+    requests: Mapping[str, int] = {}
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A node.
+
+    Attributes:
+        used, allocatable: by resource, CPU in milli-units.
+        taints: ``key=value:effect``.
+        pods: highest priority first; ``all_pods``: how many there are.
+    """
+
+    name: NodeName
+    ready: bool
+    cordoned: bool
+    labels: Mapping[str, str]
+    taints: Sequence[str]
+    used: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    pods: Sequence[NodePod]
+    all_pods: int
+
+
+class NodeTable:
+    """All nodes of a system, kept for a moment: with many nodes the answer is large, and many may ask."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: tuple[float, Nodes] | None = None
+
+    def read(self) -> Nodes:
+        """
+        Raises:
+            RedisUnavailable: Redis does not answer.
+        """
+        with self._lock:
+            if self._kept is None or self._clock.monotonic() - self._kept[0] > KEPT_S:
+                found = columns(standings.read_node_usage(self._store), self._clock.now_ms())
+                self._kept = self._clock.monotonic(), found
+            return self._kept[1]
+
+
+def columns(records: Mapping[NodeName, Mapping[str, str]], now_ms: int) -> Nodes:
+    """Records ``node:NAME`` as columns."""
+    names = sorted(records)
+    amounts = {name: (_amounts(records[name], "used."), _amounts(records[name], "allocatable.")) for name in names}
+    present = {resource for pair in amounts.values() for each in pair for resource, amount in each.items() if amount}
+    resources = [*(each for each in _FIRST if each in present), *sorted(present.difference(_FIRST))]
+    used = {each: [amounts[name][0].get(each, 0) for name in names] for each in resources}
+    allocatable = {each: [amounts[name][1].get(each, 0) for name in names] for each in resources}
+    return Nodes(now_ms, resources, names, used, allocatable)
+
+
+def read(store: Store, cluster: Cluster, name: NodeName) -> Node:
+    """One node.
+
+    Raises:
+        NotFound: there is no such node.
+        RedisUnavailable, ClusterUnavailable: it cannot be read.
+    """
+    records = standings.read_node_usage(store, [name])
+    (value,) = cluster.get_objects("Node", [name])
+    if value is None and name not in records:
+        raise NotFound(f"there is no node {name}")
+    with client.reachable(store):
+        held = [each.key for each in reservations.read_reservations(store) if each.node == name]
+    bound = _bound(cluster, name)
+    pods = _pods(cluster, list(dict.fromkeys([*bound, *held])), frozenset(held) - frozenset(bound))
+    record = records.get(name, {})
+    metadata, spec = (value or {}).get("metadata", {}), (value or {}).get("spec") or {}
+    conditions = ((value or {}).get("status") or {}).get("conditions") or ()
+    return Node(
+        name,
+        ready=all(each.get("status") == "True" for each in conditions if each.get("type") == "Ready"),
+        cordoned=bool(spec.get("unschedulable")),
+        labels=dict(sorted((metadata.get("labels") or {}).items())),
+        taints=[_taint(each) for each in spec.get("taints") or ()],
+        used=_amounts(record, "used."),
+        allocatable=_amounts(record, "allocatable."),
+        pods=pods[:SHOWN_PODS],
+        all_pods=len(pods),
+    )
+
+
+def _bound(cluster: Cluster, name: NodeName) -> list[PodKey]:
+    if cluster.kind == Kind.STANDALONE.value:
+        # Cheaper than reading every pod; a Kubernetes cluster can be surveyed only by who watches it.
+        seen = (each for piece in cluster.survey() for each in piece if each.object is None)
+        return [PodKey(each.key) for each in seen if each.node == name and not each.finished]
+    return [pod.key for pod in cluster.list().pods if pod.node_name == name and not pod.finished]
+
+
+def _pods(cluster: Cluster, keys: Sequence[PodKey], reserved: frozenset[PodKey]) -> list[NodePod]:
+    found = [
+        NodePod(pod.key, pod.key in reserved, pod.spec.priority, dict(requests.usage(pod)))
+        for pod in cluster.get_pods(keys)
+        if pod is not None
+    ]
+    return sorted(found, key=lambda each: (-each.priority, each.key))
+
+
+def _taint(taint: Mapping[str, Any]) -> str:
+    return f"{taint.get('key', '')}={taint.get('value', '')}:{taint.get('effect', '')}"
+
+
+def _amounts(fields: Mapping[str, str], beginning: str) -> dict[str, int]:
+    return {name.removeprefix(beginning): int(text) for name, text in fields.items() if name.startswith(beginning)}

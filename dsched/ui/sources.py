@@ -1,0 +1,50 @@
+"""What the pages and the JSON are made from: both tell the same."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from dsched.model.meta import NodeName, PodKey
+from dsched.ui import nodes, pods
+from dsched.ui.access import Sessions
+from dsched.ui.evaluating import Desk
+from dsched.ui.live import Live
+from dsched.ui.nodes import NodeTable
+from dsched.ui.system import System
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """
+    Attributes:
+        live: what was seen at the last look.
+        table: all nodes.
+        desk: works out what takes a while.
+        sessions: of the visitors who have shown the token.
+    """
+
+    system: System
+    live: Live
+    table: NodeTable
+    desk: Desk
+    sessions: Sessions
+
+    def read_pod(self, key: PodKey) -> pods.PodAnswer:
+        """Everything about a pod."""
+        with self.system.cluster(self.system.configuration()) as cluster:
+            return pods.read(self.system.store, cluster, key)
+
+    async def read_node(self, request: Request) -> nodes.Node:
+        """The node that an address names, with its pods."""
+        name = NodeName(request.path_params["name"])
+
+        def work() -> nodes.Node:
+            with self.system.cluster(self.system.configuration()) as cluster:
+                return nodes.read(self.system.store, cluster, name)
+
+        return await self.desk.run(work)
+
+
+def key_of(request: Request) -> PodKey:
+    """The pod that an address names."""
+    return PodKey(f"{request.path_params['namespace']}/{request.path_params['name']}")

@@ -1,0 +1,50 @@
+"""Somebody else takes the room between the reservation and the bind: static pods, pods of another scheduler."""
+
+from collections import Counter
+
+from tests.faults import points
+from tests.faults.history import PREFIX
+from tests.faults.proxy import When
+from tests.faults.scenario import KUBERNETES, STANDALONE, Run, Scenario
+from tests.faults.standalone import NotNow
+
+
+def inject(run: Run) -> None:
+    """At the answer to the reserve script, pods that have a node already are put where most is reserved. They go at the
+    end: two schedulers that do not know of each other can put too much on a node, and none of them can undo it."""
+    taken: list[str] = []
+    try:
+        for _ in range(4):
+            run.pause(0.1, 0.4)
+            tap = run.arena.proxy.tap(points.RESERVE, When.REPLY, lambda _: taken.extend(_take(run)))
+            run.churn.pods(4)
+            tap.fired.wait(10)
+        run.pause(0.5, 1.5)
+    finally:
+        run.churn.delete_pods(*taken)
+    run.require(taken, "nothing was reserved while somebody looked")
+
+
+def _take(run: Run) -> list[str]:
+    held = Counter(text.split(" ")[1] for text in run.arena.redis.hvals(PREFIX + "reservations"))
+    nodes = {node["metadata"]["name"] for node in run.churn.nodes()}
+    made = [
+        run.churn.pod(cpu="2", plain=True, nodeName=name, schedulerName="another")
+        for name, _ in held.most_common(2)
+        if name in nodes
+    ]
+    try:
+        run.arena.put("Pod", *made)
+    except NotNow:
+        return []
+    run.note("room taken by somebody else", len(made))
+    return [f"default/{pod['metadata']['name']}" for pod in made]
+
+
+SCENARIO = Scenario(
+    18,
+    "Somebody else takes the room between reservation and bind",
+    "Pods decided later see it; those on their way may make the node too full, which only its kubelet can put right",
+    inject,
+    (STANDALONE, KUBERNETES),
+)

@@ -1,0 +1,16 @@
+"""A worker's process that has the leader's configuration, whatever that is."""
+
+from typing import Any
+
+
+class Agreeing:
+    """Takes the place of `workers.following.Following` where a test builds the frameworks itself."""
+
+    build: Any = None
+    trouble = ""
+
+    def refusal(self, wanted: str, cluster: str) -> str:
+        return ""
+
+    def other_cluster(self, cluster: str) -> bool:
+        return False

@@ -1,0 +1,112 @@
+"""Redis is killed and started again under workers that wait for tasks: they go on by themselves."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dsched.clock import SystemClock
+from dsched.errors import RedisUnavailable
+from dsched.leader.dispatch import Dispatcher
+from dsched.leader.fanout import Mode
+from dsched.state import client, workers
+from tests.integration.leader.rig import Rig
+from tests.integration.workers.processes import Workers, wait_until
+from tests.manifests import node_manifest, pod_manifest
+from tests.redis_server import RedisServer
+
+DEADLINE_S = 90.0
+
+
+@pytest.fixture
+def server(redis_server: RedisServer, tmp_path: Path) -> Iterator[RedisServer]:
+    """One that remembers, of this test's own."""
+    made = RedisServer(tmp_path / "redis", "--appendonly", "yes", "--appendfsync", "always")
+    made.start()
+    yield made
+    made.stop()
+
+
+def refreshed(store: client.Store, farm: Workers, dispatcher: Dispatcher) -> None:
+    """Every worker runs a task that is sent now; asked again and again, because a message may be lost on its way."""
+    before = {name: worker.last_seen_ms for name, worker in farm.known().items()}
+    assert len(before) == 2
+
+    def answered() -> bool:
+        try:
+            dispatcher.ping([worker.name for worker in workers.read(store)], expires_s=10)
+            return all(worker.last_seen_ms > before[name] for name, worker in farm.known().items())
+        except (RedisUnavailable, *client.UNAVAILABLE):
+            return False
+
+    wait_until("every worker runs a task", answered, DEADLINE_S)
+
+
+def test_workers_are_known_again_after_redis_was_emptied(server: RedisServer, tmp_path: Path) -> None:
+    store = client.connect(server.url, "restarts")
+    farm, dispatcher = Workers(store, tmp_path, evaluators=1), Dispatcher(store)
+    try:
+        farm.start("evaluator-1", "binder-1")
+        store.redis.flushall()
+        wait_until("both have put themselves back", lambda: len(farm.known()) == 2, DEADLINE_S)
+        refreshed(store, farm, dispatcher)
+    finally:
+        dispatcher.close()
+        farm.stop()
+
+
+def test_workers_outlive_a_redis_that_refuses_to_write(server: RedisServer, tmp_path: Path) -> None:
+    """As a replica does until it has taken over."""
+    store = client.connect(server.url, "restarts")
+    farm, dispatcher = Workers(store, tmp_path, evaluators=1), Dispatcher(store)
+    try:
+        farm.start("evaluator-1", "binder-1")
+        pids = [farm[name].pid for name in ("evaluator-1", "binder-1")]
+        store.redis.replicaof("127.0.0.1", "1")
+        broken_at = float("-inf")
+
+        def refused() -> bool:
+            """They find out by connecting anew; one that was just about to connect is disturbed again."""
+            nonlocal broken_at
+            if time.monotonic() - broken_at > 5:
+                store.redis.client_kill_filter(_type="normal", skipme=True)
+                broken_at = time.monotonic()
+            return all("ReadOnlyError" in farm[name].log.read_text() for name in ("evaluator-1", "binder-1"))
+
+        wait_until("both were refused", refused, DEADLINE_S)
+        store.redis.replicaof("NO", "ONE")
+        refreshed(store, farm, dispatcher)
+        assert [farm[name].pid for name in ("evaluator-1", "binder-1")] == pids
+    finally:
+        dispatcher.close()
+        farm.stop()
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_workers_go_on_after_redis_was_restarted(server: RedisServer, tmp_path: Path, how: str) -> None:
+    store = client.connect(server.url, "restarts")
+    farm, dispatcher = Workers(store, tmp_path, evaluators=1), Dispatcher(store)
+    try:
+        farm.start("evaluator-1", "binder-1")
+        pids = [farm[name].pid for name in ("evaluator-1", "binder-1")]
+        refreshed(store, farm, dispatcher)
+        for _ in range(2):
+            getattr(server, how)()
+            server.start()
+            refreshed(store, farm, dispatcher)
+        rig = Rig(store, tmp_path, clock=SystemClock(), mode=Mode.DISTRIBUTED)
+        rig.apply(node_manifest("n1"), pod_manifest("shop/web"))
+        led = rig.lead()
+
+        def bound() -> bool:
+            led.turn()
+            return rig.node_of("shop/web") == "n1"
+
+        wait_until("a pod is bound through them", bound, DEADLINE_S)
+        led.reign._dispatcher.close()
+        assert [farm[name].pid for name in ("evaluator-1", "binder-1")] == pids
+    finally:
+        dispatcher.close()
+        farm.stop()
+        store.close()
