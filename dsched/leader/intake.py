@@ -162,10 +162,12 @@ class Intake:
         self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))
 
     def _keep_promise(self, info: PodInfo) -> None:
-        """The pod says itself what it was promised, so a new leader knows too."""
+        """The pod says itself what it was promised, so a new leader knows too. A reserved one counts on its node
+        already; the promise ended with the reservation, though the pod says so only once it is bound."""
         node = NodeName(info.pod.status.nominated_node_name)
-        if node and self._cache.snapshot.nominations.node_of(info.uid) != node:
-            self._cache.snapshot.nominations.set(info, node)
+        snapshot = self._cache.snapshot
+        if node and snapshot.table.node_of(info.uid) is None and snapshot.nominations.node_of(info.uid) != node:
+            snapshot.nominations.set(info, node)
 
     def _changed(self, pod: QueuedPod, info: PodInfo) -> None:
         old = pod.info.pod

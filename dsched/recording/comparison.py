@@ -13,7 +13,7 @@ from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.cycle import Decision
 from dsched.model import tape
-from dsched.model.meta import NO_NODE, NodeName, PodKey
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.plugins import registry
 from dsched.recording import measures
 from dsched.recording.measures import Amounts, Mean, Workload
@@ -189,12 +189,13 @@ class Comparing:
     def _difference(self, decision: Decision | None, choice: tape.Choice) -> str:
         pod = None if self.replay is None else self.replay.recorded.pending.get(choice.uid)
         name = choice.uid if pod is None else pod.key
-        was = choice.node or f"no node ({choice.message})"
+        was = _told(choice.node, choice.message, choice.nominated, choice.victims)
         if decision is None:
             return f"pod {name}, attempt {choice.attempt}: recorded {was}, not tried in the replay"
         diagnosis, error = decision.diagnosis, decision.error
         why = error.message if error is not None else "" if diagnosis is None else diagnosis.message
-        return f"pod {name}, attempt {choice.attempt}: recorded {was}, replayed {decision.node or f'no node ({why})'}"
+        now = _told(decision.node or NO_NODE, why, decision.nominated, [victim.uid for victim in decision.victims])
+        return f"pod {name}, attempt {choice.attempt}: recorded {was}, replayed {now}"
 
     def _end(self) -> None:
         """A beginning that was not told whole is of no use: nothing was decided after it."""
@@ -270,3 +271,13 @@ class Comparing:
 def _recorded(began: tape.Began, plugins: Registry) -> SchedulerConfiguration:
     text = msgspec.json.encode(began.config)
     return config.load(text, "the recorded configuration", plugins=registry.served(plugins))
+
+
+def _told(node: NodeName, message: str, nominated: NodeName | None, victims: Iterable[PodUid]) -> str:
+    """A decision in words; what preemption came to, where it was asked."""
+    if node:
+        return node
+    gone = sorted(victims)
+    evicting = f" evicting {', '.join(gone)}" if gone else ""
+    promise = "" if nominated is None else f"; promised {nominated or 'nothing'}{evicting}"
+    return f"no node ({message}{promise})"

@@ -23,6 +23,8 @@ MANY = 90
 """With more pods than this, pods are deleted rather than made."""
 MOST_PODS_AT_ONCE = 6
 PAUSE_S = (0.01, 0.06)
+KEPT = "kept"
+"""Label of pods that a scenario needs: the churn neither changes nor deletes them."""
 
 
 class Churn:
@@ -62,7 +64,8 @@ class Churn:
             self._thread.join()
         if self._failed is not None:
             raise self._failed
-        closed = [node for node in self._nodes.values() if node["spec"].get("unschedulable")]
+        # As the cluster has them: it may have lost what was told it last.
+        closed = [node for node in self.arena.objects("Node") if node["spec"].get("unschedulable")]
         if closed:
             self.put_nodes(*(_plain(node, unschedulable=False) for node in closed))
 
@@ -192,12 +195,12 @@ class Churn:
             self.arena.put("Pod", *(self.pod() for _ in range(self.rng.randint(1, MOST_PODS_AT_ONCE))))
 
     def _delete_pod(self) -> None:
-        keys = self._keys(self.arena.history.pods)
+        keys = self._keys()
         if keys:
             self.delete_pods(*self.rng.sample(keys, min(len(keys), 2)))
 
     def _recreate_pod(self) -> None:
-        keys = self._keys(self.arena.history.pods)
+        keys = self._keys()
         if keys:
             key = self.rng.choice(keys)
             self.delete_pods(key)
@@ -214,7 +217,7 @@ class Churn:
 
     def _change_pod(self, wanted: Callable[[Json], bool], change: Callable[[Json], None]) -> None:
         with self.arena.history.lock:
-            found = [pod for pod in self.arena.history.pods.values() if wanted(pod)]
+            found = [pod for pod in self.arena.history.pods.values() if _is_free(pod) and wanted(pod)]
         if found:
             pod = self.rng.choice(found)
             kept = {name: dict(pod["metadata"][name]) if name == "labels" else pod["metadata"][name] for name in _NAMED}
@@ -259,9 +262,9 @@ class Churn:
     def _some_node(self) -> Json | None:
         return self.rng.choice(list(self._nodes.values())) if self._nodes else None
 
-    def _keys(self, held: dict[str, Json]) -> list[str]:
+    def _keys(self) -> list[str]:
         with self.arena.history.lock:
-            return sorted(held)
+            return sorted(key for key, pod in self.arena.history.pods.items() if _is_free(pod))
 
     def _there(self, key: str) -> bool:
         return key in self.arena.history.pods
@@ -272,6 +275,11 @@ class Churn:
 
 
 _NAMED = ("name", "namespace", "labels")
+
+
+def _is_free(pod: Json) -> bool:
+    """Whether the churn may do with it what it likes."""
+    return KEPT not in pod["metadata"].get("labels", {})
 
 
 def _plain(node: Json, **spec: Any) -> Json:

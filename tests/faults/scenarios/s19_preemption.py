@@ -3,16 +3,14 @@
 import os
 import signal
 from contextlib import suppress
-from typing import Any
 
-from tests.faults import harm, points, waits
+from tests.faults import harm, points, stage, waits
 from tests.faults.churn import wait_for
 from tests.faults.proxy import When
 from tests.faults.scenario import STANDALONE, Run, Scenario
 
 VICTIMS = 4
 NEEDED = 2
-SPECIAL = {"key": "stage", "value": "yes", "effect": "NoSchedule"}
 POINTS = (
     ("before the promise", points.STATUS, When.REQUEST),
     ("between promise and eviction", points.STATUS, When.REPLY),
@@ -24,11 +22,8 @@ POINTS = (
 def inject(run: Run) -> None:
     """On a node of its own: four pods of priority 0 fill it, then one comes that needs the room of two."""
     name, marker, when = POINTS[run.seed % len(POINTS)]
-    stage = run.churn.node("stage")
-    stage["spec"], stage["metadata"]["labels"] = {"taints": [SPECIAL]}, {"stage": "yes"}
-    stage["status"] = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}
-    run.arena.put("Node", stage)
-    low = _pods(run, VICTIMS, "1", 0)
+    stage.put(run, VICTIMS)
+    low = stage.pods(run, VICTIMS, "1", 0)
     run.require(wait_for(lambda: len(waits.bound(run, low)) == VICTIMS, 60), "the stage was not filled")
     killed: list[int] = []
 
@@ -41,7 +36,7 @@ def inject(run: Run) -> None:
     run.churn.pausing.set()  # so that the next status and the next eviction are about the pod on the stage
     run.pause(1.0, 1.5)
     tap = run.arena.proxy.tap(marker, when, kill, cut=when is When.REQUEST, wanted=lambda pid, _: pid in leading)
-    (high,) = _pods(run, 1, "2", 100_000)
+    (high,) = stage.pods(run, 1, "2", 100_000)
     fired = tap.fired.wait(20)
     run.churn.pausing.clear()
     run.require(fired, f"the point was never reached: {name}")
@@ -50,33 +45,14 @@ def inject(run: Run) -> None:
     if killed:
         harm.wait_for_new_leader(run, killed[0])
     if run.seed // len(POINTS) % 2:  # somebody of still higher priority comes for the same room
-        (higher,) = _pods(run, 1, "2", 200_000)
+        (higher,) = stage.pods(run, 1, "2", 200_000)
         run.require(wait_for(lambda: bool(waits.done(run, [higher])), 60), "I9 the higher pod was not placed")
     run.require(wait_for(lambda: bool(waits.done(run, [high])), 60), "I9 the pod that needed room was not placed")
     with run.arena.history.lock:
         left = [key for key in low if key in run.arena.history.pods]
     budget = NEEDED * (2 if run.seed // len(POINTS) % 2 else 1)
     run.require(len(left) >= VICTIMS - budget, f"I9 {VICTIMS - len(left)} pods were evicted where {budget} had to go")
-    keys = [key for key in (*low, high) if key in run.arena.history.pods]
-    run.churn.delete_pods(*keys)
-    run.arena.delete("Node", "stage")
-    run.pause(0.1, 0.2)
-    run.churn.collect()
-
-
-def _pods(run: Run, count: int, cpu: str, priority: int) -> list[str]:
-    made: list[Any] = [
-        run.churn.pod(
-            cpu=cpu,
-            plain=True,
-            priority=priority,
-            nodeSelector={"stage": "yes"},
-            tolerations=[{"key": "stage", "operator": "Exists"}],
-        )
-        for _ in range(count)
-    ]
-    run.arena.put("Pod", *made)
-    return [f"default/{pod['metadata']['name']}" for pod in made]
+    stage.clear(run, *low, high)
 
 
 SCENARIO = Scenario(

@@ -192,6 +192,8 @@ class Led:
         pods = [pod for pod in self.rig.cluster.list().pods if not pod.finished]
         homes |= {pod.uid: pod.node_name for pod in pods if pod.node_name}
         assert {pod.uid: name for name, pod in table.placed()} == homes
+        nominations = self.reign._cache.snapshot.nominations
+        assert not [pod.key for name in nominations.nodes() for pod in nominations.on(name) if pod.uid in homes]
         assert set(self.reign._cache._assumed) == {found.uid for found in read_reservations(store)}
 
     def place(self, key: str) -> str:

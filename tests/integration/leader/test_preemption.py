@@ -130,6 +130,31 @@ def test_a_promise_is_as_old_under_the_next_leader(rig: Rig) -> None:
     assert nominated(rig, BIG) == ""
 
 
+def test_a_reserved_pod_has_no_promise_under_the_next_leader(rig: Rig, check: Checker) -> None:
+    """The pod says so until it is bound; it would count twice on its node, and for ever if it is bound elsewhere."""
+    rig.apply(labelled("n1"))
+    led = rig.lead()
+    rig.apply(pod("shop/low", "2"))
+    led.run()
+    rig.apply(pod(BIG, "3", 10))
+    led.turns()
+    rig.clock.advance(10)  # its pause after the attempt that made room
+    led.turns()
+    assert rig.reserved()[BIG][0] == "n1"
+    led = rig.lead()
+    assert (rig.queue(BIG), nominated(rig, BIG)) == ("reserved", "n1")
+    rig.apply(pod(SMALL, "1"))
+    led.turns()
+    assert rig.reserved()[SMALL][0] == "n1"
+    rig.apply(labelled("n2"))
+    rig.bind_foreign(BIG, "n2")
+    led.turns()
+    rig.apply(pod("shop/medium", "3", nodeSelector={"kubernetes.io/hostname": "n1"}))
+    led.run()
+    assert rig.node_of("shop/medium") == "n1"
+    check.at_rest()
+
+
 class Refilled:
     """Whenever a pod is evicted another scheduler's takes its place at once."""
 

@@ -113,7 +113,7 @@ class Scene:
         elif kind == 3:
             labels["couple"] = self.chance.choice(("x", "y"))
         cpu = str(self.chance.choice((1, 1, 2, 4)))
-        return make_pod(key, cpu, self.chance.choice((0, 0, 0, 5, 9)), labels, **spec)
+        return make_pod(key, cpu, self.chance.choice((0, 0, 0, 5, 9)), labels, _uid(key), **spec)
 
     def claim(self) -> None:
         """A pod that needs a volume, and a volume that one node can reach."""
@@ -127,7 +127,8 @@ class Scene:
         )
         claim["metadata"]["namespace"] = "shop"
         self.rig.apply(other_manifest("PersistentVolume", "v1", name, spec={**spec, **volume}), claim)
-        self.rig.apply(make_pod(f"shop/{name}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": name}}]))
+        volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": name}}]
+        self.rig.apply(make_pod(f"shop/{name}", uid=_uid(f"shop/{name}"), volumes=volumes))
 
     def decide(self) -> None:
         """A turn of the leader's loop."""
@@ -200,3 +201,8 @@ class Scene:
     def change_leader(self) -> None:
         """Another one takes over."""
         self.led = self.rig.lead()
+
+
+def _uid(key: str) -> str:
+    """The same in each run: who is chosen among equals follows from it."""
+    return f"uid-{key.partition('/')[2]}"
