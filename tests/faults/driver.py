@@ -164,7 +164,7 @@ def _at_rest(arena: Arena, churn: Churn, standing: Standing) -> tuple[bool, str]
 def check(arena: Arena, churn: Churn, outcome: Outcome) -> list[str]:
     """All judges about a settled system."""
     entries, pods, nodes = arena.history.entries(), arena.objects("Pod"), arena.objects("Node")
-    verdict = judge.Judge(churn.deleted, exact_nodes=arena.kind == STANDALONE).judge(entries)
+    verdict = judge.Judge(churn.deleted, ordered=arena.kind == STANDALONE).judge(entries)
     outcome.pods, outcome.binds, outcome.evicted = verdict.created, verdict.binds, verdict.evicted
     found = list(verdict.breaches)
     problems = checker.check(nodes, pods).problems

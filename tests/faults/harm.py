@@ -3,9 +3,12 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from tests.acceptance import processes
+from tests.faults.proxy import When
 from tests.faults.scenario import Run
 
 PARTS = ("leader", "standby", "binder", "binder's child", "evaluator", "evaluator's child")
@@ -37,6 +40,51 @@ def send(run: Run, part: str, number: signal.Signals = signal.SIGKILL) -> int:
     pid = processes.wait_until(f"there is a {part}", sent)
     run.note(f"{'kill -9' if number is signal.SIGKILL else number.name} {part}")
     return pid
+
+
+@dataclass(frozen=True)
+class Point:
+    """A moment between two steps of the leader: before or after Redis has carried out a command of it."""
+
+    name: str
+    marker: bytes
+    when: When
+
+
+class LeaderKill:
+    """kill -9 of whoever leads now, as soon as it comes to a point.
+
+    Args:
+        wanted: asked with the answer to the command (empty for requests) whether this is the one.
+    """
+
+    def __init__(self, run: Run, point: Point, wanted: Callable[[bytes], bool] = lambda answer: True) -> None:
+        self._run, self._point = run, point
+        self._killed: list[int] = []
+        leading = run.arena.leading()
+        self._tap = run.arena.proxy.tap(
+            point.marker,
+            point.when,
+            self._kill,
+            cut=point.when is When.REQUEST,
+            wanted=lambda pid, answer: pid in leading and wanted(answer),
+        )
+
+    def _kill(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            self._killed.append(pid)
+
+    def wait(self, deadline_s: float) -> None:
+        """Until it has happened; that it never does is a breach."""
+        self._run.require(self._tap.fired.wait(deadline_s), f"the point was never reached: {self._point.name}")
+        self._run.measure("leader killed")
+        self._run.note(f"kill -9 leader {self._point.name}")
+
+    def wait_for_next(self) -> None:
+        """Until somebody else leads."""
+        for pid in self._killed:
+            wait_for_new_leader(self._run, pid)
 
 
 def kill_leader(run: Run) -> int:

@@ -7,6 +7,9 @@ A scheduler decides before it binds, and the cluster may change between the two.
 that its node had since the pod was created (`LATE_S` at most): one of them has to allow it. What *dsched* placed counts
 in full at the moment of the bind: reservations are there so that this holds however late a bind comes. What others
 placed, or made larger, in that time is left out.
+
+An API server tells of nodes and of pods on watches of their own, in no order among each other: there, whoever hears of
+a pod may for a moment (`HEARD_S`) still have a node as it was before.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +24,7 @@ Json = Mapping[str, Any]
 LATE_S = 30.0
 """How long a decision may have been on its way: longer than any process is kept stopped."""
 HEARD_S = 2.0
-"""How long it may take a busy leader to hear that a pod for which it evicts others is gone, or bound."""
+"""How long it may take a busy leader to hear of a change: that a pod for which it evicts others is gone, or bound."""
 OURS = ("default-scheduler", "dsched")
 
 
@@ -84,12 +87,13 @@ class Judge:
 
     Args:
         deleted: uids of the pods whose deletion the user, or somebody on the user's behalf, has asked for.
-        exact_nodes: the cluster refuses binds to nodes that are not there (standalone does, an API server does not).
+        ordered: the cluster tells everything in one order, and refuses binds to nodes that are not there (standalone
+            does, an API server does neither).
     """
 
-    def __init__(self, deleted: Iterable[str], *, exact_nodes: bool) -> None:
+    def __init__(self, deleted: Iterable[str], *, ordered: bool) -> None:
         self._asked = frozenset(deleted)
-        self._exact = exact_nodes
+        self._ordered = ordered
         self._pods: dict[str, _Pod] = {}
         self._nodes: dict[str, _Node] = {}
         self._ever: set[str] = set()
@@ -184,9 +188,9 @@ class Judge:
 
     def _placed(self, entry: Entry, pod: _Pod) -> None:
         """Whether the node was one for the pod, and had room for it."""
-        since = max(pod.added, entry.at - LATE_S)
+        since = max(pod.added - (0 if self._ordered else HEARD_S), entry.at - LATE_S)
         node = self._nodes.get(entry.node, _Node([(0.0, None)]))
-        if self._exact and node.now is None:
+        if self._ordered and node.now is None:
             self._breach(f"I3 {entry.key}: bound to {entry.node}, which is not there")
             return
         states = [checker.Node(state) for state in node.between(since, entry.at)]

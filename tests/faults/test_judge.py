@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.history import ADDED, BOUND, DELETED, LOST, MODIFIED, Entry, History
-from tests.faults.judge import LATE_S, Judge, gone_back, told_twice
+from tests.faults.judge import HEARD_S, LATE_S, Judge, gone_back, told_twice
 from tests.manifests import node_manifest, pod_manifest
 
 
@@ -23,8 +23,8 @@ def bound(at: float, name: str = "a", to: str = "n1") -> Entry:
     return Entry(at, round(at * 10), BOUND, "Pod", f"default/{name}", name, None, to)
 
 
-def judged(*entries: Entry, deleted: tuple[str, ...] = (), exact: bool = True) -> list[str]:
-    return Judge(deleted, exact_nodes=exact).judge(entries).breaches
+def judged(*entries: Entry, deleted: tuple[str, ...] = (), ordered: bool = True) -> list[str]:
+    return Judge(deleted, ordered=ordered).judge(entries).breaches
 
 
 def test_a_history_in_order_is_right():
@@ -56,10 +56,17 @@ def test_a_bind_is_held_against_what_the_node_was_since_the_pod_is_there():
     assert judged(node(0), pod(1), cordoned, bound(2.1 + LATE_S)) != []
 
 
-def test_without_exact_nodes_a_node_may_have_gone_a_moment_ago():
+def test_an_api_server_binds_to_a_node_that_went_a_moment_ago():
     history = [node(0), pod(1), node(2, DELETED), bound(3)]
-    assert judged(*history, exact=False) == []
-    assert judged(node(0), node(1, DELETED), pod(2), bound(3), exact=False) != []
+    assert judged(*history, ordered=False) == []
+
+
+@pytest.mark.parametrize("change", [node(10, DELETED), node(10, MODIFIED, unschedulable=True)])
+def test_of_an_api_server_one_may_hear_of_a_pod_before_an_older_change_of_a_node(change: Entry):
+    later = [pod(10 + HEARD_S - 0.5), bound(20)]
+    assert judged(node(0), change, *later, ordered=False) == []
+    assert judged(node(0), change, *later) != []
+    assert judged(node(0), change, pod(10 + HEARD_S + 0.5), bound(20), ordered=False) != []
 
 
 def test_what_others_placed_meanwhile_is_not_our_fault():

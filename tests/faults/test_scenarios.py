@@ -11,9 +11,7 @@ from tests.faults.campaign import Campaign, order
 from tests.faults.scenario import Scenario, all_scenarios
 
 SEED = int(os.environ.get("DSCHED_FAULTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
-RUNS = [
-    pytest.param(scenario, id=f"{scenario.number:02}") for scenario, _ in order(all_scenarios().values(), [SEED])
-]
+RUNS = [pytest.param(scenario, id=f"{scenario.number:02}") for scenario, _ in order(all_scenarios().values(), [SEED])]
 
 
 @pytest.fixture(scope="module")

@@ -1,50 +1,30 @@
 """The leader is killed at a chosen point between two scripts, one point a seed."""
 
-import os
-import signal
-from contextlib import suppress
-
-from tests.faults import harm, points
+from tests.faults import points
+from tests.faults.harm import LeaderKill, Point
 from tests.faults.proxy import When
 from tests.faults.scenario import KUBERNETES, STANDALONE, Run, Scenario
 
 POINTS = (
-    ("before pop", points.POP, When.REQUEST),
-    ("between pop and reserve", points.POP, When.REPLY),
-    ("before reserve", points.RESERVE, When.REQUEST),
-    ("between reserve and hand-out", points.RESERVE, When.REPLY),
-    ("at hand-out", points.HAND_OUT, When.REQUEST),
-    ("between hand-out and bind", points.HAND_OUT, When.REPLY),
-    ("before confirm", points.CONFIRM, When.REQUEST),
-    ("after confirm", points.CONFIRM, When.REPLY),
+    Point("before pop", points.POP, When.REQUEST),
+    Point("between pop and reserve", points.POP, When.REPLY),
+    Point("before reserve", points.RESERVE, When.REQUEST),
+    Point("between reserve and hand-out", points.RESERVE, When.REPLY),
+    Point("at hand-out", points.HAND_OUT, When.REQUEST),
+    Point("between hand-out and bind", points.HAND_OUT, When.REPLY),
+    Point("before confirm", points.CONFIRM, When.REQUEST),
+    Point("after confirm", points.CONFIRM, When.REPLY),
 )
 
 
 def inject(run: Run) -> None:
     """kill -9 right at the point."""
-    name, marker, when = POINTS[run.seed // 2 % len(POINTS)]
+    point = POINTS[run.seed // 2 % len(POINTS)]
     run.pause(0.3, 1.2)
-    killed: list[int] = []
-
-    def kill(pid: int) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-
-    leading = run.arena.leading()
-    tap = run.arena.proxy.tap(
-        marker,
-        when,
-        kill,
-        cut=when is When.REQUEST,
-        wanted=lambda pid, answer: pid in leading and not answer.startswith(points.NOTHING_POPPED),
-    )
-    run.require(tap.fired.wait(20), f"the point was never reached: {name}")
-    run.measure("leader killed")
-    run.note(f"kill -9 leader {name}")
+    kill = LeaderKill(run, point, lambda answer: not answer.startswith(points.NOTHING_POPPED))
+    kill.wait(20)
     run.notes.append(str(run.arena.standing().moving))
-    if killed:
-        harm.wait_for_new_leader(run, killed[0])
+    kill.wait_for_next()
     run.pause(0.3, 0.6)
 
 

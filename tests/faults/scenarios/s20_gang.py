@@ -1,11 +1,8 @@
 """The leader is killed, or Redis forgets a connection, between the members of a gang."""
 
-import os
-import signal
-from contextlib import suppress
-
-from tests.faults import harm, points, sites, waits
+from tests.faults import points, sites, waits
 from tests.faults.churn import wait_for
+from tests.faults.harm import LeaderKill, Point
 from tests.faults.proxy import When
 from tests.faults.scenario import STANDALONE, Run, Scenario
 
@@ -13,41 +10,29 @@ GANGS = 3
 SIZE = 5
 DEADLINE_S = 5
 POINTS = (
-    ("between reservations", points.RESERVE, When.REPLY),
-    ("before all are let go", points.ALLOW, When.REQUEST),
-    ("after all were let go", points.ALLOW, When.REPLY),
-    ("before some are bound", points.HAND_OUT, When.REPLY),
-    ("after some were bound", points.CONFIRM, When.REPLY),
+    Point("between reservations", points.RESERVE, When.REPLY),
+    Point("before all are let go", points.ALLOW, When.REQUEST),
+    Point("after all were let go", points.ALLOW, When.REPLY),
+    Point("before some are bound", points.HAND_OUT, When.REPLY),
+    Point("after some were bound", points.CONFIRM, When.REPLY),
 )
 
 
 def inject(run: Run) -> None:
     """At a point of the seed, while gangs wait for each other; one of them is never complete."""
-    name, marker, when = POINTS[run.seed % len(POINTS)]
     run.pause(0.2, 0.6)
-    killed: list[int] = []
-
-    def kill(pid: int) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-            killed.append(pid)
-
-    leading = run.arena.leading()
     gangs = [_gang(run, f"g{number}", SIZE) for number in range(GANGS)]
     lonely = _gang(run, "lonely", SIZE, made=SIZE - 2)
     run.churn.pausing.set()  # it would delete members, and a gang that has lost one waits for it
     run.pause(0.3, 0.5)
-    tap = run.arena.proxy.tap(marker, when, kill, cut=when is When.REQUEST, wanted=lambda pid, _: pid in leading)
+    kill = LeaderKill(run, POINTS[run.seed % len(POINTS)])
     try:
         for gang in gangs:
             run.arena.put("Pod", *gang)
             run.pause(0.0, 0.2)
         run.arena.put("Pod", *lonely)
-        run.require(tap.fired.wait(30), f"the point was never reached: {name}")
-        run.note(f"kill -9 leader {name}")
-        run.measure("leader killed")
-        if killed:
-            harm.wait_for_new_leader(run, killed[0])
+        kill.wait(30)
+        kill.wait_for_next()
         keys = [_key(pod) for gang in gangs for pod in gang]
         whole = wait_for(lambda: len(waits.bound(run, keys)) == len(keys), 90)
         counts = [len(waits.bound(run, [_key(pod) for pod in gang])) for gang in gangs]
