@@ -15,9 +15,10 @@ from dsched.arithmetic import matching
 from dsched.arithmetic.matching import TaintSetNumbers
 from dsched.arithmetic.pod_query import PodQuery
 from dsched.arithmetic.spreading import Constraint, Division
+from dsched.framework.label_column import LabelColumn
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.table import LabelColumn, NodeTable
+from dsched.framework.table import NodeTable
 from dsched.model import node_selectors, tolerations
 from dsched.model.node import Taint
 from dsched.model.node_selectors import Required

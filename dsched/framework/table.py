@@ -8,15 +8,16 @@ Every change is noted in a journal of rows, from which whoever keeps results per
 removing a node moves rows and starts a new *layout*, after which nothing that was kept per row is valid.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Rows
+from dsched.framework.images import Images
+from dsched.framework.journal import Journal
+from dsched.framework.label_column import LabelColumn
 from dsched.framework.pod_index import PodIndex
 from dsched.framework.pod_info import HostPort, PodInfo
 from dsched.model import quantity
@@ -26,39 +27,7 @@ from dsched.model.node import Node, Taint
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 
 _INT64_MAX = 2**63 - 1
-_JOURNAL_LENGTH = 65536
 _FIRST_CAPACITY = 64
-
-
-class LabelColumn:
-    """One label of every node: ``ids[row]`` indexes ``values``; id 0 stands for "no such label"."""
-
-    def __init__(self, ids: NDArray[np.int32]) -> None:
-        self.ids = ids
-        self.values: list[str | None] = [None]
-        self.id_of: dict[str | None, int] = {None: 0}
-
-    def intern(self, value: str | None) -> int:
-        """The id of a value, a new one if need be."""
-        known = self.id_of.get(value)
-        if known is None:
-            known = self.id_of[value] = len(self.values)
-            self.values.append(value)
-        return known
-
-    def is_in(self, values: Iterable[str], rows: Rows) -> NDArray[np.bool_]:
-        """Rows whose label has one of the values."""
-        truth = np.zeros(len(self.values), dtype=np.bool_)
-        for value in values:
-            known = self.id_of.get(value)
-            if known is not None:
-                truth[known] = True
-        return truth[self.ids[rows]]
-
-    def where(self, predicate: Callable[[str | None], bool], rows: Rows) -> NDArray[np.bool_]:
-        """Rows for whose label (None: absent) the predicate holds; it is asked once per distinct value."""
-        truth = np.fromiter((predicate(value) for value in self.values), dtype=np.bool_, count=len(self.values))
-        return truth[self.ids[rows]]
 
 
 class Mark(NamedTuple):
@@ -66,19 +35,6 @@ class Mark(NamedTuple):
 
     position: int
     version: int
-
-
-@dataclass(slots=True)
-class ImageState:
-    """An image: the rows of the nodes that hold it, the first of them, and the size in bytes that this one reports.
-
-    Nodes may report different sizes; which one counts must not depend on who reported last, or a replica that starts
-    from the whole table would score differently.
-    """
-
-    size: int
-    first: int
-    rows: set[int]
 
 
 class NodeTable:
@@ -93,7 +49,7 @@ class NodeTable:
         objects_version: grows when a node object changes in a way that scheduling sees.
         layout: grows when rows move; what was kept per row is then void.
         taint_sets: distinct taint lists; ``taint_set[row]`` indexes it.
-        images: normalized image name to what is known of it.
+        images: which nodes hold which.
         ports: row to the host ports in use there, only for rows that have any.
     """
 
@@ -107,15 +63,13 @@ class NodeTable:
         self.layout = 0
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_set_ids: dict[tuple[Taint, ...], int] = {(): 0}
-        self.images: dict[str, ImageState] = {}
+        self.images = Images()
         self.ports: dict[int, dict[HostPort, int]] = {}
         self._node_of: dict[PodUid, NodeName] = {}
         self._homeless: dict[NodeName, dict[PodUid, PodInfo]] = {}
         self._resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
         self._labels: dict[str, LabelColumn] = {}
-        self._journal: list[int] = []
-        self._journal_start = 0
-        self._told = 0
+        self._journal = Journal()
         self._pod_index: PodIndex | None = None
         self._allocate(_FIRST_CAPACITY)
 
@@ -214,7 +168,7 @@ class NodeTable:
             if _same(self.nodes[row], node):
                 self.nodes[row] = node
                 return False
-            self._forget_images(row)
+            self.images.drop(row, self.nodes)
         else:
             row = self._append(node)
         self.nodes[row] = node
@@ -275,14 +229,13 @@ class NodeTable:
         for pod in pods:
             self.add_pod(pod, self.names[row])
         self.pods[row] = wanted
-        if mark.position >= max(self._journal_start, self._told):  # else somebody has read of the trial already
-            del self._journal[mark.position - self._journal_start :]
+        if self._journal.back_to(mark.position):
             self.version = mark.version
 
     @property
     def mark(self) -> Mark:
         """For `restore`."""
-        return Mark(self._journal_start + len(self._journal), self.version)
+        return Mark(self._journal.end, self.version)
 
     @contextmanager
     def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
@@ -320,27 +273,18 @@ class NodeTable:
         node = self._node_of.get(uid)
         return None if node is None else self._on(node, uid)
 
-    # -- journal ---------------------------------------------------------------------------------------------------
-
     @property
     def position(self) -> int:
         """The present end of the journal."""
-        self._told = self._journal_start + len(self._journal)
-        return self._told
+        return self._journal.read()
 
     def changed_since(self, position: int) -> list[int] | None:
         """Rows that changed since the journal ended at ``position``, each once; None when that is too long ago."""
-        offset = position - self._journal_start
-        if offset < 0:
-            return None
-        return list(dict.fromkeys(self._journal[offset:]))
+        return self._journal.since(position)
 
     def _note(self, row: int) -> None:
         self.version += 1
-        self._journal.append(row)
-        if len(self._journal) > 2 * _JOURNAL_LENGTH:
-            del self._journal[:_JOURNAL_LENGTH]
-            self._journal_start += _JOURNAL_LENGTH
+        self._journal.note(row)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -364,7 +308,7 @@ class NodeTable:
 
     def _rebuild(self, nodes: list[Node]) -> None:
         self.names, self.index, self.nodes, self.pods = [], {}, [], []
-        self.images, self.ports, self._labels = {}, {}, {}
+        self.images, self.ports, self._labels = Images(), {}, {}
         self._pod_index = None
         self._allocate(max(_FIRST_CAPACITY, len(nodes)))
         for node in nodes:
@@ -415,15 +359,7 @@ class NodeTable:
         self._taint_set[row] = self._intern_taints(tuple(node.spec.taints))
         for key, labels in self._labels.items():
             labels.ids[row] = labels.intern(node.metadata.labels.get(key))
-        for image in node.status.images:
-            for name in image.names:
-                known = self.images.get(name)
-                if known is None:
-                    self.images[name] = ImageState(image.size_bytes, row, {row})
-                    continue
-                known.rows.add(row)
-                if row < known.first:
-                    known.size, known.first = image.size_bytes, row
+        self.images.add(row, node)
 
     def _intern_taints(self, taints: tuple[Taint, ...]) -> int:
         known = self._taint_set_ids.get(taints)
@@ -431,19 +367,6 @@ class NodeTable:
             known = self._taint_set_ids[taints] = len(self.taint_sets)
             self.taint_sets.append(taints)
         return known
-
-    def _forget_images(self, row: int) -> None:
-        for image in self.nodes[row].status.images:
-            for name in image.names:
-                state = self.images.get(name)
-                if state is None:
-                    continue
-                state.rows.discard(row)
-                if not state.rows:
-                    del self.images[name]
-                elif row == state.first:
-                    state.first = min(state.rows)
-                    state.size = _image_size(self.nodes[state.first], name)
 
     def _count(self, row: int, pod: PodInfo, sign: int) -> None:
         self._add_sums(row, pod, sign)
@@ -497,10 +420,6 @@ class NodeInfo:
         """Resource to the sum of its pods' requests; ``pods`` is their number."""
         amounts = {name: int(self._table.requested(name)[self._row]) for name in self._table.resources}
         return {**amounts, PODS: int(self._table.pod_count[self._row])}
-
-
-def _image_size(node: Node, name: str) -> int:
-    return next(image.size_bytes for image in node.status.images if name in image.names)
 
 
 def _same(old: Node, new: Node) -> bool:

@@ -36,8 +36,8 @@ MOST_PODS_A_MESSAGE = 256
 MESSAGES_A_BATCH = 2
 """A message costs the leader as much as deciding several pods, but a batch has to keep several binders busy."""
 LANDING_S = 2.0
-"""How long a bind may be on its way to an API server after its node has gone. It binds to any name, and there
-may be another node of that name by then: until it is known what became of the pod, its room there is kept."""
+"""How long a bind may be on its way to an API server after its node has gone, or become too small. It binds to any
+name, and there may be another node of that name by then: until it is known what became of the pod, its room is kept."""
 OVERDUE_S = 5.0
 """How long a bind may take before it is looked up."""
 FIRST_PAUSE_S = 1.0
@@ -58,7 +58,7 @@ class Owed:
         due_at: when it is handed out again although there was an answer; 0 while none came.
         failures: answers that settled nothing, since it was reserved.
         popped_at: when its attempt began.
-        leaving: its node is gone; it is given up when it turns out not to be bound.
+        leaving: why its node has no place for it any more; it is given up when it turns out not to be bound.
     """
 
     info: PodInfo
@@ -70,7 +70,7 @@ class Owed:
     due_at: float = 0.0
     failures: int = 0
     popped_at: float = 0.0
-    leaving: bool = False
+    leaving: str = ""
 
 
 class Binding:
@@ -239,15 +239,15 @@ class Binding:
         """Reserved pods on a node."""
         return [owed for owed in self._owed.values() if owed.node == node]
 
-    def node_gone(self, node: NodeName) -> list[Owed]:
-        """A node is gone: its reservations end, but those of pods that may be bound this very moment where that cannot
-        be prevented; they are looked up soon. Returns those that have ended."""
+    def give_up(self, pods: Sequence[Owed], reason: str) -> list[Owed]:
+        """Their node has no place for them any more: their reservations end, but those of pods that may be bound this
+        very moment where that cannot be prevented; they are looked up soon. Returns those that have ended."""
         ended: list[Owed] = []
-        for owed in self.on_node(node):
+        for owed in pods:
             if owed.handed_out_at and not self._cluster.checks_reservations:
-                owed.leaving, owed.due_at = True, self._clock.monotonic() + LANDING_S
+                owed.leaving, owed.due_at = reason, self._clock.monotonic() + LANDING_S
             else:
-                self.release(owed, Place.BACKOFF, f"node {node} is gone")
+                self.release(owed, Place.BACKOFF, reason)
                 ended.append(owed)
         return ended
 
@@ -293,7 +293,7 @@ class Binding:
             elif owed.info.uid in failed:
                 self._fail(owed, failed[owed.info.uid])
             elif owed.leaving:
-                self.release(owed, Place.BACKOFF, f"node {owed.node} is gone")
+                self.release(owed, Place.BACKOFF, owed.leaving)
             else:
                 again.append(owed)
         self.bound(bound)

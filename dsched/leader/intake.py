@@ -12,6 +12,7 @@ from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.binding import Binding, Owed
+from dsched.leader.crowding import crowded_out
 from dsched.leader.events import Events
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.leader.promises import released
@@ -218,7 +219,7 @@ class Intake:
         if event.change is Change.DELETED:
             name = NodeName(event.key)
             self.flush()
-            released = self._binding.node_gone(name)
+            released = self._binding.give_up(self._binding.on_node(name), f"node {name} is gone")
             old = self._cache.remove_node(name)
             if old is not None:
                 self._events.happened(ClusterEvent(Resource.NODE, Action.DELETE, old=old))
@@ -227,8 +228,17 @@ class Intake:
             old, changed = self._cache.set_node(event.object)
             if changed and old is None:
                 self._events.happened(ClusterEvent(Resource.NODE, Action.ADD, new=event.object))
-            elif changed:
+            elif changed and old is not None:
                 self._events.happened(ClusterEvent(Resource.NODE, Action.UPDATE, old, event.object))
+                if old.status.allocatable != event.object.status.allocatable:
+                    self._resized(event.object.name)
+
+    def _resized(self, name: NodeName) -> None:
+        """Reserved pods that the node has no room for any more are decided again."""
+        self.flush()
+        table, reserved = self._cache.snapshot.table, self._binding.on_node(name)
+        given_up = crowded_out(table, table.index[name], reserved)
+        self._take_bound(self._binding.give_up(given_up, f"node {name} has become too small for it"))
 
     def _take_bound(self, released: Sequence[Owed]) -> None:
         """Some may have been bound before their reservations ended, and not be heard of yet. There may be another node

@@ -34,10 +34,11 @@ from dsched.framework.interface import (
     Status,
     Verdict,
 )
+from dsched.framework.label_column import LabelColumn
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.table import LabelColumn, NodeInfo, NodeTable
+from dsched.framework.table import NodeInfo, NodeTable
 from dsched.model import meta, node_selectors, tolerations
 from dsched.model.node import Node
 from dsched.model.pod import Pod, TopologySpreadConstraint

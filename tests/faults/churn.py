@@ -67,7 +67,7 @@ class Churn:
         # As the cluster has them: it may have lost what was told it last.
         closed = [node for node in self.arena.objects("Node") if node["spec"].get("unschedulable")]
         if closed:
-            self.put_nodes(*(_plain(node, unschedulable=False) for node in closed))
+            self.put_nodes(*(manifest(node, unschedulable=False) for node in closed))
 
     def pods(self, count: int, **spec: Any) -> list[str]:
         """Create pods that fit anywhere; their keys."""
@@ -229,12 +229,12 @@ class Churn:
     def _cordon(self) -> None:
         node = self._some_node()
         if node is not None:
-            self.put_nodes(_plain(node, unschedulable=not node["spec"].get("unschedulable", False)))
+            self.put_nodes(manifest(node, unschedulable=not node["spec"].get("unschedulable", False)))
 
     def _grow_node(self) -> None:
         node = self._some_node()
         if node is not None:
-            value = _plain(node)
+            value = manifest(node)
             cpu = int(value["status"]["allocatable"]["cpu"]) + 1
             value["status"] = {"allocatable": {**value["status"]["allocatable"], "cpu": str(cpu)}}
             self.put_nodes(value)
@@ -257,7 +257,7 @@ class Churn:
             self.delete_node(node["metadata"]["name"])
             self._stopping.wait(self.rng.uniform(0, 0.1))
             self.collect()
-            self.put_nodes(_plain(node, unschedulable=False))
+            self.put_nodes(manifest(node, unschedulable=False))
 
     def _some_node(self) -> Json | None:
         return self.rng.choice(list(self._nodes.values())) if self._nodes else None
@@ -282,7 +282,7 @@ def _is_free(pod: Json) -> bool:
     return KEPT not in pod["metadata"].get("labels", {})
 
 
-def _plain(node: Json, **spec: Any) -> Json:
+def manifest(node: Json, **spec: Any) -> Json:
     """A node as a manifest has it, with something changed."""
     metadata = {name: node["metadata"][name] for name in ("name", "labels")}
     return {

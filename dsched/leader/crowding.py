@@ -1,0 +1,28 @@
+"""Which reserved pods a node has no room for any more, after it has become smaller."""
+
+from collections.abc import Sequence
+
+from dsched.framework.table import PODS, NodeTable
+from dsched.leader.binding import Owed
+from dsched.state.cache import amounts
+
+_FIT = "NodeResourcesFit"
+
+
+def crowded_out(table: NodeTable, row: int, reserved: Sequence[Owed]) -> list[Owed]:
+    """Those that have to give way, who was reserved last first, until what is bound and the others fit again. Pods of
+    profiles that do not look at resources, and those that request nothing that is short, stay.
+
+    kube-scheduler binds what it has assumed, and the kubelet then refuses the pod.
+    """
+    excess = {name: int(table.requested(name)[row] - table.allocatable(name)[row]) for name in table.resources}
+    excess[PODS] = int(table.pod_count[row] - table.allowed_pods[row])
+    found: list[Owed] = []
+    for owed in reversed(reserved):
+        charged = amounts(owed.info)
+        checks = any(runner.name == _FIT for runner in owed.framework.filters)
+        if checks and any(amount and excess.get(name, 0) > 0 for name, amount in charged.items()):
+            found.append(owed)
+            for name, amount in charged.items():
+                excess[name] = excess.get(name, 0) - amount
+    return found
