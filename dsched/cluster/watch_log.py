@@ -62,6 +62,8 @@ class WatchLog:
         entries = [(int(number.partition(b"-")[0]), fields) for number, fields in found[0][1]] if found else []
         if entries and entries[0][0] != version + 1:
             raise WatchExpired(f"the watch log begins at {entries[0][0]}, after {version + 1}; list again")
+        if entries and entries[-1][0] != version + len(entries):
+            raise WatchExpired(f"entries are missing in the watch log up to {entries[-1][0]}; list again")
         return entries
 
     def _missed(self, version: int) -> list[Entry]:

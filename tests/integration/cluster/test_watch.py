@@ -107,6 +107,15 @@ def test_a_watch_from_before_the_log_expires(store, clock, tmp_path):
     assert len(events) == 10
 
 
+def test_a_log_that_lacks_an_entry_expires_watches(store, cluster, apply):
+    apply(*(node_manifest(f"n{number}") for number in range(5)))
+    assert store.redis.xdel(store.key("cluster:log"), "3-0") == 1
+    with pytest.raises(WatchExpired, match="missing"):
+        cluster.watch(0, 0)
+    events, version = cluster.watch(3, 0)
+    assert (len(events), version) == (2, 5)
+
+
 def test_a_watch_from_the_future_expires(cluster, apply):
     apply(node_manifest())
     with pytest.raises(WatchExpired):

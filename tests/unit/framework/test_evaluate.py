@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dsched.framework.evaluate import Evaluation, evaluate
 from dsched.framework.interface import Normalization, Scope, Verdict, unschedulable
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
 from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.answers import said
@@ -84,9 +85,14 @@ def test_a_replica_that_starts_late_has_the_same_rows() -> None:
     assert [[pod.uid for pod in replica.table.info(row).pods] for row in range(len(replica.table))] == [
         [pod.uid for pod in snapshot.table.info(row).pods] for row in range(len(snapshot.table))
     ]
-    assert {name: state.size for name, state in replica.table.images.items()} == {
-        name: state.size for name, state in snapshot.table.images.items()
-    }
+    names = {name for node in snapshot.table.nodes for image in node.status.images for name in image.names}
+    assert names
+    assert {name: _size(replica, name) for name in names} == {name: _size(snapshot, name) for name in names}
+
+
+def _size(snapshot: Snapshot, image: str) -> int | None:
+    found = snapshot.table.images.get(image)
+    return None if found is None else found.size
 
 
 def test_without_any_score_every_feasible_node_is_best() -> None:
