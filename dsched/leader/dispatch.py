@@ -65,6 +65,23 @@ class Dispatcher:
         except OperationalError as error:
             raise RedisUnavailable(f"the queue of {worker} may not have been deleted: {error}") from error
 
+    @staticmethod
+    def warm_up(store: Store) -> None:
+        """Load what sending a message takes, so that a standby's first pods need not wait for it: some 50 ms.
+
+        Raises:
+            RedisUnavailable: the broker does not answer.
+        """
+        sender = Dispatcher(store)
+        try:
+            _ = sender._app.backend
+            with sender._app.producer_or_acquire() as producer:
+                _ = producer.connection.default_channel
+        except OperationalError as error:
+            raise RedisUnavailable(f"the broker does not answer: {error}") from error
+        finally:
+            sender.close()
+
     def close(self) -> None:
         """Give the connections back."""
         self._app.close()

@@ -19,6 +19,7 @@ from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailabl
 from dsched.framework import limits
 from dsched.framework.interface import Registry
 from dsched.leader.configured import Configured, Loaded
+from dsched.leader.dispatch import Dispatcher
 from dsched.leader.progress import Progress, Stage
 from dsched.leader.reign import Reign
 from dsched.leader.scrape import Held
@@ -141,6 +142,7 @@ class Leader:
             try:
                 if not checked:
                     fitness.check(self._store, keeps_objects=self._cluster.kind == Kind.STANDALONE)
+                    Dispatcher.warm_up(self._store)
                     checked = True
                 self.progress.turn()
                 asked = self._clock.monotonic()
