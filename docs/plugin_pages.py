@@ -23,7 +23,9 @@ GIVEN = {
     "dsched/framework/cycle_state.py": ("CycleState",),
     "dsched/framework/pod_info.py": ("PodInfo",),
     "dsched/framework/snapshot.py": ("Snapshot",),
-    "dsched/framework/table.py": ("NodeInfo", "NodeTable", "LabelColumn"),
+    "dsched/framework/table.py": ("NodeInfo", "NodeTable"),
+    "dsched/framework/label_column.py": ("LabelColumn",),
+    "dsched/framework/images.py": ("Images", "ImageState"),
     "dsched/framework/attempt.py": ("FailedAttempt",),
     "dsched/framework/trial.py": ("Trial",),
 }

@@ -97,7 +97,11 @@ class WorkerHandle:
 
 
 class WorkerApp:
-    """One kind of worker: its Celery app, and how it shows that it takes tasks."""
+    """One kind of worker: its Celery app, and how it shows that it takes tasks.
+
+    Attributes:
+        table: version of an evaluator's replica of the node table, 0 while there is none.
+    """
 
     def __init__(self, kind: Literal["evaluator", "binder"], queue: str) -> None:
         self.kind: Literal["evaluator", "binder"] = kind
@@ -108,6 +112,7 @@ class WorkerApp:
         self.celery.conf.task_default_queue = queue
         self.celery.conf.worker_consumer = "workers.consumer:PromptConsumer"
         self.name: str = kind
+        self.table = 0
         self.traces = WorkerTraces(kind, self.system.name)
         self.limit_s = limits.from_environment()
         soft_s, hard_s = limits.task_limits(self.limit_s)
@@ -157,7 +162,8 @@ class WorkerApp:
         """What stands in the list of workers, as of so long ago by Redis' clock: others compare it with theirs."""
         seen_ms = redis_time.now_ms(store) - ago_ms
         following = self.system.following
-        return Worker(self.name, self.kind, seen_ms, following.config.hash, following.kind, following.trouble)
+        config, cluster, trouble = following.config.hash, following.kind, following.trouble
+        return Worker(self.name, self.kind, seen_ms, config, cluster, self.table, trouble)
 
     def _called(self, instance: Any, **_: Any) -> None:
         """Celery calls every worker celery@HOST unless told otherwise; leader and broker know each by its name."""

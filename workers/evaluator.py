@@ -18,11 +18,8 @@ from dsched.metrics import CATCH_UP_DURATION, REFUSALS, REPLICA_LAG, REPLICA_REB
 from dsched.model import messages
 from dsched.model.messages import EVALUATE, EVALUATORS, ClassResult, EvaluateShard, ShardResult
 from dsched.state import replies
-from dsched.state.nodelog import Replica
+from dsched.state.nodelog import LONGEST_LAG, Replica
 from workers.app import WorkerApp, WorkerHandle
-
-LONGEST_LAG = 1 << 20
-"""Versions of different leaders are further apart (see `dsched.state.nodelog.incarnation`)."""
 
 
 class Evaluator:
@@ -69,6 +66,7 @@ class Evaluator:
         REPLICA_LAG.set(0 if anew else behind)
         REPLICA_REBUILDS.inc(anew)
         self._replica.catch_up(version)
+        self._worker.table = self._replica.version
         CATCH_UP_DURATION.observe(time.perf_counter() - started)
 
     def _judge(self, number: int, message: EvaluateShard) -> ClassResult:

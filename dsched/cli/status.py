@@ -14,7 +14,7 @@ from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
 from dsched.observe.words import duration, paused_lines
-from dsched.state import address, client, control, fitness, keys, leaders, phases, standings, workers
+from dsched.state import address, client, control, fitness, keys, leaders, nodelog, phases, standings, workers
 from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
@@ -39,11 +39,17 @@ class ChildStatus(msgspec.Struct, frozen=True):
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
-    """A worker that has written to Redis; ``seen_ms`` when it last ran a task, in ms since the epoch."""
+    """A worker that has written to Redis.
+
+    Attributes:
+        seen_ms: when it last ran a task, in ms since the epoch.
+        behind: by how many versions its replica of the node table is behind; None where it has none.
+    """
 
     name: str
     kind: str
     seen_ms: int
+    behind: int | None
 
 
 class State(msgspec.Struct, frozen=True):
@@ -161,6 +167,7 @@ def read(store: client.Store) -> State:
             pipe.hlen(store.key(name))
         leader, epoch, *counts = pipe.execute()
         seen = workers.read(store)
+        newest = nodelog.newest_version(store)
         led = leaders.read(store)
         spent = phases.read(store).seconds
         kept_by = standings.cluster(store)
@@ -176,7 +183,7 @@ def read(store: client.Store) -> State:
         reservations=reservations,
         nodes=nodes,
         pods=pods,
-        workers=[WorkerStatus(worker.name, worker.kind, worker.last_seen_ms) for worker in seen],
+        workers=[WorkerStatus(each.name, each.kind, each.last_seen_ms, each.behind(newest)) for each in seen],
         leader_seconds=dict(spent),
         redis_warnings=[*fit.refusals, *fit.warnings],
         cluster=kept_by,
@@ -260,4 +267,9 @@ def _cluster(state: State) -> str:
 def _seen(seen: list[WorkerStatus]) -> str:
     now_ms = SystemClock().now_ms()
     lately = [worker for worker in seen if now_ms - worker.seen_ms <= workers.FORGOTTEN_AFTER_MS]
-    return ", ".join(f"{worker.name} {duration((now_ms - worker.seen_ms) / 1000)} ago" for worker in lately) or "none"
+    return ", ".join(_told(worker, now_ms) for worker in lately) or "none"
+
+
+def _told(worker: WorkerStatus, now_ms: int) -> str:
+    behind = f", {worker.behind} versions behind" if worker.behind else ""
+    return f"{worker.name} {duration((now_ms - worker.seen_ms) / 1000)} ago{behind}"

@@ -29,7 +29,7 @@ class Images:
         """What is known of an image; None where no node holds it."""
         return self._known.get(name)
 
-    def add(self, row: int, node: Node) -> None:
+    def put(self, row: int, node: Node) -> None:
         """A node of a row holds what it says."""
         for image in node.status.images:
             for name in image.names:

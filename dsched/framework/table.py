@@ -359,7 +359,7 @@ class NodeTable:
         self._taint_set[row] = self._intern_taints(tuple(node.spec.taints))
         for key, labels in self._labels.items():
             labels.ids[row] = labels.intern(node.metadata.labels.get(key))
-        self.images.add(row, node)
+        self.images.put(row, node)
 
     def _intern_taints(self, taints: tuple[Taint, ...]) -> int:
         known = self._taint_set_ids.get(taints)

@@ -47,7 +47,7 @@ INTAKE = Key(
 WORKERS = Key(
     "workers",
     "hash",
-    "worker to `KIND LAST-SEEN-MS CONFIG-HASH CLUSTER TROUBLE`, written by a task that ran there",
+    "worker to `KIND LAST-SEEN-MS CONFIG-HASH CLUSTER TABLE TROUBLE`, written by a task that ran there",
 )
 LEADERS = Key("leaders", "hash", "leader process, standby or not, to what it says of itself (JSON), every 2 s")
 CONFIGURATION = Key(

@@ -29,6 +29,8 @@ SINCE_S = 1_735_689_600
 RANDOM_BITS = 12
 VERSIONS_BITS = 20
 """A version is its leader's incarnation, and a count in its lowest bits."""
+LONGEST_LAG = 1 << VERSIONS_BITS
+"""Versions of different leaders are further apart."""
 
 
 class NodeLog:
@@ -40,7 +42,7 @@ class NodeLog:
     """
 
     def __init__(self, store: Store, epoch: int, clock: Clock | None = None) -> None:
-        after_last = (_last_version(store) >> VERSIONS_BITS) + 1 << VERSIONS_BITS
+        after_last = (newest_version(store) >> VERSIONS_BITS) + 1 << VERSIONS_BITS
         self.version = max(incarnation((clock or SystemClock()).now_ms()), after_last)
         self.following = False
         self._epoch = epoch
@@ -146,6 +148,7 @@ def incarnation(now_ms: int) -> int:
     return (seconds << RANDOM_BITS | secrets.randbits(RANDOM_BITS)) << VERSIONS_BITS
 
 
-def _last_version(store: Store) -> int:
+def newest_version(store: Store) -> int:
+    """What a replica has that has read all of the log; 0 while there is none."""
     entries = store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)
     return int(entries[0][0].partition(b"-")[0]) if entries else 0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dsched.state import keys
 from dsched.state.client import Store
+from dsched.state.nodelog import LONGEST_LAG
 
 SILENT_AFTER_MS = 10_000
 FORGOTTEN_AFTER_MS = 120_000
@@ -18,6 +19,7 @@ class Worker:
         kind: evaluator or binder.
         config: hash of the configuration it has.
         cluster: what it takes to keep the objects: standalone or kubernetes.
+        table: version of its replica of the node table, 0 where it has none (yet).
         trouble: why it refuses what the leader sends, empty where it does not.
     """
 
@@ -26,7 +28,14 @@ class Worker:
     last_seen_ms: int
     config: str
     cluster: str = ""
+    table: int = 0
     trouble: str = ""
+
+    def behind(self, newest: int) -> int | None:
+        """By how many versions its replica is behind the newest one; it catches up when it is asked for something. None
+        without a replica, or with one of a table that is gone: it will take the whole table then."""
+        behind = newest - self.table
+        return behind if self.table and 0 <= behind < LONGEST_LAG else None
 
     def silent(self, now_ms: int) -> bool:
         """Whether it has not run a task for too long."""
@@ -52,10 +61,12 @@ def read(store: Store) -> list[Worker]:
     """Every worker that has been seen lately, silent ones included."""
     found: list[Worker] = []
     for name, text in store.redis.hgetall(store.key(keys.WORKERS.name)).items():
-        kind, last_seen_ms, config, *more = text.decode().split(" ", 4)
-        found.append(Worker(name.decode(), kind, int(last_seen_ms), config, *more))
+        kind, last_seen_ms, config, cluster, table, trouble = f"{text.decode()}     ".split(" ", 5)
+        known = int(table) if table.isdigit() else 0  # an older dsched does not say
+        told = trouble if table.isdigit() else f"{table} {trouble}"
+        found.append(Worker(name.decode(), kind, int(last_seen_ms), config, cluster, known, told.strip()))
     return sorted(found, key=lambda worker: worker.name)
 
 
 def _text(worker: Worker) -> str:
-    return f"{worker.kind} {worker.last_seen_ms} {worker.config} {worker.cluster} {worker.trouble}".rstrip()
+    return f"{worker.kind} {worker.last_seen_ms} {worker.config} {worker.cluster} {worker.table} {worker.trouble}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from dsched.state import client, control, counts, leaders, lease, published, standings, workers
+from dsched.state import client, control, counts, leaders, lease, nodelog, published, standings, workers
 from dsched.state.control import Paused
 from dsched.state.leaders import LeaderNote
 from dsched.ui import queues
@@ -13,12 +13,18 @@ from dsched.ui.throughput import Point
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """An evaluator or a binder; ``silent`` where it has not run a task for too long."""
+    """An evaluator or a binder.
+
+    Attributes:
+        silent: whether it has not run a task for too long.
+        behind: by how many versions its replica of the node table is behind; None where it has none.
+    """
 
     name: str
     kind: str
     seen_ms: int
     silent: bool
+    behind: int | None
     config: str
     trouble: str
 
@@ -86,6 +92,7 @@ def read(system: System, following: Following) -> Overview:
         held = lease.holder(store)
         sizes = counts.read(store)
         known = workers.read(store)
+        newest = nodelog.newest_version(store)
         told = published.read(store)
         noted = leaders.read(store)
     since = None
@@ -108,7 +115,15 @@ def read(system: System, following: Following) -> Overview:
         results=sizes.results,
         leaders=noted,
         workers=[
-            Worker(each.name, each.kind, each.last_seen_ms, each.silent(now_ms), each.config, each.trouble)
+            Worker(
+                each.name,
+                each.kind,
+                each.last_seen_ms,
+                each.silent(now_ms),
+                each.behind(newest),
+                each.config,
+                each.trouble,
+            )
             for each in known
             if now_ms - each.last_seen_ms <= workers.FORGOTTEN_AFTER_MS
         ],

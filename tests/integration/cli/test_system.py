@@ -91,6 +91,8 @@ def test_status_of_a_working_system(dsched, redis_server, store):
     store.redis.hset(store.key("cluster:nodes"), "node-1", "{}")
     store.redis.hset(store.key("cluster:pods"), mapping={f"default/{name}": "{}" for name in "abcd"})
     store.redis.hset(store.key("workers"), "binder-1@host", "binder 1700000000000 3f2a")
+    store.redis.hset(store.key("workers"), "evaluator-1@host", "evaluator 1700000000001 3f2a standalone 40")
+    store.redis.xadd(store.key("nodes:log"), {"first": "1", "deltas": ""}, id="42-0")
     store.redis.hset(store.key("leader:time"), mapping={"phase:evaluate": "1.5", "phase:hand out": "0.25"})
     done = dsched("status", "--redis-url", redis_server.url, "--name", store.name, "-o", "json")
     assert done.returncode == 0
@@ -104,7 +106,10 @@ def test_status_of_a_working_system(dsched, redis_server, store):
         "reservations": 1,
         "nodes": 1,
         "pods": 4,
-        "workers": [{"name": "binder-1@host", "kind": "binder", "seen_ms": 1_700_000_000_000}],
+        "workers": [
+            {"name": "binder-1@host", "kind": "binder", "seen_ms": 1_700_000_000_000, "behind": None},
+            {"name": "evaluator-1@host", "kind": "evaluator", "seen_ms": 1_700_000_000_001, "behind": 2},
+        ],
         "cluster": "",
         "paused": [],
         "leader_seconds": {"evaluate": 1.5, "hand out": 0.25},

@@ -49,13 +49,14 @@ def test_the_overview(page, system, store):
     system.cluster_with("web", "api")
     system.pop()
     system.put("web", Place.UNSCHEDULABLE)
-    workers.note(store, Worker("evaluator-1@here", "evaluator", page.look().overview.at_ms, "abc"))
+    workers.note(store, Worker("evaluator-1@here", "evaluator", page.look().overview.at_ms, "abc", table=40))
+    store.redis.xadd(store.key("nodes:log"), {"first": "1", "deltas": ""}, id="42-0")
     page.look()
     overview = page.get("/api/overview").json()
     assert overview["epoch"] == system.epoch
     assert overview["queues"]["unschedulable"] == 1
-    assert [(each["name"], each["silent"], each["config"]) for each in overview["workers"]] == [
-        ("evaluator-1@here", False, "abc")
+    assert [(each["name"], each["silent"], each["config"], each["behind"]) for each in overview["workers"]] == [
+        ("evaluator-1@here", False, "abc", 2)
     ]
     assert overview["redis"] == "redis://test"
 

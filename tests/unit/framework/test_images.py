@@ -11,7 +11,7 @@ def held(*sizes: int) -> tuple[Images, list[Node]]:
     nodes = [make_node(f"n{number}", images={WEB: size}) for number, size in enumerate(sizes)]
     images = Images()
     for row, node in enumerate(nodes):
-        images.add(row, node)
+        images.put(row, node)
     return images, nodes
 
 
