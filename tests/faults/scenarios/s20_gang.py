@@ -1,7 +1,7 @@
 """The leader is killed, or Redis forgets a connection, between the members of a gang."""
 
 from tests.faults import points, sites, waits
-from tests.faults.churn import wait_for
+from tests.faults.churn import KEPT, wait_for
 from tests.faults.harm import LeaderKill, Point
 from tests.faults.proxy import When
 from tests.faults.scenario import STANDALONE, Run, Scenario
@@ -23,7 +23,7 @@ def inject(run: Run) -> None:
     run.pause(0.2, 0.6)
     gangs = [_gang(run, f"g{number}", SIZE) for number in range(GANGS)]
     lonely = _gang(run, "lonely", SIZE, made=SIZE - 2)
-    run.churn.pausing.set()  # it would delete members, and a gang that has lost one waits for it
+    run.churn.pausing.set()  # it would delete nodes with members on them, and a gang that has lost one waits for it
     run.pause(0.3, 0.5)
     kill = LeaderKill(run, POINTS[run.seed % len(POINTS)])
     try:
@@ -47,7 +47,8 @@ def _gang(run: Run, name: str, size: int, made: int = 0) -> list[dict[str, objec
     found = []
     for _ in range(made or size):
         pod = run.churn.pod(cpu="50m", plain=True, priority=100)
-        pod["metadata"]["labels"] |= {"example.com/gang": f"{name}-{run.seed}", "example.com/gang-size": str(size)}
+        gang = {"example.com/gang": f"{name}-{run.seed}", "example.com/gang-size": str(size)}
+        pod["metadata"]["labels"] |= {KEPT: "yes", **gang}
         found.append(pod)
     return found
 
