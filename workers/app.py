@@ -19,7 +19,7 @@ from celery.signals import (
 )
 from kombu.entity import Queue
 
-from dsched import log, tracing
+from dsched import garbage, log, tracing
 from dsched.clock import SystemClock
 from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
@@ -186,6 +186,7 @@ class WorkerApp:
 
     def _started(self, sender: str, **_: Any) -> None:
         """Before the pool forks: be known to the leader, over a connection that the children do not share."""
+        garbage.look_seldom()
         self.system.following.look()
         self._alive(sender)
         if self._health is not None:

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
+from dsched import garbage
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
@@ -127,6 +128,7 @@ class Leader:
             PluginError, ConfigError: a plugin cannot be built with this configuration.
         """
         sys.setswitchinterval(THREAD_TURN_S)
+        garbage.look_seldom()
         self._configured.start()
         try:
             self._run()
