@@ -19,6 +19,8 @@ def inject(run: Run) -> None:
     parts = ["leader", "binder", "evaluator", "standby"]
     run.rng.shuffle(parts)
     for part in parts:
+        if part == "leader":
+            harm.wait_for_standby(run)  # else the time is that of starting one
         pid = harm.send(run, part, signal.SIGTERM)
         if part == "leader":
             run.measure("leader asked to stop (SIGTERM)")
