@@ -18,7 +18,8 @@ from dsched.metrics import CATCH_UP_DURATION, REFUSALS, REPLICA_LAG, REPLICA_REB
 from dsched.model import messages
 from dsched.model.messages import EVALUATE, EVALUATORS, ClassResult, EvaluateShard, ShardResult
 from dsched.state import replies
-from dsched.state.nodelog import LONGEST_LAG, Replica
+from dsched.state.nodelog import Replica
+from dsched.state.versions import LONGEST_LAG
 from workers.app import WorkerApp, WorkerHandle
 
 

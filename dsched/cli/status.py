@@ -14,7 +14,7 @@ from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
 from dsched.observe.words import duration, paused_lines
-from dsched.state import address, client, control, fitness, keys, leaders, nodelog, phases, standings, workers
+from dsched.state import address, client, control, fitness, keys, leaders, phases, standings, versions, workers
 from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
@@ -167,7 +167,7 @@ def read(store: client.Store) -> State:
             pipe.hlen(store.key(name))
         leader, epoch, *counts = pipe.execute()
         seen = workers.read(store)
-        newest = nodelog.newest_version(store)
+        newest = versions.newest(store)
         led = leaders.read(store)
         spent = phases.read(store).seconds
         kept_by = standings.cluster(store)

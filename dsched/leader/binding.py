@@ -36,8 +36,10 @@ MOST_PODS_A_MESSAGE = 256
 MESSAGES_A_BATCH = 2
 """A message costs the leader as much as deciding several pods, but a batch has to keep several binders busy."""
 LANDING_S = 2.0
-"""How long a bind may be on its way to an API server after its node has gone, or become too small. It binds to any
-name, and there may be another node of that name by then: until it is known what became of the pod, its room is kept."""
+"""How often it is looked what became of a bind that was on its way to an API server when its node went or became too
+small. It binds to any name, and there may be another node of that name by then: its room is kept until it is known …"""
+LANDED_S = 30.0
+"""… or a binder that was stopped right before its request is not to be expected to go on any more."""
 OVERDUE_S = 5.0
 """How long a bind may take before it is looked up."""
 FIRST_PAUSE_S = 1.0
@@ -58,7 +60,8 @@ class Owed:
         due_at: when it is handed out again although there was an answer; 0 while none came.
         failures: answers that settled nothing, since it was reserved.
         popped_at: when its attempt began.
-        leaving: why its node has no place for it any more; it is given up when it turns out not to be bound.
+        leaving: why its node has no place for it any more; it is given up when it turns out not to be bound …
+        leaving_by: … by then.
     """
 
     info: PodInfo
@@ -71,6 +74,7 @@ class Owed:
     failures: int = 0
     popped_at: float = 0.0
     leaving: str = ""
+    leaving_by: float = 0.0
 
 
 class Binding:
@@ -245,7 +249,8 @@ class Binding:
         ended: list[Owed] = []
         for owed in pods:
             if owed.handed_out_at and not self._cluster.checks_reservations:
-                owed.leaving, owed.due_at = reason, self._clock.monotonic() + LANDING_S
+                now = self._clock.monotonic()
+                owed.leaving, owed.leaving_by, owed.due_at = reason, now + LANDED_S, now + LANDING_S
             else:
                 self.release(owed, Place.BACKOFF, reason)
                 ended.append(owed)
@@ -292,8 +297,10 @@ class Binding:
                 self.release(owed, Place.NOWHERE, "")
             elif owed.info.uid in failed:
                 self._fail(owed, failed[owed.info.uid])
-            elif owed.leaving:
+            elif owed.leaving and self._clock.monotonic() >= owed.leaving_by:
                 self.release(owed, Place.BACKOFF, owed.leaving)
+            elif owed.leaving:
+                owed.due_at = self._clock.monotonic() + LANDING_S
             else:
                 again.append(owed)
         self.bound(bound)

@@ -6,6 +6,8 @@ A message is a hint: what is owed is read from Redis, and every wait here has a 
 import secrets
 from collections.abc import Sequence
 
+# Celery loads these with the first message; a new leader's first pods would wait for that.
+import kombu.transport.redis  # noqa: F401
 from celery import Celery
 from celery.utils.nodenames import worker_direct
 from kombu.entity import Queue
@@ -64,23 +66,6 @@ class Dispatcher:
                 queue.delete()
         except OperationalError as error:
             raise RedisUnavailable(f"the queue of {worker} may not have been deleted: {error}") from error
-
-    @staticmethod
-    def warm_up(store: Store) -> None:
-        """Load what sending a message takes, so that a standby's first pods need not wait for it: some 50 ms.
-
-        Raises:
-            RedisUnavailable: the broker does not answer.
-        """
-        sender = Dispatcher(store)
-        try:
-            _ = sender._app.backend
-            with sender._app.producer_or_acquire() as producer:
-                _ = producer.connection.default_channel
-        except OperationalError as error:
-            raise RedisUnavailable(f"the broker does not answer: {error}") from error
-        finally:
-            sender.close()
 
     def close(self) -> None:
         """Give the connections back."""

@@ -5,6 +5,7 @@ ends the reign, not the process: it stands by again and starts over from Redis a
 """
 
 import contextlib
+import faulthandler
 import signal
 import sys
 import threading
@@ -20,7 +21,6 @@ from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailabl
 from dsched.framework import limits
 from dsched.framework.interface import Registry
 from dsched.leader.configured import Configured, Loaded
-from dsched.leader.dispatch import Dispatcher
 from dsched.leader.progress import Progress, Stage
 from dsched.leader.reign import Reign
 from dsched.leader.scrape import Held
@@ -129,6 +129,7 @@ class Leader:
         """
         sys.setswitchinterval(THREAD_TURN_S)
         garbage.look_seldom()
+        faulthandler.enable()  # should C code fail, the log says where
         self._configured.start()
         try:
             self._run()
@@ -144,7 +145,6 @@ class Leader:
             try:
                 if not checked:
                     fitness.check(self._store, keeps_objects=self._cluster.kind == Kind.STANDALONE)
-                    Dispatcher.warm_up(self._store)
                     checked = True
                 self.progress.turn()
                 asked = self._clock.monotonic()

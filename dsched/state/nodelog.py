@@ -15,9 +15,10 @@ from dsched.errors import EvaluationError
 from dsched.framework import delta
 from dsched.framework.delta import Delta
 from dsched.framework.snapshot import Snapshot
-from dsched.state import keys
+from dsched.state import keys, versions
 from dsched.state.client import Store
 from dsched.state.scripts import Script
+from dsched.state.versions import VERSIONS_BITS
 
 CHUNK = 2000
 READ_AT_ONCE = 100
@@ -27,10 +28,6 @@ MOST_NOTED = 100_000
 SINCE_S = 1_735_689_600
 """2025-01-01, from where `incarnation` counts seconds."""
 RANDOM_BITS = 12
-VERSIONS_BITS = 20
-"""A version is its leader's incarnation, and a count in its lowest bits."""
-LONGEST_LAG = 1 << VERSIONS_BITS
-"""Versions of different leaders are further apart."""
 
 
 class NodeLog:
@@ -42,7 +39,7 @@ class NodeLog:
     """
 
     def __init__(self, store: Store, epoch: int, clock: Clock | None = None) -> None:
-        after_last = (newest_version(store) >> VERSIONS_BITS) + 1 << VERSIONS_BITS
+        after_last = (versions.newest(store) >> VERSIONS_BITS) + 1 << VERSIONS_BITS
         self.version = max(incarnation((clock or SystemClock()).now_ms()), after_last)
         self.following = False
         self._epoch = epoch
@@ -146,9 +143,3 @@ def incarnation(now_ms: int) -> int:
     """
     seconds = max(now_ms // 1000 - SINCE_S, 0)
     return (seconds << RANDOM_BITS | secrets.randbits(RANDOM_BITS)) << VERSIONS_BITS
-
-
-def newest_version(store: Store) -> int:
-    """What a replica has that has read all of the log; 0 while there is none."""
-    entries = store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)
-    return int(entries[0][0].partition(b"-")[0]) if entries else 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dsched.state import keys
 from dsched.state.client import Store
-from dsched.state.nodelog import LONGEST_LAG
+from dsched.state.versions import LONGEST_LAG
 
 SILENT_AFTER_MS = 10_000
 FORGOTTEN_AFTER_MS = 120_000

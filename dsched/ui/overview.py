@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from dsched.state import client, control, counts, leaders, lease, nodelog, published, standings, workers
+from dsched.state import client, control, counts, leaders, lease, published, standings, versions, workers
 from dsched.state.control import Paused
 from dsched.state.leaders import LeaderNote
 from dsched.ui import queues
@@ -92,7 +92,7 @@ def read(system: System, following: Following) -> Overview:
         held = lease.holder(store)
         sizes = counts.read(store)
         known = workers.read(store)
-        newest = nodelog.newest_version(store)
+        newest = versions.newest(store)
         told = published.read(store)
         noted = leaders.read(store)
     since = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dsched.leader.binding import LANDING_S
+from dsched.leader.binding import LANDED_S
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import Json, node_manifest, pod_manifest
@@ -81,7 +81,7 @@ def test_an_api_server_may_be_binding_it_this_very_moment(rig: Rig, monkeypatch:
     rig.apply(node_manifest("n1", cpu="2"))
     led.turns()
     assert len(rig.reserved()) == 3
-    rig.clock.advance(LANDING_S + 1)
+    rig.clock.advance(LANDED_S + 1)
     led.turns()
     assert list(rig.reserved()) == ["shop/first", "shop/second"]
     assert rig.queue("shop/third") == "backoff"

@@ -8,6 +8,7 @@ from dsched.state.nodelog import Replica
 
 RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, "nvidia.com/gpu", "example.com/thing")
 KINDS = ("Namespace", "Service")
+IMAGES = ("nginx", "redis")
 ASKED = ("zone", "disk", "nobody-has-it")
 
 
@@ -28,7 +29,7 @@ def seen(snapshot: Snapshot) -> dict[str, Any]:
         "taints": [table.taint_sets[number] for number in table.taint_set.tolist()],
         "labels": {key: _labels(table, key) for key in ASKED},
         "ports": {row: dict(ports) for row, ports in table.ports.items()},
-        "images": {name: (image.size, sorted(image.rows)) for name, image in table.images.items()},
+        "images": {name: _image(table, name) for name in IMAGES},
         "pods": [[(uid, info.pod, info.demand) for uid, info in pods.items()] for pods in table.pods],
         "infos": [_without_zeros(info.allocatable) for info in table.infos(range(len(table)))],
         "placed": [(node, info.uid) for node, info in table.placed()],
@@ -64,3 +65,8 @@ def assert_same(replica: Replica, version: int, snapshot: Snapshot) -> None:
     """The replica, brought up to the version, has this snapshot."""
     replica.catch_up(version)
     assert seen(replica.snapshot) == seen(snapshot)
+
+
+def _image(table: NodeTable, name: str) -> tuple[int, list[int]] | None:
+    image = table.images.get(name)
+    return None if image is None else (image.size, sorted(image.rows))

@@ -16,7 +16,7 @@ from dsched.metrics import SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
 from dsched.model.messages import PING, ShardResult
 from dsched.model.meta import NodeName
-from dsched.state import nodelog, replies, workers
+from dsched.state import replies, versions, workers
 from dsched.state.workers import Worker
 from tests.builders import make_pod
 from tests.integration.leader.rig import Rig
@@ -127,11 +127,11 @@ def test_evaluators_say_what_this_process_says(room: Room) -> None:
 
 def test_evaluators_say_which_table_they_have(farm: Workers, room: Room) -> None:
     room.judged_right()
-    newest = nodelog.newest_version(farm.store)
+    newest = versions.newest(farm.store)
     wait_until("it is noted", lambda: 0 in [each.behind(newest) for each in farm.known().values()])
     room.cache.assume(PodInfo(make_pod("shop/another", cpu="1")), NodeName("node003"))
     room.judged_right()
-    later = nodelog.newest_version(farm.store)
+    later = versions.newest(farm.store)
     assert later > newest
     assert {each.behind(later) for each in farm.known().values() if each.kind == "binder"} == {None}
 

@@ -1,6 +1,6 @@
 """When a worker counts as silent."""
 
-from dsched.state.nodelog import LONGEST_LAG
+from dsched.state.versions import LONGEST_LAG
 from dsched.state.workers import SILENT_AFTER_MS, Worker
 
 

@@ -1,0 +1,15 @@
+"""Versions of the node table as evaluators follow it: what is newest, and how far apart two of one leader can be."""
+
+from dsched.state import keys
+from dsched.state.client import Store
+
+VERSIONS_BITS = 20
+"""A version is its leader's incarnation, and a count in its lowest bits."""
+LONGEST_LAG = 1 << VERSIONS_BITS
+"""Versions of different leaders are further apart."""
+
+
+def newest(store: Store) -> int:
+    """What a replica has that has read all of the node log; 0 while there is none."""
+    entries = store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)
+    return int(entries[0][0].partition(b"-")[0]) if entries else 0
