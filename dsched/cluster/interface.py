@@ -106,7 +106,10 @@ class BindVerdict(Enum):
     GONE = "gone"
     """There is no such pod, it has another UID, or it is being deleted."""
     REFUSED = "refused"
-    """The cluster refused for a reason that trying again at once will not change (gated, no such node …)."""
+    """The cluster refused for a reason that may lie with the node (it is not there, admission does not allow it …);
+    trying again at once will not change it."""
+    NOT_NOW = "not-now"
+    """The cluster refused for a reason that says nothing of the node (gated, a conflict, throttled …)."""
     RESERVATION_LOST = "reservation-lost"
     """The reservation the bind relied on no longer stands; nothing was bound."""
     UNKNOWN = "unknown"

@@ -67,6 +67,7 @@ _VERDICTS = {
     b"gone": BindVerdict.GONE,
     b"lost": BindVerdict.RESERVATION_LOST,
     b"refused": BindVerdict.REFUSED,
+    b"held": BindVerdict.NOT_NOW,
 }
 
 

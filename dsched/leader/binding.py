@@ -47,7 +47,9 @@ LONGEST_PAUSE_S = 30.0
 """How long a pod whose bind did not succeed waits before it is handed out again: twice as long each time."""
 PRE_BIND_POLL_S = 1.0
 """How long a pod waits for which PreBind was not ready. Source: plugins/volumebinding/binder.go ``BindPodVolumes``."""
-FOR_GOOD = frozenset({REJECTED, PROCESS_LOST, BindVerdict.REFUSED.value})
+BY_THE_NODE = frozenset({REJECTED, BindVerdict.REFUSED.value})
+"""Verdicts that may have their reason in the node: those that `dsched.leader.refusals` counts."""
+FOR_GOOD = BY_THE_NODE | {PROCESS_LOST, BindVerdict.NOT_NOW.value}
 """Verdicts after which the pod is queued again, unless it is bound after all."""
 
 
@@ -250,7 +252,8 @@ class Binding:
         for owed in pods:
             if owed.handed_out_at and not self._cluster.checks_reservations:
                 now = self._clock.monotonic()
-                owed.leaving, owed.leaving_by, owed.due_at = reason, now + LANDED_S, now + LANDING_S
+                owed.leaving, owed.due_at = reason, now + LANDING_S
+                owed.leaving_by = owed.leaving_by or now + LANDED_S
             else:
                 self.release(owed, Place.BACKOFF, reason)
                 ended.append(owed)
@@ -313,7 +316,8 @@ class Binding:
             self._pending.crashed(pod, pod.crashes + 1)
             message = parked(pod, message)
             PODS_PARKED.inc(pod.crashes >= PARKED)
-        self._refusals.refused(owed.node, owed.info.key, owed.info.uid, message)
+        if outcome.verdict in BY_THE_NODE:
+            self._refusals.refused(owed.node, owed.info.key, owed.info.uid, message)
         self.release(owed, Place.BACKOFF, message)
 
     def release(self, owed: Owed, target: Place, message: str, plugins: frozenset[str] = frozenset()) -> None:

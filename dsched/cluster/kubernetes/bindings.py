@@ -27,6 +27,8 @@ from dsched.model import meta
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
 
+NOT_OF_THE_NODE = frozenset({calls.UNAUTHORIZED, calls.NOT_FOUND, calls.CONFLICT, calls.TOO_MANY})
+"""Refusals that would have come for any node: ``assignPod`` answers 409 to whatever is wrong with the pod."""
 PATIENCE_S = 8.0
 """How long a batch of binds may take, repetitions included; below what Celery and the leader wait for."""
 LOOK_S = 5.0
@@ -77,7 +79,7 @@ def outcome(binding: Binding, answer: Outcome, looked: Outcome | None) -> BindOu
         return BindOutcome(binding.key, binding.uid, BindVerdict.BOUND, binding.node)
     told = calls.told(answer)
     if looked is None:  # refused for a reason that has nothing to do with the pod: not allowed, malformed, throttled
-        return _ended(binding, BindVerdict.REFUSED, told)
+        return _ended(binding, _refusal(answer), told)
     if isinstance(looked, Answer) and looked.status == calls.NOT_FOUND:
         return _ended(binding, BindVerdict.GONE, "there is no such pod")
     pod = decoded(looked)
@@ -95,8 +97,14 @@ def _judged(binding: Binding, answer: Outcome, told: str, pod: Pod) -> BindOutco
         return _ended(binding, BindVerdict.CONFLICT, f"the pod is bound to {pod.node_name}", pod.node_name)
     if pod.deleting:
         return _ended(binding, BindVerdict.GONE, "the pod is being deleted")
-    refused = isinstance(answer, Answer) and answer.status < 500
-    return _ended(binding, BindVerdict.REFUSED if refused else BindVerdict.UNKNOWN, told)
+    return _ended(binding, _refusal(answer), told)
+
+
+def _refusal(answer: Outcome) -> BindVerdict:
+    """What an answer says that did not bind a pod which could have been bound."""
+    if not isinstance(answer, Answer) or answer.status >= 500:
+        return BindVerdict.UNKNOWN
+    return BindVerdict.NOT_NOW if answer.status in NOT_OF_THE_NODE else BindVerdict.REFUSED
 
 
 def _ended(binding: Binding, verdict: BindVerdict, message: str, node: NodeName = NO_NODE) -> BindOutcome:

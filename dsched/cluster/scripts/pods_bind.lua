@@ -9,7 +9,8 @@
 -- ARGV[1] now_ms      int  the caller's clock
 -- ARGV[2] log_length  int  entries that the watch log keeps
 -- ARGV[3] bindings    msgpack  [[key, uid, node, epoch as text], …]
--- RETURNS per pod "bound" | "conflict NODE" | "gone WHY" | "lost WHY" | "refused WHY"
+-- RETURNS per pod "bound" | "conflict NODE" | "gone WHY" | "lost WHY" | "held WHY" |
+--   "refused WHY"
 -- INCLUDE pod_state
 -- INCLUDE watch_log
 -- INCLUDE pod_events
@@ -51,7 +52,7 @@ local function refusal(pod, key, uid, node, epoch, reservation)
   elseif not reservation_stands(reservation, key, node, epoch) then
     return "lost " .. (reservation and "the reservation is now " .. reservation or "there is no reservation any more")
   elseif pod.gated ~= "-" then
-    return "refused the pod has scheduling gates"
+    return "held the pod has scheduling gates"
   elseif not node_exists(node) then
     return "refused node " .. node .. " does not exist"
   end

@@ -102,7 +102,7 @@ def test_a_pod_that_is_being_deleted_is_gone(cluster, apply, reserve):
 def test_a_gated_pod_is_refused(store, cluster, apply, reserve):
     apply(node_manifest(), pod_manifest(schedulingGates=[{"name": "wait"}]))
     outcome = bind(cluster, reserve())
-    assert (outcome.verdict, outcome.message) == (BindVerdict.REFUSED, "the pod has scheduling gates")
+    assert (outcome.verdict, outcome.message) == (BindVerdict.NOT_NOW, "the pod has scheduling gates")
     assert events(store) == []
 
 

@@ -79,6 +79,7 @@ def test_bound(rig: Rig, check: Checker, led: Led, request_: BindRequest) -> Non
     [
         ("rejected", "binding rejected: volume is busy"),
         (BindVerdict.REFUSED, "binding rejected: volume is busy"),
+        (BindVerdict.NOT_NOW, "binding rejected: volume is busy"),
     ],
 )
 def test_failed(

@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY
 
 from dsched.cluster.interface import BindVerdict
 from dsched.leader import comparer, refusals
+from dsched.state.results import PROCESS_LOST
 from tests.integration.leader.rig import Led, Rig
 from tests.integration.leader.test_comparer import look
 from tests.manifests import Json, node_manifest, pod_manifest
@@ -23,13 +24,15 @@ def aside() -> float:
     return REGISTRY.get_sample_value("dsched_nodes_set_aside_total") or 0.0
 
 
-def refuse(led: Led, pods: int, node: str = "n1", name: str = "p") -> None:
+def refuse(
+    led: Led, pods: int, node: str = "n1", name: str = "p", verdict: BindVerdict | str = BindVerdict.REFUSED
+) -> None:
     """The node refuses so many pods."""
     for number in range(pods):
         led.rig.apply(on(f"{name}{number}", node))
         led.turns()
         for request in led.requests():
-            led.rig.binder.says(request, BindVerdict.REFUSED, WHY)
+            led.rig.binder.says(request, verdict, WHY)
         led.settle()
         led.rig.delete_pod(f"default/{name}{number}")
         led.hear()
@@ -79,6 +82,13 @@ def test_refusals_of_one_pod_alone_set_no_node_aside(led: Led) -> None:
             led.rig.binder.says(request, BindVerdict.REFUSED, WHY)
         led.settle()
         led.rig.clock.advance(15)
+    assert aside() == before
+
+
+@pytest.mark.parametrize("verdict", [BindVerdict.NOT_NOW, PROCESS_LOST])
+def test_what_says_nothing_of_the_node_sets_no_node_aside(led: Led, verdict: BindVerdict | str) -> None:
+    before = aside()
+    refuse(led, 2 * refusals.REFUSALS, verdict=verdict)
     assert aside() == before
 
 

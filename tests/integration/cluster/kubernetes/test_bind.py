@@ -16,7 +16,7 @@ from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.manifests import pod_manifest
 
 BOUND, CONFLICT, GONE = BindVerdict.BOUND, BindVerdict.CONFLICT, BindVerdict.GONE
-REFUSED, UNKNOWN = BindVerdict.REFUSED, BindVerdict.UNKNOWN
+REFUSED, NOT_NOW, UNKNOWN = BindVerdict.REFUSED, BindVerdict.NOT_NOW, BindVerdict.UNKNOWN
 BIND = r"/web/binding"
 
 
@@ -62,7 +62,7 @@ CASES: dict[str, tuple[dict[str, Any], BindVerdict, str]] = {
     "another uid": ({"metadata": {"uid": "u2"}}, GONE, "the pod has another uid, u2"),
     "another uid on our node": ({"metadata": {"uid": "u2"}, "spec": {"nodeName": "n1"}}, GONE, "another uid"),
     "deleted": ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, GONE, "being deleted"),
-    "gated": ({"spec": {"schedulingGates": [{"name": "g"}]}}, REFUSED, "non-empty .spec.schedulingGates"),
+    "gated": ({"spec": {"schedulingGates": [{"name": "g"}]}}, NOT_NOW, "non-empty .spec.schedulingGates"),
 }
 
 
@@ -86,7 +86,7 @@ def test_a_pod_that_is_not_there(cluster: Kubernetes) -> None:
 FAULTS: dict[str, tuple[dict[str, Any], BindVerdict, bool]] = {
     "throttled once": ({"status": 429, "headers": {"Retry-After": "0"}}, BOUND, True),
     "throttled for a second": ({"status": 429, "headers": {"Retry-After": "1"}}, BOUND, True),
-    "throttled for long": ({"status": 429, "headers": {"Retry-After": "3600"}}, REFUSED, False),
+    "throttled for long": ({"status": 429, "headers": {"Retry-After": "3600"}}, NOT_NOW, False),
     "overloaded once": ({"status": 503, "times": 2}, BOUND, True),
     "etcd timed out once": ({"status": 500}, BOUND, True),
     "broken for long": ({"status": 500, "times": 1000}, UNKNOWN, False),
@@ -94,10 +94,11 @@ FAULTS: dict[str, tuple[dict[str, Any], BindVerdict, bool]] = {
     "connection lost after": ({"drop": "after"}, BOUND, True),
     "connection always lost before": ({"drop": "before", "times": 1000}, UNKNOWN, False),
     "forbidden": ({"status": 403}, REFUSED, False),
+    "token expired": ({"status": 401, "times": 1000}, NOT_NOW, False),
     "malformed": ({"status": 400}, REFUSED, False),
     "invalid": ({"status": 422}, REFUSED, False),
-    "not found, but it is there": ({"status": 404}, REFUSED, False),
-    "conflict, but nothing is wrong": ({"status": 409}, REFUSED, False),
+    "not found, but it is there": ({"status": 404}, NOT_NOW, False),
+    "conflict, but nothing is wrong": ({"status": 409}, NOT_NOW, False),
 }
 
 

@@ -45,7 +45,7 @@ def test_bound_is_said_only_when_it_is_so(answer: Outcome, looked: Outcome) -> N
         assert found.verdict is not BindVerdict.BOUND
     if asked and isinstance(answer, Answer) and answer.status == 404 and looked == Answer(404, b""):
         assert found.verdict is BindVerdict.GONE
-    if found.verdict is BindVerdict.REFUSED:
+    if found.verdict in (BindVerdict.REFUSED, BindVerdict.NOT_NOW):
         assert isinstance(answer, Answer), "what got no answer may still be carried out"
         assert answer.status < 500
     if found.verdict is BindVerdict.CONFLICT:
