@@ -77,6 +77,13 @@ class Decision(msgspec.Struct, frozen=True):
     promised: NodeName | None = None
     extended: Extended | None = None
 
+    @property
+    def message(self) -> str:
+        """Why there is no node, as users are told; empty where there is one."""
+        if self.error is not None:
+            return self.error.message
+        return "" if self.diagnosis is None else self.diagnosis.message
+
 
 class Assumptions(Protocol):
     """Where pods are assumed while a batch is decided: the cache."""

@@ -105,9 +105,7 @@ def parked(pod: QueuedPod, message: str) -> str:
 
 
 def _message(decision: Decision, pod: QueuedPod) -> str:
-    if decision.error is not None:
-        return parked(pod, decision.error.message) if _lost(decision) else decision.error.message
-    return "" if decision.diagnosis is None else decision.diagnosis.message
+    return parked(pod, decision.message) if _lost(decision) else decision.message
 
 
 def _count(made: Sequence[tuple[Decision, Move]], now_s: float) -> None:

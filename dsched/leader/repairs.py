@@ -9,7 +9,7 @@ from dsched.leader.binding import Binding
 from dsched.leader.events import Events
 from dsched.leader.intake import Intake
 from dsched.leader.pending import Pending, QueuedPod
-from dsched.leader.takeover import set_aside
+from dsched.leader.unreadable import set_aside
 from dsched.metrics import recording
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.node import Node

@@ -17,8 +17,9 @@ from dsched.leader.events import Events
 from dsched.leader.failure import SCHEDULER_ERROR, Failures, parked
 from dsched.leader.intake import Intake
 from dsched.leader.pending import PARKED, Pending, QueuedPod
+from dsched.leader.unreadable import set_aside
 from dsched.log import logger
-from dsched.metrics import PODS_PARKED, UNREADABLE, recording
+from dsched.metrics import PODS_PARKED, recording
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.state.cache import Cache, amounts
@@ -232,13 +233,6 @@ class Takeover:
         for info in table.infos(range(len(table))):
             rows.append((info.name, info.allocatable, {name: used for name, used in info.requested.items() if used}))
         self._cache.usage.rebuild(rows)
-
-
-def set_aside(what: str, subject: str, why: str) -> None:
-    """Something of ours in Redis cannot be read, so somebody else wrote it: it is told, counted and made anew."""
-    UNREADABLE.labels(what).inc()
-    extra = {"action": "set_aside", "what": what, "subject": subject, "reason": why}
-    _log.error("state that cannot be read was set aside", extra=extra)
 
 
 def _lost(pod: QueuedPod) -> str:

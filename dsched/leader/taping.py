@@ -222,9 +222,9 @@ class Taping:
     def _message(self, decision: Decision) -> str:
         """Pods of a class that fail one after the other are told the same."""
         if decision.error is not None or decision.diagnosis is None:
-            return decision.error.message if decision.error is not None else ""
+            return decision.message
         if self._worded is None or self._worded[0] != decision.diagnosis:
-            self._worded = (decision.diagnosis, decision.diagnosis.message)
+            self._worded = (decision.diagnosis, decision.message)
         return self._worded[1]
 
 

@@ -72,16 +72,8 @@ class Traces:
             pod = self._pending.get(entry.key)
             if pod is None or pod.uid != entry.uid:
                 continue
-            attributes: dict[str, str | int] = {
-                "k8s.pod.uid": pod.uid,
-                "k8s.pod.name": pod.info.pod.metadata.name,
-                "k8s.namespace.name": pod.info.pod.metadata.namespace,
-                "dsched.profile": pod.info.pod.spec.scheduler_name,
-                "dsched.attempt": entry.attempt,
-                "dsched.epoch": self._epoch,
-                "dsched.batch": batch,
-                "dsched.batch.size": len(popped),
-            }
+            attributes = self._attributes(pod, entry.attempt)
+            attributes |= {"dsched.batch": batch, "dsched.batch.size": len(popped)}
             queued_ns = min(pod.queued_us * 1000, now_ns) or now_ns
             root = self._tracing.root(pod.uid, "schedule pod", queued_ns, attributes)
             if not root.is_recording():
@@ -151,22 +143,25 @@ class Traces:
     def _adopted(self, owed: Owed, now_ns: int) -> Attempt | None:
         """A reservation of an earlier leader, or of an earlier configuration."""
         pod = self._pending.get(owed.info.key)
-        if pod is None:
+        if pod is None or pod.uid != owed.info.uid:
             return None
-        attributes: dict[str, str | int] = {
-            "k8s.pod.uid": owed.info.uid,
-            "k8s.pod.name": pod.info.pod.metadata.name,
-            "k8s.namespace.name": pod.info.pod.metadata.namespace,
-            "dsched.profile": pod.info.pod.spec.scheduler_name,
-            "dsched.attempt": owed.attempt,
-            "dsched.epoch": self._epoch,
-            "dsched.adopted": True,
-        }
+        attributes = self._attributes(pod, owed.attempt) | {"dsched.adopted": True}
         root = self._tracing.root(owed.info.uid, "schedule pod", now_ns, attributes)
         if not root.is_recording():
             return None
         attempt = self._attempts[owed.info.uid] = Attempt(pod, root)
         return attempt
+
+    def _attributes(self, pod: QueuedPod, attempt: int) -> dict[str, str | int]:
+        """Of the span that stands for an attempt."""
+        return {
+            "k8s.pod.uid": pod.uid,
+            "k8s.pod.name": pod.info.pod.metadata.name,
+            "k8s.namespace.name": pod.info.pod.metadata.namespace,
+            "dsched.profile": pod.info.pod.spec.scheduler_name,
+            "dsched.attempt": attempt,
+            "dsched.epoch": self._epoch,
+        }
 
     def committed(self) -> None:
         """The batch is over: what was reserved stays open until it is bound, the rest ends here."""

@@ -192,9 +192,8 @@ class Comparing:
         was = _told(choice.node, choice.message, choice.nominated, choice.victims)
         if decision is None:
             return f"pod {name}, attempt {choice.attempt}: recorded {was}, not tried in the replay"
-        diagnosis, error = decision.diagnosis, decision.error
-        why = error.message if error is not None else "" if diagnosis is None else diagnosis.message
-        now = _told(decision.node or NO_NODE, why, decision.nominated, [victim.uid for victim in decision.victims])
+        victims = [victim.uid for victim in decision.victims]
+        now = _told(decision.node or NO_NODE, decision.message, decision.nominated, victims)
         return f"pod {name}, attempt {choice.attempt}: recorded {was}, replayed {now}"
 
     def _end(self) -> None:

@@ -358,9 +358,8 @@ class Replay:
                 self._take_root(pod.uid)
             self._condemn(info.key, (), choice)
             return
-        diagnosis, error = decision.diagnosis, decision.error
-        message = error.message if error is not None else "" if diagnosis is None else diagnosis.message
-        self.fates[pod.uid] = Fate(pod.key, message=message)
+        diagnosis = decision.diagnosis
+        self.fates[pod.uid] = Fate(pod.key, message=decision.message)
         self._promise(pod, decision)
         plugins: frozenset[str] = frozenset()
         if diagnosis is not None:
@@ -476,11 +475,9 @@ def alike(decision: Decision, choice: tape.Choice) -> bool:
         return False
     if decision.node is not None:
         return True
-    error, diagnosis = decision.error, decision.diagnosis
-    message = error.message if error is not None else "" if diagnosis is None else diagnosis.message
     return (
-        message == choice.message
-        and (error is not None) == choice.failed
+        decision.message == choice.message
+        and (decision.error is not None) == choice.failed
         and decision.nominated == choice.nominated
         and {victim.uid for victim in decision.victims} == set(choice.victims)
     )
