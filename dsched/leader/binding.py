@@ -20,6 +20,7 @@ from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, park
 from dsched.leader.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
 from dsched.leader.pending import PARKED, Pending
 from dsched.leader.refusals import Refusals
+from dsched.leader.rivals import Rivals
 from dsched.log import logger
 from dsched.metrics import BINDS, PODS_PARKED, REBINDS, RESERVATIONS, STALE_RESULTS, recording
 from dsched.model.messages import BindItem, BindRequest
@@ -107,6 +108,7 @@ class Binding:
         self._clock = clock
         self._happened = happened
         self._refusals = refusals
+        self.rivals = Rivals(clock)
         self._owed: dict[PodUid, Owed] = {}
         self._pace = Pace()
         self._full = False
@@ -297,6 +299,7 @@ class Binding:
             elif pod.node_name == owed.node:
                 bound.append(owed)
             elif pod.node_name != NO_NODE:
+                self.rivals.bound(owed.info.key, owed.info.uid, pod.node_name)
                 self.release(owed, Place.NOWHERE, "")
             elif owed.info.uid in failed:
                 self._fail(owed, failed[owed.info.uid])

@@ -114,6 +114,9 @@ class Intake:
         if owed is not None and owed.node == node:
             self._bound.append(owed)
             return
+        pending = self._pending.get(info.key)
+        if owed is not None or (pending is not None and pending.uid == info.uid):
+            self._binding.rivals.bound(info.key, info.uid, node)
         if owed is not None:
             self.flush()
             self._binding.release(owed, Place.NOWHERE, "")

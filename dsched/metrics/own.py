@@ -129,6 +129,10 @@ CACHE_MISMATCHES = counter(
     "`dsched/leader/comparer.py`.",
     ["what"],
 )
+FOREIGN_BINDS = counter(
+    "dsched_foreign_binds_total",
+    "Pods that waited here and were bound by somebody else: another scheduler answers to the same name, or a hand.",
+)
 NODES_SET_ASIDE = counter(
     "dsched_nodes_set_aside_total", "Times that a node was set aside for a while because it kept refusing binds."
 )

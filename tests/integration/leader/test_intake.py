@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from dsched.cluster.interface import BindVerdict, Change, Event
 from dsched.leader.inbox import Heard
@@ -386,12 +387,15 @@ def cpu(amount: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("place", ["active", "reserved", "binding"])
 @pytest.mark.parametrize("elsewhere", ["n1", "n2"])
-def test_somebody_else_binds_the_pod(rig: Rig, check: Checker, place: str, elsewhere: str) -> None:
+def test_somebody_else_binds_the_pod(
+    rig: Rig, check: Checker, caplog: pytest.LogCaptureFixture, place: str, elsewhere: str
+) -> None:
     rig.apply(node_manifest("n1"))
     led = rig.lead()
     to_place(rig, led, place)
     requests = list(led.dispatcher.binds)
     rig.apply(node_manifest("n2"))
+    before = foreign_binds()
     rig.bind_foreign(WEB, elsewhere)
     if place == "binding":
         outcomes = rig.binder.work(requests[0])
@@ -400,7 +404,30 @@ def test_somebody_else_binds_the_pod(rig: Rig, check: Checker, place: str, elsew
     assert rig.node_of(WEB) == elsewhere
     assert rig.used(elsewhere) == {"cpu": 100, "pods": 1}
     assert rig.record(WEB) == {}
+    ours = place != "active" and elsewhere == "n1"  # nobody can tell it from our own bind
+    assert foreign_binds() - before == (not ours)
+    assert ("does another scheduler answer to the same schedulerName?" in caplog.text) is not ours
     check.at_rest()
+
+
+def foreign_binds() -> float:
+    return REGISTRY.get_sample_value("dsched_foreign_binds_total") or 0.0
+
+
+def test_of_another_scheduler_is_told_once_a_minute(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    rig.apply(node_manifest("n1"))
+    led = rig.lead()
+    before = foreign_binds()
+    for number in range(4):
+        key = f"default/p{number}"
+        rig.apply(pod_manifest(key))
+        led.hear()
+        rig.bind_foreign(key, "n1")
+        led.run()
+        rig.clock.advance(25)
+    assert foreign_binds() - before == 4
+    told = [record for record in caplog.records if getattr(record, "action", "") == "foreign_bind"]
+    assert [(record.binds, record.pod) for record in told] == [(1, "default/p0"), (4, "default/p3")]
 
 
 def test_what_a_watch_repeats_of_a_pod_that_was_bound_meanwhile(rig: Rig, check: Checker) -> None:

@@ -1,0 +1,109 @@
+"""Each alert fires when things are as it says, and stays silent when they are well: asked of Prometheus itself."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+RULES = Path(__file__).parents[3] / "deploy" / "monitoring" / "rules.yml"
+
+
+class Case(NamedTuple):
+    """Series a minute apart, in promtool's notation, for three hours: when the alert fires, and when it does not."""
+
+    fires: dict[str, str]
+    silent: dict[str, str]
+
+
+SLI = "scheduler_pod_scheduling_sli_duration_seconds_bucket"
+CASES: dict[str, Case] = {
+    "DschedProcessDown": Case({'up{job="dsched"}': "0x180"}, {'up{job="dsched"}': "1x180"}),
+    "DschedNobodyLeads": Case({"leader_election_master_status": "0x180"}, {"leader_election_master_status": "1x180"}),
+    "DschedLoopStuck": Case(
+        {"dsched_loop_last_turn_age_seconds": "0+60x180"}, {"dsched_loop_last_turn_age_seconds": "0.2x180"}
+    ),
+    "DschedPodsNotDecided": Case(
+        {'scheduler_pending_pods{queue="active"}': "7x180", "scheduler_schedule_attempts_total": "9x180"},
+        {'scheduler_pending_pods{queue="active"}': "7x180", "scheduler_schedule_attempts_total": "0+9x180"},
+    ),
+    "DschedConfigurationRefused": Case({"dsched_config_refused": "1x180"}, {"dsched_config_refused": "0x180"}),
+    "DschedPausedLong": Case({'dsched_paused{profile="*"}': "1x180"}, {'dsched_paused{profile="*"}': "0 1x30 0x149"}),
+    "DschedAnotherScheduler": Case(
+        {"dsched_foreign_binds_total": "0+3x180"}, {"dsched_foreign_binds_total": "0x100 1x80"}
+    ),
+    "DschedSchedulingSlow": Case(
+        {SLI + '{le="20"}': "0x180", SLI + '{le="+Inf"}': "0+60x180", SLI + '{le="80"}': "0+60x180"},
+        {SLI + '{le="20"}': "0+60x180", SLI + '{le="+Inf"}': "0+60x180", SLI + '{le="80"}': "0+60x180"},
+    ),
+    "DschedAttemptsFail": Case(
+        {'scheduler_schedule_attempts_total{result="error",profile="p"}': "0+60x180"},
+        {'scheduler_schedule_attempts_total{result="unschedulable",profile="p"}': "0+60x180"},
+    ),
+    "DschedNoWorkers": Case(
+        {'dsched_workers{kind="binder",state="live"}': "0x180"},
+        {'dsched_workers{kind="binder",state="live"}': "1x180"},
+    ),
+    "DschedWorkerSilent": Case(
+        {'dsched_workers{kind="binder",state="silent"}': "1x180"},
+        {'dsched_workers{kind="binder",state="silent"}': "0x180"},
+    ),
+    "DschedBindsHandedOutAgain": Case(
+        {"dsched_binds_handed_out_again_total": "0+5x180"}, {"dsched_binds_handed_out_again_total": "5x180"}
+    ),
+    "DschedTasksPileUp": Case(
+        {'dsched_tasks_waiting{queue="binders"}': "300x180"}, {'dsched_tasks_waiting{queue="binders"}': "300 0x179"}
+    ),
+    "DschedShardsFallBack": Case(
+        {"dsched_shard_fallbacks_total": "0+5x180"}, {"dsched_shard_fallbacks_total": "5x180"}
+    ),
+    "DschedLeadersChange": Case(
+        {"dsched_fencing_rejections_total": "0+1x180"}, {"dsched_fencing_rejections_total": "0x100 1x80"}
+    ),
+    "DschedHintMissing": Case(
+        {'dsched_missed_pods_total{plugin="P"}': "0x150 1x30"}, {'dsched_missed_pods_total{plugin="P"}': "1x180"}
+    ),
+    "DschedBeliefWrong": Case(
+        {'dsched_cache_mismatch_total{what="pod_missing"}': "0x150 1x30"},
+        {'dsched_cache_mismatch_total{what="pod_missing"}': "1x180"},
+    ),
+    "DschedNodesRefuseBinds": Case({"dsched_nodes_aside": "1x180"}, {"dsched_nodes_aside": "0x180"}),
+    "DschedMetricsIncomplete": Case(
+        {"dsched_scrape_failures_total": "0+1x180"}, {"dsched_scrape_failures_total": "1x180"}
+    ),
+}
+
+
+def test_every_alert_has_a_case():
+    rules = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    assert {rule["alert"] for rule in rules if "alert" in rule} == set(CASES)
+
+
+@pytest.mark.parametrize("alert", CASES)
+def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path):
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not on PATH (Debian package prometheus)")
+    case = CASES[alert]
+    tests = [_test(alert, case.fires, 1), _test(alert, case.silent, 0)]
+    asked = tmp_path / "tests.yml"
+    asked.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}))
+    done = subprocess.run([promtool, "test", "rules", str(asked)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _test(alert: str, series: dict[str, str], alerts: int) -> dict[str, object]:
+    samples = [{"labels": "{}", "value": alerts}] if alerts else []
+    return {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}})',
+                "eval_time": "3h",
+                "exp_samples": samples,
+            }
+        ],
+    }
