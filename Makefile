@@ -46,7 +46,6 @@ package: $(READY) ## Build wheel and source distribution, into the folder dist.
 	@$(BIN)/python -m hatchling build
 
 pins: $(READY) ## Bring the image's pinned requirements up to date with pyproject.toml (needs the network; ARGS=--upgrade).
-	@$(BIN)/python -m pip install --quiet 'uv>=0.5'
 	@deploy/pin-requirements '$(BIN)/uv' $(ARGS)
 
 install: $(READY) ## Make the virtual environment and install dsched into it.

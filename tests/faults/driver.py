@@ -107,7 +107,8 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     if not unsettled:
         breaches += scenario.after(this)
         breaches += check(arena, churn, outcome)
-    outcome.breaches = [each for each in breaches if not each.startswith(scenario.tolerates or ("\0",))]
+    tolerated = (*scenario.tolerates, *this.tolerates)
+    outcome.breaches = [each for each in breaches if not each.startswith(tolerated)]
     outcome.notes, outcome.faults = this.notes, dict(this.faults)
     outcome.gaps_ms = gaps(this)
     outcome.took_s = round(time.monotonic() - began, 2)

@@ -27,6 +27,7 @@ class Run:
         breaches: what the scenario itself has found wrong.
         lossy: this Redis may lose what it was told last, so attempts and epoch as Redis shows them may go back.
         highest: the epoch before the fault, where a scenario looks at it afterwards.
+        tolerates: as a scenario's, of this run alone.
     """
 
     arena: Arena
@@ -39,6 +40,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     lossy: bool = False
     highest: int = 0
+    tolerates: tuple[str, ...] = ()
 
     def note(self, kind: str, times: int = 1) -> None:
         """A fault has been injected."""

@@ -17,8 +17,10 @@ def put(run: Run, cpu: int) -> None:
     run.arena.put("Node", node)
 
 
-def pods(run: Run, count: int, cpu: str, priority: int, **labels: str) -> list[str]:
-    """Create pods that go there and nowhere else; their keys."""
+def pods(run: Run, count: int, cpu: str, priority: int, grace_s: int = 0, **labels: str) -> list[str]:
+    """Create pods that go there and nowhere else; their keys. With a grace they leave only when their kubelet says so:
+    ``run.arena.delete``."""
+    grace = {"terminationGracePeriodSeconds": grace_s} if grace_s else {}
     made: list[Any] = [
         run.churn.pod(
             cpu=cpu,
@@ -26,6 +28,7 @@ def pods(run: Run, count: int, cpu: str, priority: int, **labels: str) -> list[s
             priority=priority,
             nodeSelector={NAME: "yes"},
             tolerations=[{"key": NAME, "operator": "Exists"}],
+            **grace,
         )
         for _ in range(count)
     ]

@@ -1,10 +1,10 @@
-"""The leader is killed, or Redis forgets a connection, between the members of a gang."""
+"""The leader is killed between the members of a gang; with an API server, it refuses one of them."""
 
 from tests.faults import points, sites, waits
 from tests.faults.churn import KEPT, wait_for
 from tests.faults.harm import LeaderKill, Point
 from tests.faults.proxy import When
-from tests.faults.scenario import STANDALONE, Run, Scenario
+from tests.faults.scenario import KUBERNETES, STANDALONE, Run, Scenario
 
 GANGS = 3
 SIZE = 5
@@ -19,8 +19,32 @@ POINTS = (
 
 
 def inject(run: Run) -> None:
-    """At a point of the seed, while gangs wait for each other; one of them is never complete."""
+    """Where there is an API server, it refuses a member; else the leader is killed."""
     run.pause(0.2, 0.6)
+    (_refused if run.arena.kind == KUBERNETES else _killed)(run)
+
+
+def _refused(run: Run) -> None:
+    """One member's bind is refused again and again when all have been let go: those that are bound wait for it."""
+    gang = _gang(run, "refused", SIZE)
+    keys = [_key(pod) for pod in gang]
+    chosen = run.rng.choice(keys)
+    name = chosen.partition("/")[2]
+    run.churn.pausing.set()
+    try:
+        run.arena.api.fault("POST", f"/pods/{name}/binding", status=403, times=3)
+        run.arena.put("Pod", *gang)
+        rest = [key for key in keys if key != chosen]
+        run.require(wait_for(lambda: len(waits.bound(run, rest)) == len(rest), 60), "I10 the others were not bound")
+        run.note("bind of a member refused", 3)
+        run.require(wait_for(lambda: len(waits.bound(run, keys)) == SIZE, 60), "I10 the member never joined its gang")
+    finally:
+        run.churn.pausing.clear()
+        run.churn.delete_pods(*keys)
+
+
+def _killed(run: Run) -> None:
+    """At a point of the seed, while gangs wait for each other; one of them is never complete."""
     gangs = [_gang(run, f"g{number}", SIZE) for number in range(GANGS)]
     lonely = _gang(run, "lonely", SIZE, made=SIZE - 2)
     run.churn.pausing.set()  # it would delete nodes with members on them, and a gang that has lost one waits for it
@@ -66,10 +90,10 @@ CONFIGURATION = sites.HEAD + (
 
 SCENARIO = Scenario(
     20,
-    "The leader is killed between the members of a gang",
+    "The leader is killed between the members of a gang, or one of them is refused",
     "The gang is bound as a whole, by the next leader, or waits as a whole; one that is not complete holds no room",
     inject,
-    (STANDALONE,),
+    (STANDALONE, KUBERNETES),
     options=("--config", sites.written("gang.yaml", CONFIGURATION)),
     variables={"PYTHONPATH": sites.installed("gang", sites.GANG, "Gang = dsched_gang:GangPlugin")},
     goal_s=90.0,

@@ -1,6 +1,7 @@
 """What is released: it builds, has everything and nothing else, and works outside of a checkout."""
 
 import json
+import os
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = ("dsched", "workers")
 EXTRAS = ("kubernetes", "starlette", "uvicorn", "jinja2", "matplotlib")
 """What only extras install: commands that do not need it must not load it."""
+OFFLINE = ("dns error", "failed to fetch", "connection refused", "name resolution", "network is unreachable")
 
 
 def run(command: Sequence[str | Path], cwd: Path) -> str:
@@ -87,6 +89,30 @@ def test_it_works_outside_of_a_checkout(python: Path, tmp_path: Path) -> None:
     assert "vectors" in run([command, "conformance", "--help"], tmp_path)
     placed = run([command, "simulate", "-f", ROOT / "examples" / "01-first-cluster", "-o", "json"], tmp_path)
     assert json.loads(placed)
+
+
+@pytest.mark.parametrize("runner", ["uvx", "pipx"])
+def test_it_runs_without_being_installed(wheel: Path, tmp_path: Path, runner: str) -> None:
+    """With its dependencies as the index has them today: the only test that fetches any."""
+    pytest.importorskip(
+        "uv" if runner == "uvx" else "pipx", reason=f"{runner} is not installed: pip install -e '.[dev]'"
+    )
+    words = ["uv", "tool", "run", "--from"] if runner == "uvx" else ["pipx", "run", "--spec"]
+    command = [sys.executable, "-m", *words, wheel, "dsched", "simulate", "-o", "json"]
+    variables = {"UV_CACHE_DIR": str(tmp_path / "cache"), "PIPX_HOME": str(tmp_path / "pipx")}
+    done = subprocess.run(
+        [*map(str, command), "-f", str(ROOT / "examples" / "01-first-cluster")],
+        cwd=tmp_path,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    if done.returncode != 0 and any(word in done.stderr.lower() for word in OFFLINE):
+        pytest.skip(f"no package index is reached: {done.stderr.splitlines()[-1]}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)
 
 
 def test_every_script_and_page_is_found_there(python: Path, tmp_path: Path) -> None:

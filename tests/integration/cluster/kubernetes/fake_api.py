@@ -329,6 +329,12 @@ class _Handler(BaseHTTPRequestHandler):
         uid = body.get("preconditions", {}).get("uid")
         if uid and uid != value["metadata"]["uid"]:
             return 409, _status(409, "Precondition failed: UID in precondition", "Conflict")
+        grace_s = body.get("gracePeriodSeconds", value["spec"].get("terminationGracePeriodSeconds", 0))
+        if plural == "pods" and grace_s and value["spec"].get("nodeName"):  # its kubelet ends it: `FakeApi.delete`
+            if not value["metadata"].get("deletionTimestamp"):
+                leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": grace_s}
+                self.api._put(plural, {**value, "metadata": {**value["metadata"], **leaving}})
+            return 200, self.api.objects[plural, key]
         self.api._delete(plural, key)
         return 200, value
 
