@@ -29,16 +29,21 @@ class PodHistory:
         nominated: the nodes that were nominated for it, likewise.
         deleted: whether it is gone.
         disrupted: whether it was marked as the victim of a preemption.
+        made, bound: when it came and when it first had a node, as places in the order of all changes; 0 for never.
     """
 
     name: str
+    made: int
+    bound: int = 0
     nodes: list[str] = field(default_factory=list)
     nominated: list[str] = field(default_factory=list)
     deleted: bool = False
     disrupted: bool = False
 
-    def add(self, pod: Json) -> None:
+    def add(self, pod: Json, at: int) -> None:
         """Take a version in."""
+        if not self.bound and pod["spec"].get("nodeName"):
+            self.bound = at
         _append(self.nodes, pod["spec"].get("nodeName", ""))
         _append(self.nominated, pod.get("status", {}).get("nominatedNodeName", ""))
         conditions = pod.get("status", {}).get("conditions", ())
@@ -49,7 +54,7 @@ def of_pods(server: ApiServer, namespace: str) -> dict[str, PodHistory]:
     """By UID, every pod that there ever was in a namespace."""
     found: dict[str, PodHistory] = {}
     uids: dict[str, str] = {}
-    for key, value in _changes(server.etcd_url):
+    for at, (key, value) in enumerate(_changes(server.etcd_url), 1):
         if not key.startswith(f"{PODS}{namespace}/"):
             continue
         if value is None:
@@ -57,7 +62,7 @@ def of_pods(server: ApiServer, namespace: str) -> dict[str, PodHistory]:
             continue
         pod = json.loads(value)
         uid = uids[key] = pod["metadata"]["uid"]
-        found.setdefault(uid, PodHistory(pod["metadata"]["name"])).add(pod)
+        found.setdefault(uid, PodHistory(pod["metadata"]["name"], at)).add(pod, at)
     return found
 
 
