@@ -106,7 +106,7 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     breaches = [*this.breaches, *unsettled, *sampler.stop(lossy=this.lossy)]
     if not unsettled:
         breaches += scenario.after(this)
-        breaches += check(arena, churn, outcome)
+        breaches += check(arena, churn, outcome, this.deaf_s)
     tolerated = (*scenario.tolerates, *this.tolerates)
     outcome.breaches = [each for each in breaches if not each.startswith(tolerated)]
     outcome.notes, outcome.faults = this.notes, dict(this.faults)
@@ -162,10 +162,10 @@ def _at_rest(arena: Arena, churn: Churn, standing: Standing) -> tuple[bool, str]
     return not collected and rest and counts and arena.caught_up(standing), seen
 
 
-def check(arena: Arena, churn: Churn, outcome: Outcome) -> list[str]:
+def check(arena: Arena, churn: Churn, outcome: Outcome, deaf_s: float) -> list[str]:
     """All judges about a settled system."""
     entries, pods, nodes = arena.history.entries(), arena.objects("Pod"), arena.objects("Node")
-    verdict = judge.Judge(churn.deleted, ordered=arena.kind == STANDALONE).judge(entries)
+    verdict = judge.Judge(churn.deleted, ordered=arena.kind == STANDALONE, deaf_s=deaf_s).judge(entries)
     outcome.pods, outcome.binds, outcome.evicted = verdict.created, verdict.binds, verdict.evicted
     found = list(verdict.breaches)
     problems = checker.check(nodes, pods).problems

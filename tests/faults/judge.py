@@ -89,11 +89,13 @@ class Judge:
         deleted: uids of the pods whose deletion the user, or somebody on the user's behalf, has asked for.
         ordered: the cluster tells everything in one order, and refuses binds to nodes that are not there (standalone
             does, an API server does neither).
+        deaf_s: for so long the scheduler could hear nothing: a decision may be older by that.
     """
 
-    def __init__(self, deleted: Iterable[str], *, ordered: bool) -> None:
+    def __init__(self, deleted: Iterable[str], *, ordered: bool, deaf_s: float = 0.0) -> None:
         self._asked = frozenset(deleted)
         self._ordered = ordered
+        self._late_s = LATE_S + deaf_s
         self._pods: dict[str, _Pod] = {}
         self._nodes: dict[str, _Node] = {}
         self._ever: set[str] = set()
@@ -188,7 +190,7 @@ class Judge:
 
     def _placed(self, entry: Entry, pod: _Pod) -> None:
         """Whether the node was one for the pod, and had room for it."""
-        since = max(pod.added - (0 if self._ordered else HEARD_S), entry.at - LATE_S)
+        since = max(pod.added - (0 if self._ordered else HEARD_S), entry.at - self._late_s)
         node = self._nodes.get(entry.node, _Node([(0.0, None)]))
         if self._ordered and node.now is None:
             self._breach(f"I3 {entry.key}: bound to {entry.node}, which is not there")

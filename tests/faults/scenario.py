@@ -28,6 +28,7 @@ class Run:
         lossy: this Redis may lose what it was told last, so attempts and epoch as Redis shows them may go back.
         highest: the epoch before the fault, where a scenario looks at it afterwards.
         tolerates: as a scenario's, of this run alone.
+        deaf_s: for how long the scheduler could not hear of any change.
     """
 
     arena: Arena
@@ -41,6 +42,7 @@ class Run:
     lossy: bool = False
     highest: int = 0
     tolerates: tuple[str, ...] = ()
+    deaf_s: float = 0.0
 
     def note(self, kind: str, times: int = 1) -> None:
         """A fault has been injected."""

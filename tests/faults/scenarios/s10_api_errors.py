@@ -1,6 +1,7 @@
 """The API server answers writes with errors, closes connections, or is not there at all for a while."""
 
 import os
+import time
 
 from tests.faults import waits
 from tests.faults.scenario import KUBERNETES, Run, Scenario
@@ -29,11 +30,13 @@ def inject(run: Run) -> None:
     api.end_watches()
     run.note("API server is not there")
     run.churn.pausing.set()
+    gone_at = time.monotonic()
     run.pause(*((OUTAGE_S, OUTAGE_S) if OUTAGE_S else SHORT_S))
     asked = sum(api.requests.values()) - before
     run.notes.append(f"{asked} requests during the outage")
     with api.lock:
         api._faults.clear()
+    run.deaf_s = time.monotonic() - gone_at
     run.churn.pausing.clear()
     waits.go_on(run, "API server is back")
 
