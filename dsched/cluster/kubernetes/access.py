@@ -1,7 +1,7 @@
 """Where the API server is, and how to prove who is asking.
 
 Kubeconfig files, exec plugins, service accounts and their tokens are read by the official client; it is imported on
-first use. Certificates are read again for each connection and tokens for each minute, so both may be rotated.
+first use. Certificates are read again once their files change and tokens for each minute, so both may be rotated.
 """
 
 import http.client
@@ -42,6 +42,8 @@ class Access:
         self._configuration: Any = None
         self._loaded_at = self._asked_at = 0.0
         self._authorization = ""
+        self._tls: ssl.SSLContext | None = None
+        self._tls_of: tuple[object, ...] = ()
         self.url, self.host, self.path = "", "", ""
         self.secure, self.port = True, 443
 
@@ -89,20 +91,29 @@ class Access:
         """
         self.load()
         try:
-            connection = _Connection(self, self._configuration, timeout_s)
+            connection = _Connection(self, self._configuration, timeout_s, self._trust() if self.secure else None)
             connection.connect()
         except (OSError, http.client.HTTPException) as error:
             raise ClusterUnavailable(f"no connection to the API server {self.url}: {error}") from error
         sock: socket.socket = connection.sock
         return sock
 
+    def _trust(self) -> ssl.SSLContext:
+        """The TLS settings of all connections, made anew when a certificate's file has changed. One at a time: reading
+        certificates takes OpenSSL longer than a handshake, and a new leader opens two dozen connections at once."""
+        with self._lock:
+            stamp = _stamp(self._configuration)
+            if self._tls is None or stamp != self._tls_of:
+                self._tls, self._tls_of = _tls(self._configuration), stamp
+            return self._tls
+
 
 class _Connection(http.client.HTTPConnection):
     """Used for connecting only: through a proxy where there is one, and with another TLS name where asked for."""
 
-    def __init__(self, access: Access, configuration: Any, timeout_s: float) -> None:
+    def __init__(self, access: Access, configuration: Any, timeout_s: float, tls: ssl.SSLContext | None) -> None:
         self._server = access.host
-        self._tls = _tls(configuration) if access.secure else None
+        self._tls = tls
         self._tls_name = configuration.tls_server_name or access.host
         proxy = _proxy(configuration)
         if proxy is None:
@@ -120,6 +131,13 @@ class _Connection(http.client.HTTPConnection):
                 self.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         if self._tls is not None:
             self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._tls_name)
+
+
+def _stamp(configuration: Any) -> tuple[object, ...]:
+    """What the TLS settings are made from, and when it was written last."""
+    files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    written = ((name, Path(name).stat()) for name in files if name)
+    return (bool(configuration.verify_ssl), *((name, found.st_mtime_ns, found.st_ino) for name, found in written))
 
 
 def _tls(configuration: Any) -> ssl.SSLContext:

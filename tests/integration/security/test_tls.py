@@ -5,7 +5,6 @@ By Redis itself where its program is built with TLS, else by a tunnel in front o
 
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from dsched.errors import RedisUnavailable
 from dsched.leader.dispatch import Dispatcher
 from dsched.state import client
 from dsched.state.client import UNAVAILABLE
+from tests import tls_tunnel
 from tests.acceptance.certificates import Certificates, make
 from tests.integration.workers.processes import Workers, wait_until
 from tests.redis_server import RedisServer, binary, free_port
@@ -50,19 +50,8 @@ def encrypted(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactor
         yield Encrypted(port, certificates)
         server.stop()
         return
-    words = [str(port), str(redis_server.port), str(certificates.certificate), str(certificates.key)]
-    tunnel = subprocess.Popen([sys.executable, "-m", "tests.tls_tunnel", *words], cwd=ROOT)
-    try:
-        wait_until("the tunnel listens", lambda: _listens(port))
+    with tls_tunnel.opened(certificates, redis_server.port) as port:
         yield Encrypted(port, certificates)
-    finally:
-        tunnel.kill()
-        tunnel.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_store_and_worker_work_behind_tls(encrypted: Encrypted, tmp_path: Path) -> None:

@@ -1,6 +1,11 @@
 """Credentials: read by the official client from where it finds them, and read again when they change."""
 
+import json
+import shutil
+import ssl
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from kubernetes.config import incluster_config
@@ -10,6 +15,8 @@ from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.calls import Calls, ManyCalls, succeeded
 from dsched.cluster.kubernetes.exchange import Answer, Request
 from dsched.errors import ConfigError
+from tests import tls_tunnel
+from tests.acceptance import certificates
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.manifests import pod_manifest
 
@@ -88,6 +95,40 @@ def test_watches_and_binds_go_on_with_a_new_token(api: FakeApi, token: Path) -> 
         assert events
         heard += [event.key for event in events]
     cluster.close()
+
+
+def test_certificates_are_read_once_and_again_when_they_change(api: FakeApi, tmp_path: Path) -> None:
+    """By two dozen threads at once, as a new leader's."""
+    old, new = certificates.make(tmp_path / "old"), certificates.make(tmp_path / "new")
+    given = tmp_path / "given"
+    shutil.copytree(tmp_path / "old", given)
+    access = Access(kubeconfig(api, given / old.authority.name))
+    port = urlsplit(api.url).port
+    assert port is not None
+    for made in (old, new):
+        shutil.copytree(made.authority.parent, given, dirs_exist_ok=True)
+        with tls_tunnel.opened(made, port) as access_port:
+            access.load()
+            access.port = access_port
+            with ThreadPoolExecutor(24) as pool:
+                opened = list(pool.map(access.open, [5.0] * 24))
+            assert len({id(sock.context) for sock in opened if isinstance(sock, ssl.SSLSocket)}) == 1
+            for sock in opened:
+                sock.close()
+            calls = Calls(access)
+            assert succeeded(calls.make(PODS, 5))
+            calls.close()
+
+
+def kubeconfig(api: FakeApi, authority: Path) -> str:
+    path = Path(api.kubeconfig())
+    value = json.loads(path.read_text())
+    value["clusters"][0]["cluster"] = {
+        "server": api.url.replace("http:", "https:"),
+        "certificate-authority": str(authority),
+    }
+    path.write_text(json.dumps(value))
+    return str(path)
 
 
 def test_no_credentials_are_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
