@@ -12,7 +12,6 @@ from tests.faults.campaign import Campaign, order
 from tests.faults.scenario import Scenario, all_scenarios
 
 
-
 def _seed() -> int:
     """As asked for; in CI the commit's, so that whoever runs it again does the same; else another one each time."""
     asked = int(os.environ.get("DSCHED_FAULTS_SEED", "0"))
