@@ -2,11 +2,12 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -37,17 +38,33 @@ class Browser:
 
     def click(self, css: str) -> None:
         """Click on an element."""
-        self.find(css).click()
+        self._do(f"click on {css}", lambda: self.find(css).click())
 
     def link(self, text: str) -> None:
         """Follow a link by its text."""
-        wait_until(f"link {text}", lambda: self.driver.find_elements(By.LINK_TEXT, text))[0].click()
+        self._do(f"link {text}", lambda: self.driver.find_element(By.LINK_TEXT, text).click())
 
     def write(self, css: str, text: str) -> None:
         """Write into a field, in place of what is there."""
-        field = self.find(css)
-        field.clear()
-        field.send_keys(text)
+
+        def write() -> None:
+            field = self.find(css)
+            field.clear()
+            field.send_keys(text)
+
+        self._do(f"write into {css}", write)
+
+    def _do(self, what: str, action: Callable[[], None]) -> None:
+        """Do something; again when the page replaces the element meanwhile, as it does with every news."""
+
+        def done() -> bool:
+            try:
+                action()
+            except (NoSuchElementException, StaleElementReferenceException):
+                return False
+            return True
+
+        wait_until(what, done)
 
     def text(self, css: str = "main") -> str:
         """What a person reads there now; empty while a part is being replaced."""
