@@ -71,7 +71,7 @@ def _take(run: Run) -> list[str]:
 SCENARIO = Scenario(
     18,
     "Somebody else takes the room between reservation and bind",
-    "Pods decided later see it; those on their way may make the node too full, which only its kubelet can put right",
+    "Pods on their way may make the node too full, which only its kubelet can put right; the log tells of a rival",
     inject,
     (STANDALONE, KUBERNETES),
 )
