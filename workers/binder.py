@@ -10,6 +10,8 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from celery.signals import worker_process_shutdown
+
 from dsched import log
 from dsched.cluster import opening
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster
@@ -32,6 +34,8 @@ from workers.app import WorkerApp, WorkerHandle
 
 _log = logger(__name__)
 
+DRAIN_S = 5.0
+"""How long a process that ends goes on sending events."""
 NOT_BOUND = "the extender says that it has bound the pod, the cluster does not"
 
 
@@ -107,10 +111,7 @@ class Binder:
             for number, (item, stands) in enumerate(zip(request.pods, standing, strict=True))
             if stands
         ]
-        lost = [item for item, stands in zip(request.pods, standing, strict=True) if not stands]
-        outcomes = [
-            _outcome(item, BindVerdict.RESERVATION_LOST.value, "its reservation does not stand") for item in lost
-        ]
+        outcomes = [_lost(item) for item, stands in zip(request.pods, standing, strict=True) if not stands]
         self._read_pods([job for job in jobs if _wants_pod(framework, job)])
         ready: list[Job] = []
         for job in jobs:
@@ -121,9 +122,20 @@ class Binder:
                 outcomes.append(_outcome(job.item, WAITING, status.message, status.plugin))
             else:
                 outcomes.append(_rejected(job.item, status))
+        ready, lost = self._still_standing(framework, ready, request.epoch)
+        outcomes += lost
         outcomes += self._bind(framework, ready, request.epoch)
         self._post_bind(framework, ready, outcomes)
         return outcomes
+
+    def _still_standing(self, framework: Framework, jobs: list[Job], epoch: int) -> tuple[list[Job], list[Outcome]]:
+        """Ask again once PreBind has taken its time: meanwhile another binder may have been asked to bind the pods, and
+        have failed, and the leader have given their room away."""
+        if not any(_pre_binds(framework, job) for job in jobs):
+            return jobs, []
+        standing = self._binds.begin(epoch, [(job.item.key, job.item.uid, job.item.node) for job in jobs])
+        found = list(zip(jobs, standing, strict=True))
+        return [job for job, stands in found if stands], [_lost(job.item) for job, stands in found if not stands]
 
     def _read_pods(self, jobs: list[Job]) -> None:
         """Another pod of the same name is none of ours."""
@@ -243,6 +255,11 @@ class Binder:
                 self._worker.slots.at(job.number, self._request)
                 framework.run_post_bind(job.state, job.info, job.item.node)
 
+    def end(self) -> None:
+        """Send the events that still wait: nobody else knows of them."""
+        if not self._cluster.drain(DRAIN_S, hurry=True):
+            _log.warning("events that waited are lost", extra={"action": "drain"})
+
     def report(self, request: BindRequest, outcomes: list[Outcome]) -> None:
         """Tell the leader."""
         self._binds.report(request.epoch, self._worker.name, outcomes)
@@ -275,6 +292,10 @@ def _outcome(item: BindItem, verdict: str, message: str, plugin: str = "") -> Ou
     return Outcome(item.key, item.uid, item.node, verdict, message, item.attempt, plugin)
 
 
+def _lost(item: BindItem) -> Outcome:
+    return _outcome(item, BindVerdict.RESERVATION_LOST.value, "its reservation does not stand")
+
+
 def _rejected(item: BindItem, status: Status) -> Outcome:
     return _outcome(item, REJECTED, status.message, status.plugin)
 
@@ -283,6 +304,15 @@ worker = WorkerApp("binder", BINDERS)
 app = worker.celery
 opening.import_client(opening.from_environment())  # before the pool forks, so that the first bind need not wait for it
 _binders: list[Binder] = []
+
+
+def _ended(**_: object) -> None:
+    """A process of the pool ends."""
+    for binder in _binders:
+        binder.end()
+
+
+worker_process_shutdown.connect(_ended)
 
 
 def bind(payload: bytes) -> None:

@@ -241,3 +241,11 @@ class Cluster(Protocol):
     def delete_pods(self, pods: Sequence[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
         """Delete pods that still have the UID, marking why (condition DisruptionTarget)."""
         ...
+
+    def drain(self, timeout_s: float, *, hurry: bool = False) -> bool:
+        """Wait until what was reported, recorded and deleted has been written; False when it is not in time.
+
+        Args:
+            hurry: hold nothing back: this process ends.
+        """
+        ...

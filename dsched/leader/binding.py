@@ -294,10 +294,12 @@ class Binding:
         bound: list[Owed] = []
         again: list[Owed] = []
         for owed, pod in zip(pods, found, strict=True):
-            if pod is None or pod.uid != owed.info.uid or pod.deleting or pod.finished:
+            if pod is None or pod.uid != owed.info.uid or pod.finished:
                 self.release(owed, Place.NOWHERE, "")
-            elif pod.node_name == owed.node:
+            elif pod.node_name == owed.node:  # also while it is being deleted: it takes its room until it is gone
                 bound.append(owed)
+            elif pod.deleting:
+                self.release(owed, Place.NOWHERE, "")
             elif pod.node_name != NO_NODE:
                 self.rivals.bound(owed.info.key, owed.info.uid, pod.node_name)
                 self.release(owed, Place.NOWHERE, "")

@@ -40,19 +40,17 @@ class Binder:
     def __init__(self, many: ManyCalls) -> None:
         self._many = many
 
-    def bind(self, bindings: Sequence[Binding]) -> tuple[list[BindOutcome], list[Binding]]:
-        """Bind pods; gives one outcome a binding, in order, and the bindings that were made by this very call."""
+    def bind(self, bindings: Sequence[Binding]) -> list[BindOutcome]:
+        """Bind pods; gives one outcome a binding, in order."""
         answers = self._many.make([request(each) for each in bindings], PATIENCE_S)
-        made = [each for each, answer in zip(bindings, answers, strict=True) if calls.succeeded(answer)]
         doubtful = [
             number for number, answer in enumerate(answers) if not calls.succeeded(answer) and leaves_doubt(answer)
         ]
         looked = dict(zip(doubtful, self.look([bindings[n].key for n in doubtful]), strict=True))
-        outcomes = [
+        return [
             outcome(each, answer, looked.get(number))
             for number, (each, answer) in enumerate(zip(bindings, answers, strict=True))
         ]
-        return outcomes, made
 
     def look(self, keys: Sequence[PodKey]) -> list[Outcome]:
         """The pods as they are now, as the API server's answers."""
@@ -63,7 +61,7 @@ def request(binding: Binding) -> Request:
     """The request to bind a pod."""
     namespace, _, name = binding.key.partition("/")
     body = protobuf.binding(namespace, name, binding.uid, binding.node)
-    return Request("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", body, PROTOBUF)
+    return Request("POST", f"{resources.POD.path(binding.key)}/binding", body, PROTOBUF)
 
 
 def leaves_doubt(answer: Outcome) -> bool:

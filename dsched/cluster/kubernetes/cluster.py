@@ -19,6 +19,7 @@ import msgspec
 from dsched.cluster.interface import (
     Binding,
     BindOutcome,
+    BindVerdict,
     Cluster,
     Event,
     Listing,
@@ -133,10 +134,10 @@ class Kubernetes:
         self._many.close()
         self._calls.close()
 
-    def drain(self, timeout_s: float) -> bool:
+    def drain(self, timeout_s: float, *, hurry: bool = False) -> bool:
         """Wait until what was reported, evicted and recorded has been sent; False when it is not in time."""
         until = time.monotonic() + timeout_s
-        return self._writer.drain(timeout_s) and self._recorder.drain(max(0.0, until - time.monotonic()))
+        return self._writer.drain(timeout_s) and self._recorder.drain(max(0.0, until - time.monotonic()), hurry=hurry)
 
     def _stop_listening(self) -> None:
         if self._feed is not None:
@@ -203,11 +204,12 @@ class Kubernetes:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
-        """Bind pods; see `dsched.cluster.kubernetes.bindings`. Whose request bound the pod records ``Scheduled``."""
+        """Bind pods; see `dsched.cluster.kubernetes.bindings`. Whoever finds a pod bound records ``Scheduled``."""
         self._recorder.binding(len(bindings))
-        outcomes, made = self._binder.bind(bindings)
+        outcomes = self._binder.bind(bindings)
         self._recorder.binding(len(bindings))
-        self._recorder.record([_scheduled(each) for each in made])
+        found = zip(bindings, outcomes, strict=True)
+        self._recorder.record([_scheduled(each) for each, outcome in found if outcome.verdict is BindVerdict.BOUND])
         return outcomes
 
     def bind_volumes(self, bindings: Sequence[ClaimBinding]) -> Sequence[str]:

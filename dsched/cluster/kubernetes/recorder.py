@@ -4,11 +4,15 @@ An event that happens again within `FORGET_S` becomes a series: the API server i
 then now and then how often it happened. While pods are bound in great numbers, events are held back, but none for
 longer than `HOLD_S`. When more happens than may be sent, the oldest that wait are dropped.
 
+A pod is scheduled once. Whoever finds it bound says so, under a name that follows from the pod's UID: the API server
+takes the first and refuses the others.
+
 Source: client-go tools/events/event_broadcaster.go ``recordToSink``, ``refreshExistingEventSeries``,
 ``finishSeries``; event_recorder.go; pkg/scheduler/profile/profile.go ``NewRecorderFactory``: each profile reports in
 its own name.
 """
 
+import hashlib
 import socket
 import threading
 import time
@@ -46,7 +50,8 @@ TELL_S = 300.0
 PATIENCE_S = 15.0
 LONGEST_NOTE = 1024
 """Bytes. Source: pkg/apis/core/validation/events.go ``NoteLengthLimit``."""
-_ACTIONS = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
+SCHEDULED = "Scheduled"
+_ACTIONS = {SCHEDULED: "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
 _ROOT = "/apis/events.k8s.io/v1/namespaces"
 
 
@@ -81,6 +86,7 @@ class Recorder:
         self._bound_at = 0.0
         self._next_at = 0.0
         self._busy = False
+        self._hurry = False
         self._thread: threading.Thread | None = None
 
     def record(self, events: Sequence[PodEvent]) -> None:
@@ -103,8 +109,9 @@ class Recorder:
         if pods >= MANY:
             self._bound_at = time.monotonic()
 
-    def drain(self, timeout_s: float) -> bool:
-        """Wait until everything is sent; False when it is not in time."""
+    def drain(self, timeout_s: float, *, hurry: bool = False) -> bool:
+        """Wait until everything is sent, from now on without delay where that hurries; False when it is not in time."""
+        self._hurry |= hurry
         with self._changed:
             return self._changed.wait_for(lambda: not (self._busy or self._waiting), timeout_s)
 
@@ -159,7 +166,8 @@ class Recorder:
 
     def _begin(self, key: tuple[str, ...], event: PodEvent, at_s: float) -> None:
         namespace, _, name = event.key.partition("/")
-        called = f"{name}.{int(at_s * 1e9):x}"
+        number = once(event.uid) if event.reason == SCHEDULED else int(at_s * 1e9)
+        called = f"{name}.{number:016x}"
         if self._send(Request("POST", f"{_ROOT}/{namespace}/events", self.body(event, called, at_s)), at_s):
             self._series[key] = Series(f"{_ROOT}/{namespace}/events/{called}", 1, at_s, at_s)
 
@@ -184,7 +192,7 @@ class Recorder:
         return done
 
     def _wait_for_turn(self, at_s: float) -> None:
-        while not self._stop.is_set():
+        while not (self._stop.is_set() or self._hurry):
             now = time.monotonic()
             held_back = now - self._bound_at < BINDING_S and time.time() - at_s < HOLD_S
             rate = min(A_SECOND_WHILE_BINDING, self._a_second) if held_back else self._a_second
@@ -215,6 +223,11 @@ class Recorder:
             "type": event.type,
         }
         return msgspec.json.encode(value)
+
+
+def once(uid: str) -> int:
+    """A number that every process knows, of 64 bits as a time in nanoseconds is."""
+    return int.from_bytes(hashlib.blake2b(uid.encode(), digest_size=8).digest(), "big")
 
 
 def shortened(note: str) -> str:

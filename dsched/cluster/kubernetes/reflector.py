@@ -44,6 +44,8 @@ ABSENT_S = 60.0
 
 LASTED_S = 10.0
 """A watch that lasted so long did not fail, even when nothing happened."""
+WATCHES_A_LISTING = 4
+"""After so many of them, about half an hour, everything is listed anew: what the watches have left out is told then."""
 RELIST = frozenset({calls.GONE, 504})
 """Answers to a watch after which it cannot go on from where it was: too long ago, or later than anything that happened
 (the API server's data was restored from a backup)."""
@@ -74,6 +76,7 @@ class Reflector:
         self._version = ""
         self._watch_list = True
         self._refused_credentials = False
+        self._watches = 0
         self._thread = threading.Thread(target=self._run, name=f"watch-{resource.plural}", daemon=True)
 
     @property
@@ -115,6 +118,10 @@ class Reflector:
                 _log.exception("the watch has failed and begins anew", extra={"kind": self.resource.kind})
                 self._version, failed = "", error
             lasted = self._version not in ("", before) or time.monotonic() - began > LASTED_S
+            if failed is None and lasted:
+                self._watches += 1
+                if self._watches % WATCHES_A_LISTING == 0:
+                    self._version = ""
             attempt = 0 if lasted else attempt + 1
             if failed is not None:
                 self._feed.pause(self._failed(failed, attempt), self._stop.is_set)
@@ -180,6 +187,8 @@ class Reflector:
                     if gathered is None:
                         self._version = mark.resource_version
                 elif frame.type == "ERROR":
+                    if gathered is None:  # what came before it is known already: the next listing would not tell it
+                        self._feed.put(events, resources.number(self._version))
                     self._error(frame)
                 elif gathered is not None:
                     gathered.update((each.key, each) for each in self._decoded([frame.object]))

@@ -8,6 +8,7 @@ Source: pkg/scheduler/scheduler.go ``NewInformerFactory`` (pods that have ended 
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -40,10 +41,10 @@ class Resource:
         return f"{self.root}/{self.plural}"
 
     def path(self, key: str) -> str:
-        """The path of one object, by ``namespace/name`` or ``name``."""
+        """The path of one object, by ``namespace/name`` or ``name``, whatever somebody may have typed there."""
         if not self.namespaced:
-            return f"{self.root}/{self.plural}/{key}"
-        namespace, _, name = key.partition("/")
+            return f"{self.root}/{self.plural}/{quote(key, safe='')}"
+        namespace, _, name = (quote(part, safe="") for part in key.partition("/"))
         return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
 
 

@@ -166,6 +166,8 @@ class Wire:
         return bool(poll.poll(0))
 
     def _packed(self, request: Request) -> bytes:
+        if not request.path.isascii() or not request.path.isprintable() or " " in request.path:
+            raise ValueError(f"{request.path!r} is no path of a request: it would end the line")
         access = self._access
         authorization = access.authorization()
         head = (

@@ -4,6 +4,9 @@ All of it is written in the background, promises and evictions first, so that no
 of a pod replaces one that still waits. Killed before something is written: the next leader tries the pod again and says
 so again; a victim that was not deleted is found again.
 
+What the API server cannot be asked for, or keeps failing at, is put off and written when it can: without the eviction
+the pod that waits for the room would wait for the next event.
+
 A status is written only onto the pod that was looked at (its resourceVersion goes along): a pod that was bound
 meanwhile must not be told that it is unschedulable.
 
@@ -12,7 +15,7 @@ preemption/executor.go ``prepareCandidate``.
 """
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,6 +28,7 @@ from dsched.cluster.kubernetes import bindings, calls, resources
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.calls import Calls, Outcome
 from dsched.cluster.kubernetes.exchange import STRATEGIC_MERGE_PATCH, Answer, Request
+from dsched.errors import ClusterUnavailable
 from dsched.log import logger
 from dsched.metrics import CLUSTER_WRITES
 from dsched.model.meta import PodKey, PodUid
@@ -33,6 +37,8 @@ from dsched.model.pod import Pod, PodCondition
 _log = logger(__name__)
 
 PATIENCE_S = 30.0
+PUT_OFF = 10
+"""How often a write is put off at which the API server fails, though it answers."""
 ATTEMPTS = 5
 """How often a pod that changes all the time is looked at anew."""
 LOOK_S = 0.05
@@ -72,6 +78,8 @@ class Writer:
         self._urgent: deque[SchedulingStatus | Eviction] = deque()
         self._statuses: dict[PodUid, SchedulingStatus] = {}
         self._written: dict[PodKey, Pod] = {}
+        self._put_off: Counter[SchedulingStatus | Eviction] = Counter()
+        self._dropped = 0
         self._busy = False
         self._thread: threading.Thread | None = None
 
@@ -103,6 +111,8 @@ class Writer:
         with self._changed:
             self._urgent.clear()
             self._statuses.clear()
+            self._put_off.clear()
+            self._dropped += 1
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -131,16 +141,18 @@ class Writer:
                 if not (self._urgent or self._statuses):  # dropped meanwhile
                     continue
                 job = self._urgent.popleft() if self._urgent else self._statuses.pop(next(iter(self._statuses)))
-                self._busy = True
+                self._busy, dropped = True, self._dropped
             try:
-                self._do(job)
+                self._do(job, dropped)
             except Exception:  # noqa: BLE001 - one pod must not keep the others from being written
                 CLUSTER_WRITES.labels(_what(job), "failed").inc()
                 _log.exception("not written", extra={"action": _what(job), "pod": job.key, "uid": job.uid})
         self._calls.close()
 
-    def _do(self, job: SchedulingStatus | Eviction) -> None:
+    def _do(self, job: SchedulingStatus | Eviction, dropped: int) -> None:
         outcome = self._evict(job) if isinstance(job, Eviction) else self._tell(job)
+        if outcome is not None and self._later(job, outcome, dropped):
+            return
         result = "done"
         if outcome is None or (isinstance(outcome, Answer) and outcome.status in (calls.NOT_FOUND, calls.CONFLICT)):
             result = "passed over"
@@ -152,6 +164,27 @@ class Writer:
             )
         CLUSTER_WRITES.labels(_what(job), result).inc()
 
+    def _later(self, job: SchedulingStatus | Eviction, outcome: Outcome, dropped: int) -> bool:
+        """Whether it is written later: nobody answers, or what answers is out of order. A newer status goes first; what
+        was dropped meanwhile stays dropped."""
+        away = isinstance(outcome, ClusterUnavailable)
+        failing = isinstance(outcome, Answer) and calls.worth_repeating(outcome)
+        with self._changed:
+            if not (away or failing) or dropped != self._dropped or self._put_off[job] >= PUT_OFF:
+                del self._put_off[job]
+                return False
+            if failing:
+                self._put_off[job] += 1
+            if isinstance(job, Eviction) or job.nominated:
+                (self._urgent.appendleft if away else self._urgent.append)(job)
+            else:
+                self._statuses.setdefault(job.uid, job)
+        _log.warning(
+            "not written to the API server, put off",
+            extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": calls.told(outcome)},
+        )
+        return True
+
     def _tell(self, status: SchedulingStatus) -> Outcome | None:
         return self._patch(status.key, status.uid, lambda pod: None if pod.node_name else status_patch(pod, status))
 
@@ -159,6 +192,8 @@ class Writer:
         condition = PodCondition(DISRUPTION_TARGET, "True", eviction.reason, eviction.message)
         told = self._patch(eviction.key, eviction.uid, lambda pod: _status(pod, {}, condition))
         if isinstance(told, Answer) and told.status == calls.NOT_FOUND:
+            return told
+        if isinstance(told, ClusterUnavailable):
             return told
         if told is not None and not calls.succeeded(told):  # who waits for the room needs it more than the reason why
             pod = {"pod": eviction.key, "uid": eviction.uid}

@@ -1,7 +1,9 @@
 """Binds that succeed, fail, come late, come twice, or never: failures.md 7 to 9."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsched.cluster.interface import BindVerdict
@@ -9,6 +11,8 @@ from dsched.errors import RedisUnavailable, StateError
 from dsched.leader.binding import FEWEST_PODS_A_MESSAGE, FIRST_PAUSE_S, LONGEST_PAUSE_S, OVERDUE_S, PRE_BIND_POLL_S
 from dsched.metrics import REBINDS, SCHEDULE_ATTEMPTS, STALE_RESULTS
 from dsched.model.messages import BindRequest
+from dsched.model.meta import PodKey
+from dsched.model.pod import Pod
 from dsched.state.results import OTHER_CONFIGURATION, WAITING
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
@@ -368,6 +372,29 @@ def test_overdue_and_gone_or_bound_elsewhere(rig: Rig, check: Checker, led: Led,
     assert rig.reserved() == {}
     led.run()
     assert rig.used("n2") == ({} if gone else {"cpu": 100, "pods": 1})
+    check.at_rest()
+
+
+def test_overdue_and_bound_but_being_deleted(
+    rig: Rig, check: Checker, led: Led, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has its grace to go, and takes its room until it has gone."""
+    rig.bind_foreign(WEB, "n1")
+    get = rig.cluster.get_pods
+
+    def leaving(keys: Sequence[PodKey]) -> list[Pod | None]:
+        found = [pod for pod in get(keys) if pod is not None]
+        about = [msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z") for pod in found]
+        return [msgspec.structs.replace(pod, metadata=each) for pod, each in zip(found, about, strict=True)]
+
+    with monkeypatch.context() as asked:
+        asked.setattr(rig.cluster, "get_pods", leaving)
+        rig.clock.advance(OVERDUE_S + 1)
+        led.reign._timers.run()
+    assert rig.reserved() == {}
+    assert rig.used("n1") == {"cpu": 100, "pods": 1}
+    led.run()
+    assert rig.used("n1") == {"cpu": 100, "pods": 1}
     check.at_rest()
 
 

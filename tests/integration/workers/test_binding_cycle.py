@@ -10,6 +10,7 @@ import pytest
 from dsched.framework.interface import SKIP, Code, Status
 from dsched.framework.runtime import Framework
 from dsched.model.messages import BindItem, BindRequest
+from dsched.model.meta import PodKey
 from dsched.plugins.default_binder import DefaultBinder
 from dsched.state import keys
 from dsched.state.client import Store
@@ -111,6 +112,20 @@ def test_a_pod_whose_pre_bind_waits_says_so(run: Run, rig: Rig) -> None:
     waits = plugin("Waits", pre_bind=lambda key: Status(Code.WAIT, ("being made",)) if key == "shop/a" else None)
     assert run(waits, DefaultBinder) == {"shop/a": ("waiting", "being made"), "shop/b": BOUND}
     assert [rig.node_of(key) for key in PODS] == ["", "n1"]
+
+
+def test_a_reservation_that_ends_while_pre_bind_takes_its_time(run: Run, rig: Rig) -> None:
+    """Another binder was asked meanwhile, and has failed: the room has been given away."""
+
+    def lose(key: str) -> None:
+        (pod,) = rig.cluster.get_pods([PodKey("shop/a")])
+        assert pod is not None
+        rig.store.redis.hdel(rig.store.key(keys.RESERVATIONS.name), pod.uid)
+
+    slow = plugin("Slow", pre_bind=lose)
+    own = plugin("Own", bind=None)
+    assert run(slow, own) == {"shop/a": ("reservation-lost", "its reservation does not stand"), "shop/b": BOUND}
+    assert "Own.bind shop/a" not in CALLS
 
 
 def test_a_plugin_that_binds_by_itself(run: Run, rig: Rig) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from dsched.cluster.interface import Change
-from dsched.cluster.kubernetes import feed, streams
+from dsched.cluster.kubernetes import feed, reflector, streams
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.errors import ClusterUnavailable, WatchExpired
@@ -68,6 +68,25 @@ def test_how_far_it_is_shows_also_where_nothing_is_told(api: FakeApi, cluster: K
         return version == wanted
 
     wait_until("the version goes on", reached)
+
+
+def test_what_a_watch_has_left_out_is_told_after_a_while(
+    api: FakeApi, watcher: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watches go on from where they were; only a listing can tell that something is missing."""
+    monkeypatch.setattr(reflector, "WATCHES_A_LISTING", 1)
+    api.put("pods", pod_manifest("default/goes"))
+    heard = watcher()
+    with monkeypatch.context() as deaf:
+        deaf.setattr(api, "_note", lambda *_: None)
+        api.delete("pods", "default/goes")
+        api.put("pods", pod_manifest("default/comes"))
+    api.put("pods", pod_manifest("default/mark"))
+    heard.wait_for(ADDED, "Pod", "default/mark")
+    assert {event.key for event in heard.events} == {"default/mark"}
+    api.end_watches()
+    heard.wait_for(DELETED, "Pod", "default/goes")
+    heard.wait_for(ADDED, "Pod", "default/comes")
 
 
 def test_a_pod_that_has_ended_is_gone(api: FakeApi, watcher: Watch) -> None:

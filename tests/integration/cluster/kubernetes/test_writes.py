@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from dsched.cluster.interface import Binding, Change, PodEvent, SchedulingStatus
-from dsched.cluster.kubernetes import recorder
+from dsched.cluster.interface import Binding, BindVerdict, Change, PodEvent, SchedulingStatus
+from dsched.cluster.kubernetes import recorder, writer
+from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.volumes import ClaimBinding, NodeSelection
@@ -106,6 +107,50 @@ def test_a_status_gets_there_in_spite_of_faults(api: FakeApi, cluster: Kubernete
     cluster.report([unschedulable()])
     assert cluster.drain(DEADLINE_S)
     assert len(conditions(api)) == 1
+
+
+@pytest.mark.usefixtures("heard")
+@pytest.mark.parametrize("fault", [{"status": 500}, {"drop": "before"}])
+def test_what_cannot_be_written_for_long_is_written_afterwards(
+    api: FakeApi, cluster: Kubernetes, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    """In order: the promise, then the eviction; a status in between is not lost, either."""
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.05)
+    api.put("pods", pod_manifest("default/victim", uid="v1"), pod_manifest("default/other", uid="o1"))
+    for method in ("GET", "PATCH", "DELETE"):
+        api.fault(method, "/namespaces/", times=1_000_000, **fault)
+    cluster.report([unschedulable(nominated="n1")])
+    cluster.delete_pods([(PodKey("default/victim"), PodUid("v1"))], "PreemptionByScheduler", "m")
+    cluster.report([SchedulingStatus(PodKey("default/other"), PodUid("o1"), "Unschedulable", "m", None)])
+    assert not cluster.drain(0.3)
+    with api.lock:
+        api._faults.clear()
+    assert cluster.drain(DEADLINE_S)
+    assert api.get("pods", KEY)["status"]["nominatedNodeName"] == "n1"
+    assert ("pods", "default/victim") not in api.objects
+    assert api.get("pods", "default/other")["status"]["conditions"]
+
+
+@pytest.mark.usefixtures("heard")
+def test_what_was_dropped_while_it_could_not_be_written_stays_dropped(
+    api: FakeApi, cluster: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another leader leads by then, and may have other victims in mind."""
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.05)
+    api.put("pods", pod_manifest("default/victim", uid="v1"))
+    dropped = threading.Event()
+
+    def drop(method: str, path: str) -> None:
+        if path.endswith("/victim/status") and not dropped.is_set():
+            cluster._writer.drop()
+            dropped.set()
+
+    api.before = drop
+    api.fault("PATCH", "/victim/", times=1_000_000, drop="before")
+    cluster.delete_pods([(PodKey("default/victim"), PodUid("v1"))], "PreemptionByScheduler", "m")
+    assert dropped.wait(DEADLINE_S)
+    assert cluster.drain(DEADLINE_S)
+    assert ("pods", "default/victim") in api.objects
 
 
 @pytest.mark.usefixtures("heard")
@@ -218,6 +263,35 @@ def test_events_are_held_back_while_many_pods_are_bound_but_not_for_ever(
     monkeypatch.setattr(recorder, "HOLD_S", 0.0)
     assert cluster.drain(DEADLINE_S)
     assert len(events(api)) == 1 + len(keys)
+
+
+def test_a_process_that_ends_holds_no_events_back(
+    api: FakeApi, cluster: Kubernetes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "A_SECOND_WHILE_BINDING", 1e-6)
+    monkeypatch.setattr(recorder, "BINDING_S", 3600.0)
+    monkeypatch.setattr(recorder.Recorder, "_pause", lambda self, seconds: self._stop.wait(min(seconds, 0.05)))
+    keys = [f"default/p{number}" for number in range(recorder.MANY)]
+    api.put("pods", *(pod_manifest(key, uid=key) for key in keys))
+    cluster.bind([Binding(PodKey(key), PodUid(key), NodeName("n1"), 1) for key in keys])
+    assert cluster.drain(DEADLINE_S, hurry=True)
+    assert len(events(api)) == len(keys)
+
+
+@pytest.mark.parametrize("fault", [{"drop": "after"}, {"status": 500}])
+def test_a_pod_is_told_once_that_it_was_scheduled_whoever_finds_it_bound(
+    api: FakeApi, cluster: Kubernetes, access: Access, fault: dict[str, Any]
+) -> None:
+    """The answer to the bind is lost; later another binder is asked for the same."""
+    api.put("pods", pod_manifest(KEY, uid=UID))
+    other = Kubernetes(access)
+    api.fault("POST", "/binding", **fault)
+    for binder in (cluster, other):
+        (outcome,) = binder.bind([Binding(KEY, UID, NodeName("n1"), 1)])
+        assert outcome.verdict is BindVerdict.BOUND
+        assert binder.drain(DEADLINE_S)
+    other.close()
+    assert [event["reason"] for event in events(api)] == ["Scheduled"]
 
 
 def test_repeats_become_a_series(api: FakeApi, cluster: Kubernetes) -> None:
