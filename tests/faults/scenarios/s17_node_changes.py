@@ -66,7 +66,7 @@ def _change(run: Run, node: Json, way: str) -> None:
 SCENARIO = Scenario(
     17,
     "A node is deleted, cordoned, made smaller or exchanged while pods are reserved on it",
-    "Pods that have no room there any more are released and decided again; none is bound to a node that is gone",
+    "Pods that have no room there any more are decided again; of a bind on its way to an API server see below",
     inject,
     (STANDALONE, KUBERNETES),
 )

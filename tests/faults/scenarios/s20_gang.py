@@ -91,7 +91,7 @@ CONFIGURATION = sites.HEAD + (
 SCENARIO = Scenario(
     20,
     "The leader is killed between the members of a gang, or one of them is refused",
-    "The gang is bound as a whole, by the next leader, or waits as a whole; a member that was refused follows later",
+    "A gang is let go as a whole, by the next leader, or waits as a whole; one whose bind is refused is tried again",
     inject,
     (STANDALONE, KUBERNETES),
     options=("--config", sites.written("gang.yaml", CONFIGURATION)),

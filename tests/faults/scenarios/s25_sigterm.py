@@ -33,7 +33,7 @@ def inject(run: Run) -> None:
 SCENARIO = Scenario(
     25,
     "Every process is asked to stop (SIGTERM) under load: a rolling restart, or everything down and up",
-    "A standby leads within 0.2 s; pods wait while everything is down, and each is told once that it was scheduled",
+    "A standby leads within 0.2 to 1 s; pods wait while everything is down; each is told once that it was scheduled",
     inject,
     (STANDALONE, KUBERNETES),
 )
