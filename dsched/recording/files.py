@@ -72,9 +72,13 @@ class RecordingFile:
         except FileExistsError:
             raise RecordingError(f"{path} is there already; name another file, or remove this one") from None
         except OSError as error:
-            raise RecordingError(f"{path} cannot be written: {error.strerror}") from error
+            raise self._failed(error) from error
         self.add(msgspec.json.encode(Header(tape.VERSION, __version__, name, now_ms)) + b"\n")
-        self.flush()
+        try:
+            self.flush()
+        except RecordingError:
+            self.close()
+            raise
 
     def add(self, lines: bytes) -> None:
         """Add lines, each ended by a newline; they are in the file after the next `flush`."""
@@ -100,18 +104,32 @@ class RecordingFile:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise RecordingError(f"{self._path} cannot be written: {error.strerror}") from error
+            raise self._failed(error) from error
         self.size += len(member)
 
     def end(self, why: str, now_ms: int) -> None:
-        """Complete the file and close it."""
+        """Complete the file and close it.
+
+        Raises:
+            RecordingError: it cannot be written.
+        """
         self.add(msgspec.json.encode(End(why, now_ms)) + b"\n")
         self.flush()
         self.close()
 
     def close(self) -> None:
-        """Close the file as it is; what was not flushed is not in it."""
-        self._file.close()
+        """Close the file as it is; what was not flushed is not in it.
+
+        Raises:
+            RecordingError: a flush has failed, and what it left cannot be written now either.
+        """
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> RecordingError:
+        return RecordingError(f"{self._path} cannot be written: {error.strerror}")
 
 
 class Reading:

@@ -12,6 +12,7 @@ from dsched.framework.runtime import Framework
 from dsched.leader.hints import Hints
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.model.meta import PodUid
+from dsched.simulation.turned_away import TurnedAway
 from dsched.state.queue import Place
 
 
@@ -20,10 +21,12 @@ class OwnQueue:
 
     Attributes:
         open: whether anybody is taken in.
+        turned_away: by Permit; who was too often is not taken in.
     """
 
     def __init__(self, frameworks: Mapping[str, Framework], pending: Pending, clock: Clock) -> None:
         self.open = False
+        self.turned_away = TurnedAway(clock)
         self._hints = Hints(frameworks)
         self._pending = pending
         self._clock = clock
@@ -37,7 +40,7 @@ class OwnQueue:
 
     def wake(self, pod: QueuedPod) -> None:
         """Give an unschedulable pod another turn; gated ones stay as recorded."""
-        if self.open and pod.place is Place.UNSCHEDULABLE:
+        if self.open and pod.place is Place.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
             self._woken[pod.uid] = pod
 
     def wake_if(self, event: ClusterEvent, pod: QueuedPod) -> None:

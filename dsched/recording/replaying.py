@@ -20,26 +20,26 @@ from dsched.framework.interface import Action, ClusterEvent, Registry, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
-from dsched.leader.cycle import Candidate, Cycle, Decision
-from dsched.leader.handle import LeaderHandle
+from dsched.leader.cycle import Candidate, Decision
 from dsched.leader.intake import RESOURCES
-from dsched.leader.pending import Backoff, Pending, QueuedPod
-from dsched.leader.permit import WaitingPod, WaitingPods
+from dsched.leader.pending import Backoff, QueuedPod
+from dsched.leader.permit import WaitingPod
 from dsched.leader.preempting import Preempting
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
-from dsched.plugins import profiles
 from dsched.recording.own_queue import OwnQueue
 from dsched.recording.world import Fate, Recorded
-from dsched.simulation.memory import Memory, judge_here
+from dsched.simulation.leaderless import Leaderless
+from dsched.simulation.memory import Memory
 from dsched.state.queue import Place, Record
 
 Compared = Callable[[Decision | None, tape.Choice, bool], None]
 """Is told of each recorded decision: the replay's (None where the pod was not tried), the recorded one, and whether
 both are the same."""
 
-_Held = tuple[CycleState, Framework, NodeName]
+_Held = tuple[CycleState, Framework | None, NodeName]
+"""There is no framework for a pod of a profile that only the recorded leader had."""
 
 
 class Replay:
@@ -72,15 +72,11 @@ class Replay:
         self.extra = 0
         self.clock = ManualClock(began.at_ms)
         self._compared = compared
-        self._waiting = WaitingPods()
         backoff = Backoff(configured.pod_initial_backoff_seconds * 1000, configured.pod_max_backoff_seconds * 1000)
-        self._pending = Pending(self.clock, backoff)
-        handle = LeaderHandle(self.memory, self._waiting, self._pending, self.clock)
-        self._frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle)
-        percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
         selector = Selector(seed, tell_best=False)
         selector.next_start = began.next_start
-        self._cycle = Cycle(self._frameworks, percentages, self.memory, judge_here, selector, self._waiting, self.clock)
+        self._made = Leaderless(configured, plugins, self.memory, selector, self.clock, backoff)
+        self._waiting, self._pending, self._frameworks = self._made.waiting, self._made.pending, self._made.frameworks
         self._own = OwnQueue(self._frameworks, self._pending, self.clock)
         self._keys: dict[PodUid, PodKey] = {}
         self._held: dict[PodUid, _Held] = {}
@@ -147,7 +143,11 @@ class Replay:
         self.recorded.apply(line)
 
     def finish(self) -> None:
-        """Nothing more was recorded: try whom anything has helped, until nothing changes any more."""
+        """Nothing more was recorded: try whom anything has helped, until nothing changes any more.
+
+        Time stands still meanwhile, so a pod that Permit turns away again and again is left as it is in the end
+        (`dsched.simulation.turned_away`).
+        """
         while self.parted:
             self._between_batches()
             due = self._own.due(at_once=True)
@@ -224,15 +224,14 @@ class Replay:
         info = PodInfo(line.pod)
         self.memory.assume(info, line.node)
         framework = self._frameworks.get(line.pod.spec.scheduler_name)
-        if framework is not None:
-            self._held[info.uid] = (CycleState(), framework, line.node)
-        if line.holding is not None:
+        self._held[info.uid] = (CycleState(), framework, line.node)
+        if framework is not None and line.holding is not None:
             self._waiting.add(WaitingPod(info, line.since_ms, dict(line.holding)))
 
     def _ready(self) -> None:
         for uid, (state, framework, node) in self._held.items():
             info = self.memory.snapshot.table.pod(uid)
-            if info is not None:
+            if framework is not None and info is not None:
                 framework.run_reserve(state, info, node)
 
     def _let_go(self, uid: PodUid) -> None:
@@ -312,8 +311,7 @@ class Replay:
         if pod is None:
             return
         if pod.spec.scheduler_name not in self._frameworks:
-            message = f'schedulerName "{pod.spec.scheduler_name}" is none of {", ".join(self._frameworks)}'
-            self.fates[choice.uid] = Fate(pod.key, message=message)
+            self.fates[choice.uid] = Fate(pod.key, message=self._made.unknown(pod.spec.scheduler_name))
         self._part(choice.uid)
         self._condemn(pod.key, (), choice)
         self._compared(None, choice, False)
@@ -331,7 +329,7 @@ class Replay:
                 pod.preempting = Preempting.of_fields(choice.preempting or {})
             pod.first_ms = pod.first_ms or self.clock.now_ms()
             candidates.append(Candidate(pod.info, pod.attempts))
-        decisions = self._cycle.decide(candidates)
+        decisions = self._made.cycle.decide(candidates)
         for pod, decision in zip(batch, decisions, strict=True):
             choice = (choices or {}).get(pod.uid)
             same = choice is not None and alike(decision, choice)
@@ -399,6 +397,7 @@ class Replay:
         info = self.memory.snapshot.table.pod(uid)
         if uid in self._apart:
             self._drop_pending(uid)
+        self._own.turned_away.placed()
         if info is not None:
             self._own.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=info.pod.on(node)))
 
@@ -418,6 +417,7 @@ class Replay:
         for waiting in rejected:
             if waiting.pod.uid in self._apart and waiting.pod.uid in self._held:
                 self._waiting.drop(waiting.pod.uid)
+                self._own.turned_away.add(waiting.pod.uid)
                 message = waiting.rejection.message if waiting.rejection is not None else ""
                 self._give_back(waiting.pod.uid, message)
 
@@ -438,11 +438,11 @@ class Replay:
     def _unreserve(self, uid: PodUid) -> None:
         state, framework, node = self._held.pop(uid)
         info = self.memory.snapshot.table.pod(uid)
-        if info is not None:
+        if framework is not None and info is not None:
             framework.run_unreserve(state, info, node)
 
     def _give_back(self, uid: PodUid, message: str = "") -> None:
-        """The pod has to be placed again."""
+        """The pod has to be placed again; nobody can where no profile is for it."""
         table = self.memory.snapshot.table
         node, info = table.node_of(uid), table.pod(uid)
         if info is None or node is None:
@@ -450,18 +450,22 @@ class Replay:
         if uid in self._held:
             self._unreserve(uid)
         table.remove_pod(uid)
-        queued = self._queued(uid)
-        framework = self._frameworks[info.pod.spec.scheduler_name]
+        framework = self._frameworks.get(info.pod.spec.scheduler_name)
+        if framework is not None:
+            self._requeue(info, framework, message)
+        self._own.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=info.pod.on(node)))
+
+    def _requeue(self, info: PodInfo, framework: Framework, message: str) -> None:
+        queued = self._queued(info.uid)
         if queued is None:
             queued = self._pending.add(info, framework)
         queued.preempting.end()
         self._pending.requeued(queued, framework, frozenset())
         self._pending.placed(queued, Place.UNSCHEDULABLE)
-        if uid in self.fates:
-            self.fates[uid] = Fate(info.key, message=message)
-        if uid in self._apart:
+        if info.uid in self.fates:
+            self.fates[info.uid] = Fate(info.key, message=message)
+        if info.uid in self._apart:
             self._own.wake(queued)
-        self._own.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=info.pod.on(node)))
 
     def _queued(self, uid: PodUid) -> QueuedPod | None:
         key = self._keys.get(uid)

@@ -18,15 +18,12 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector, nodes_to_find
 from dsched.framework.snapshot import Snapshot
-from dsched.leader.cycle import Candidate, Cycle
-from dsched.leader.handle import LeaderHandle
-from dsched.leader.pending import Backoff, Pending
-from dsched.leader.permit import WaitingPods
+from dsched.leader.cycle import Candidate
+from dsched.leader.pending import Pending
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
-from dsched.plugins import profiles
+from dsched.simulation.leaderless import Leaderless
 from dsched.simulation.living import Standing
-from dsched.simulation.memory import judge_here
 from dsched.state.queue import Record
 
 _WITH_EFFECTS = ("reserve", "permit")
@@ -129,23 +126,19 @@ def explain(
         NotFound: no profile is for this pod.
         PluginError: a profile's plugins cannot be built.
     """
-    pod, snapshot, waiting, clock = standing.pod, standing.memory.snapshot, WaitingPods(), ManualClock()
-    info, pending = PodInfo(pod), Pending(clock, Backoff())
-    handle = LeaderHandle(standing.memory, waiting, pending, clock)
-    frameworks = profiles.frameworks(_without_effects(configured), plugins, handle, read)
-    framework = frameworks.get(pod.spec.scheduler_name)
+    pod, snapshot = standing.pod, standing.memory.snapshot
+    info, reduced = PodInfo(pod), _without_effects(configured)
+    made = Leaderless(reduced, plugins, standing.memory, Selector(seed), ManualClock(), read=read)
+    framework = made.frameworks.get(pod.spec.scheduler_name)
     if framework is None:
         raise NotFound(
-            f'pod {pod.key}: schedulerName "{pod.spec.scheduler_name}" is none of {", ".join(frameworks)}; '
-            "--config names the file that has its profile"
+            f"pod {pod.key}: {made.unknown(pod.spec.scheduler_name)}; --config names the file that has its profile"
         )
-    _remember(pending, [*standing.pending, (pod, None)], frameworks)
+    _remember(made.pending, [*standing.pending, (pod, None)], made.frameworks)
     promised = snapshot.nominations.node_of(info.uid)
     evaluation = evaluate(framework, info, snapshot)
-    percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
-    cycle = Cycle(frameworks, percentages, standing.memory, judge_here, Selector(seed), waiting, clock)
     before = _nodes(evaluation, snapshot), _best(evaluation, snapshot)
-    (decision,) = cycle.decide([Candidate(info, standing.attempts + 1)])
+    (decision,) = made.cycle.decide([Candidate(info, standing.attempts + 1)])
     extended = decision.extended
     nodes, best = before if extended is None else (_nodes(extended, snapshot), _best(extended, snapshot))
     return Explanation(
@@ -162,7 +155,7 @@ def explain(
         best=best,
         chosen=decision.node,
         promised=promised,
-        examined=_sampled(evaluation, snapshot, percentages[framework.profile_name]),
+        examined=_sampled(evaluation, snapshot, made.percentages[framework.profile_name]),
         message="" if decision.diagnosis is None else decision.diagnosis.message,
         nominated=decision.nominated or None,
         victims=tuple(victim.key for victim in decision.victims),

@@ -2,10 +2,11 @@
 
 What the cycle decides takes effect at once: a placed pod is bound, victims are gone before the next pod is looked at.
 PreBind, Bind and PostBind do not run. Time stands still but for this: when there is nothing left to try, the patience
-of Permit plugins ends with the pods that they hold back, once for each pod.
+of Permit plugins ends with the pods that they hold back, once for each pod. A pod that Permit turns away again and
+again is left as it is in the end (`dsched.simulation.turned_away`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -16,18 +17,15 @@ from dsched.framework.diagnosis import Diagnosis
 from dsched.framework.extending import ReadObjects
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource, Status
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
-from dsched.leader.cycle import Candidate, Cycle, Decision
-from dsched.leader.handle import LeaderHandle
-from dsched.leader.pending import Backoff, Pending, QueuedPod
-from dsched.leader.permit import WaitingPods
+from dsched.leader.cycle import Candidate, Decision
+from dsched.leader.pending import QueuedPod
 from dsched.model.meta import NO_NODE, NodeName, PodUid
-from dsched.plugins import profiles
 from dsched.simulation import fill
 from dsched.simulation.fill import Usage
 from dsched.simulation.given import Given
-from dsched.simulation.memory import Memory, judge_here
+from dsched.simulation.leaderless import Leaderless
+from dsched.simulation.memory import Memory
 from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
 from dsched.simulation.queue import SimulatedQueue
 
@@ -79,15 +77,9 @@ class Simulation:
         given.fill(self.memory.snapshot)
         self._before = Usage.of(self.memory.snapshot.table)
         self._clock = ManualClock(now_ms)
-        self._waiting = WaitingPods()
-        pending = Pending(self._clock, Backoff())
-        handle = LeaderHandle(self.memory, self._waiting, pending, self._clock)
-        self._frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle, read)
-        percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
-        self._cycle = Cycle(
-            self._frameworks, percentages, self.memory, judge_here, Selector(seed), self._waiting, self._clock
-        )
-        self._queue = SimulatedQueue(self._frameworks, pending)
+        self._made = Leaderless(configured, plugins, self.memory, Selector(seed), self._clock, read=read)
+        self._waiting = self._made.waiting
+        self._queue = SimulatedQueue(self._made.frameworks, self._made.pending, self._clock)
         self._outcomes: dict[PodUid, PodOutcome] = {}
         self._held: dict[PodUid, tuple[QueuedPod, Decision]] = {}
         self._impatient: set[PodUid] = set()
@@ -98,7 +90,7 @@ class Simulation:
         while True:
             while (pod := self._queue.pop()) is not None:
                 version = self.memory.snapshot.table.version
-                (decision,) = self._cycle.decide([Candidate(pod.info, pod.attempts)])
+                (decision,) = self._made.cycle.decide([Candidate(pod.info, pod.attempts)])
                 hear(decision, version)
                 if decision.node is None:
                     self._unplaced(pod, decision)
@@ -109,10 +101,10 @@ class Simulation:
                 return self._outcome()
 
     def _take_in(self, infos: Sequence[PodInfo]) -> None:
-        ours = [info for info in infos if info.pod.spec.scheduler_name in self._frameworks]
+        ours = [info for info in infos if info.pod.spec.scheduler_name in self._made.frameworks]
         for info in infos:
-            if info.pod.spec.scheduler_name not in self._frameworks:
-                message = f'schedulerName "{info.pod.spec.scheduler_name}" is none of {", ".join(self._frameworks)}'
+            if info.pod.spec.scheduler_name not in self._made.frameworks:
+                message = self._made.unknown(info.pod.spec.scheduler_name)
                 self._note(PodOutcome(info.key, Ending.IGNORED, message=message), info.uid)
         for info, gate in self._queue.add(ours):
             self._note(PodOutcome(info.key, Ending.GATED, message=f"{gate.plugin}: {gate.message}"), info.uid)
@@ -191,6 +183,7 @@ class Simulation:
         node = decision.node or NO_NODE
         decision.framework.run_unreserve(decision.state, pod.info, node)
         self.memory.forget(pod.uid, released=True)
+        self._queue.turned_away.add(pod.uid)
         self._unplaced(
             pod, msgspec.structs.replace(decision, node=None, waiting=None, diagnosis=Diagnosis.of_node(status))
         )

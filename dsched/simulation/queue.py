@@ -8,12 +8,14 @@ as the leader gives it to pods that were unschedulable for long. So the queue ru
 import heapq
 from collections.abc import Iterable, Mapping
 
+from dsched.clock import Clock
 from dsched.framework.interface import Action, ClusterEvent, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.hints import Hints
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.model.meta import PodKey
+from dsched.simulation.turned_away import TurnedAway
 from dsched.state.queue import Place
 
 _Turn = tuple[int, int, str, PodKey]
@@ -21,15 +23,20 @@ _Turn = tuple[int, int, str, PodKey]
 
 
 class SimulatedQueue:
-    """Pods by the place where they stand."""
+    """Pods by the place where they stand.
 
-    def __init__(self, frameworks: Mapping[str, Framework], pending: Pending) -> None:
+    Attributes:
+        turned_away: by Permit; who was too often gets no turn.
+    """
+
+    def __init__(self, frameworks: Mapping[str, Framework], pending: Pending, clock: Clock) -> None:
         """
         Args:
             pending: of pods that are no longer pending it knows nothing; plugins may look into it.
         """
         self._frameworks = frameworks
         self._pending = pending
+        self.turned_away = TurnedAway(clock)
         self._hints = Hints(frameworks)
         self._turns: dict[Place, list[_Turn]] = {Place.ACTIVE: [], Place.BACKOFF: []}
         self._departures = 0
@@ -65,6 +72,7 @@ class SimulatedQueue:
     def placed(self, pod: QueuedPod) -> None:
         """The pod is no longer pending."""
         self._pending.drop(pod.key)
+        self.turned_away.placed()
 
     def held(self, pod: QueuedPod) -> None:
         """The pod has a node, and Permit holds it back."""
@@ -77,7 +85,7 @@ class SimulatedQueue:
 
     def try_again(self, pod: QueuedPod) -> None:
         """Give an unschedulable pod another turn."""
-        if pod.place is Place.UNSCHEDULABLE:
+        if pod.place is Place.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
             self._stand(pod, Place.BACKOFF)
 
     def happened(self, event: ClusterEvent) -> None:

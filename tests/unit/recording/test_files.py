@@ -2,6 +2,10 @@
 
 import gzip
 import json
+import random
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -140,6 +144,34 @@ def test_nothing_may_follow_the_end(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + gzip.compress(line(7)))
     with pytest.raises(RecordingError, match="line 13: something follows"):
         read(path)
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    """Writing more than so many bytes into a file fails, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_disk_is_named_whatever_is_done_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    file = RecordingFile(path, "default", NOW_MS)
+    file.add(random.Random(1).randbytes(1000).hex().encode() + b"\n")
+    with no_file_beyond(file.size + 100):
+        for step in (file.flush, file.close):
+            with pytest.raises(RecordingError, match=r"a\.jsonl\.gz cannot be written: File too large"):
+                step()
+        file.close()  # it is closed all the same
+    assert list(read(path, cut=True)[0]) == []
+
+
+def test_a_disk_that_is_full_from_the_beginning_is_named(tmp_path: Path) -> None:
+    with no_file_beyond(10), pytest.raises(RecordingError, match=r"a\.jsonl\.gz cannot be written: File too large"):
+        RecordingFile(tmp_path / "a.jsonl.gz", "default", NOW_MS)
 
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:

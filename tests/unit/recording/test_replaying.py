@@ -1,5 +1,7 @@
 """What a replay refuses, and what is the same."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -7,10 +9,13 @@ from dsched import config
 from dsched.errors import RecordingError
 from dsched.leader.taping import shown
 from dsched.model import tape
-from dsched.model.meta import NodeName, PodUid
+from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.plugins import registry
-from dsched.recording.comparison import Comparing
+from dsched.recording.comparison import Comparing, Comparison
+from dsched.recording.world import Fate
+from dsched.simulation.turned_away import MOST
 from tests.builders import make_node, make_pod
+from tests.unit.simulation.worlds import Gang, configured, known
 
 NOW_MS = 1_700_000_000_000
 
@@ -80,6 +85,64 @@ def test_a_pod_of_a_profile_that_there_is_no_longer_has_no_node() -> None:
     assert found.not_tried == 1
     assert [(each.recorded, each.replayed) for each in found.lost] == [("n1", "")]
     assert list(found.replayed_unschedulable) == ['schedulerName "ours" is none of default-scheduler']
+
+
+def reserved_for_a_profile_that_there_is_no_longer(*lines: tape.Line, **more: Any) -> Comparing:
+    """A pod had a node when the recording began, and its profile is not in this configuration."""
+    pod = make_pod("shop/web", cpu=1, spec={"schedulerName": "ours"})
+    there = (tape.NodeIs(make_node("n1", cpu=4)), tape.Pending(pod), tape.Reserved(NodeName("n1"), pod, **more))
+    return compare(began(), *there, tape.Ready(), *lines)
+
+
+def amounts(found: Comparison) -> dict[str, tuple[int, int]]:
+    """What is taken at the end, as recorded and in the replay."""
+    return {each.resource: (each.recorded, each.replayed) for each in found.resources}
+
+
+@pytest.mark.parametrize("more", [{}, {"holding": {"Gang": NOW_MS + 60_000}, "since_ms": NOW_MS}])
+def test_a_pod_whose_profile_there_is_no_longer_counts_until_it_is_released(more: dict[str, Any]) -> None:
+    made = reserved_for_a_profile_that_there_is_no_longer(**more)
+    assert amounts(made.conclude())["pods"] == (1, 1)
+    made = reserved_for_a_profile_that_there_is_no_longer(tape.Released(PodUid("uid-web")), **more)
+    found = amounts(made.conclude())
+    assert (found["cpu"], found["pods"]) == ((0, 0), (0, 0))
+
+
+def test_a_pod_whose_profile_there_is_no_longer_counts_once_it_is_bound() -> None:
+    bound = (tape.Bound(PodUid("uid-web")), tape.NoLongerPending(PodUid("uid-web")))
+    made = reserved_for_a_profile_that_there_is_no_longer(*bound)
+    assert amounts(made.conclude())["pods"] == (1, 1)
+
+
+def test_a_pod_whose_profile_there_is_no_longer_goes_with_its_node() -> None:
+    """It was tried again, which nobody can here, and its node goes."""
+    tried = (tape.Released(PodUid("uid-web")), decided("uid-web", "n1"), tape.NodeGone(NodeName("n1")))
+    for lines in (tried, tried[1:]):
+        made = reserved_for_a_profile_that_there_is_no_longer(*lines)
+        assert made.replay is not None
+        assert made.replay.memory.snapshot.table.node_of(PodUid("uid-web")) is None
+        assert list(made.conclude().replayed_unschedulable) == ['schedulerName "ours" is none of default-scheduler']
+
+
+def test_a_pod_that_is_turned_away_again_and_again_is_left_in_the_end() -> None:
+    """The recorded leader found room for neither; here one turns the other away."""
+    member, stray = make_pod("shop/member", priority=9), make_pod("shop/stray")
+    choices = tuple(tape.Choice(pod.uid, 1, NO_NODE, "no room") for pod in (member, stray))
+    made = Comparing(configured(Gang), known(Gang))
+    made.run(
+        (
+            began(),
+            tape.NodeIs(make_node("n1", cpu=4)),
+            tape.Ready(),
+            tape.Pending(member),
+            tape.Pending(stray),
+            tape.Decided(NOW_MS, choices),
+        )
+    )
+    assert made.replay is not None
+    assert made.replay.fates[member.uid] == Fate(member.key, message="the gang is not complete")
+    assert made.replay.fates[stray.uid].node == NO_NODE
+    assert made.result.extra == 2 * MOST - 1  # the first attempts of both were recorded
 
 
 def test_the_mean_counts_to_the_end() -> None:

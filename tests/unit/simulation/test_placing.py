@@ -6,8 +6,9 @@ import pytest
 
 from dsched.framework.interface import Action, Code, Hint, PermitResult, Registration, Resource, Status, unschedulable
 from dsched.simulation.outcome import Ending
+from dsched.simulation.turned_away import MOST
 from tests.builders import make_node, make_pod
-from tests.unit.simulation.worlds import Told, plugin
+from tests.unit.simulation.worlds import Gang, Told, plugin
 
 # -- the order of attempts ---------------------------------------------------------------------------------------------
 
@@ -216,6 +217,15 @@ def test_a_pod_that_permit_turns_away_gives_its_room_back() -> None:
     assert told.tried[:3] == ["a", "spoiler", "a"]
     assert Pairs.given_back[0] == "a"
     assert told.of("spoiler").ending is Ending.PLACED
+
+
+def test_a_pod_that_is_turned_away_again_and_again_is_left_in_the_end() -> None:
+    """Whose room is given back helps the other one."""
+    pods = [make_pod("shop/a", priority=9), make_pod("shop/b", priority=9), make_pod("shop/stray")]
+    told = Told([make_node()], pods, Gang)
+    assert [told.tried.count(name) for name in "ab"] == [MOST, MOST]
+    assert {told.of(name).ending for name in ("a", "b", "stray")} == {Ending.UNSCHEDULABLE}
+    assert told.of("a").message == "0/1 nodes are available: 1 the gang is not complete."
 
 
 def test_plugins_see_who_is_pending() -> None:

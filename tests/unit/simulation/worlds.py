@@ -5,7 +5,7 @@ from typing import Any
 
 from dsched import config
 from dsched.config import SchedulerConfiguration
-from dsched.framework.interface import Registry
+from dsched.framework.interface import Code, PermitResult, PostFilterResult, Registry, Status, unschedulable
 from dsched.leader.cycle import Decision
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -39,6 +39,33 @@ profiles:
 {more}
 """
     return config.load(text, "test.yaml", plugins=registry.served(known(*plugins)))
+
+
+class Gang:
+    """Permit holds pods back; one named stray fits nowhere and turns those away that wait, as gang schedulers do.
+
+    After a hundred times it lets go, so that a test ends where nothing else ends it.
+    """
+
+    name = "Gang"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self._handle = handle
+        self._times = 0
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return unschedulable("astray") if pod.pod.metadata.name == "stray" else None
+
+    def permit(self, state: Any, pod: Any, node: Any) -> PermitResult:
+        if self._times >= 100:
+            return PermitResult()
+        self._times += 1
+        return PermitResult(Status(Code.WAIT), timeout_s=60)
+
+    def post_filter(self, attempt: Any) -> PostFilterResult:
+        for waiting in self._handle.waiting_pods():
+            waiting.reject(self.name, "the gang is not complete")
+        return PostFilterResult(None, unschedulable("nobody to evict"))
 
 
 class Told:
