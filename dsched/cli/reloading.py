@@ -27,7 +27,8 @@ class Reloaded(msgspec.Struct, frozen=True):
     """
     Attributes:
         config: hash of the leader's configuration, None while nobody leads.
-        done: whether every leader has read its file, none refused it, and all processes have the same configuration.
+        done: whether every leader has read its file, none refused it, and all processes have the same configuration;
+            what a file changes that only a restart takes up does not count.
     """
 
     done: bool
@@ -54,9 +55,12 @@ def reload(
     else:
         for line in _lines(found):
             console.out.out(line)
-    if not found.done:
-        for line in troubles(found.processes):
+    for line in troubles(found.processes):
+        if found.done:
+            console.err.print(f"note: {line}", markup=False)
+        else:
             console.err.print(f"error: {line}", style="red", markup=False)
+    if not found.done:
         raise typer.Exit(1)
 
 
@@ -82,7 +86,8 @@ def wait(store: Store, clock: Clock, timeout_s: float) -> Reloaded:
         leading = next((each for each in alive if held is not None and each.identity == held[0]), None)
         everybody = leading is not None and bool(answered) and len(answered) == len(alive)
         refused = any(each.error for each in answered)
-        done = everybody and not refused and all(each.same and not each.trouble for each in found)
+        stuck = any(each.trouble for each in working)
+        done = everybody and not refused and not stuck and all(each.same for each in found)
         if done or (everybody and refused) or clock.monotonic() >= deadline:
             return Reloaded(done, None if leading is None else leading.config, found)
         clock.sleep(LOOK_EVERY_S)

@@ -1,6 +1,6 @@
 """``dsched snapshot``: a cluster as it stands, as a manifest for ``dsched simulate``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,7 +87,7 @@ def snapshot(
 
 def _kept(store: Objects, full: bool) -> Iterator[Json]:
     for kind in kinds.ALL:
-        yield from _in_order(exporting.exported(kind, value, full=full) for value in store.all_of(kind))
+        yield from _in_order(kind, store.all_of(kind), full)
 
 
 def _live(kubeconfig: Path | None, context: str | None, full: bool) -> Iterator[Json]:
@@ -99,22 +99,29 @@ def _live(kubeconfig: Path | None, context: str | None, full: bool) -> Iterator[
     try:
         for kind in kinds.ALL:
             try:
-                found = [exporting.exported(kind, value, full=full) for value in everything.of(by_kind[kind.name])]
+                found = everything.of(by_kind[kind.name])
             except Withheld as error:
                 if by_kind[kind.name] is not PRIORITY_CLASS:
                     raise
                 console.err.print(f"note: {error}; pods keep the priorities that they have", markup=False)
                 continue
-            except msgspec.ValidationError as error:
-                raise ClusterError(f"a {kind.singular} cannot be read: {error}") from error
-            yield from _in_order(iter(found))
+            yield from _in_order(kind, found, full)
     finally:
         everything.close()
 
 
-def _in_order(objects: Iterator[Json]) -> list[Json]:
-    """The oldest first, as a leader that begins takes pods in."""
-    return sorted(objects, key=_age)
+def _in_order(kind: kinds.Kind, objects: Sequence[Json], full: bool) -> list[Json]:
+    """Objects as they are written, the oldest first, as a leader that begins takes pods in."""
+    return sorted((_exported(kind, value, full) for value in objects), key=_age)
+
+
+def _exported(kind: kinds.Kind, value: Json, full: bool) -> Json:
+    try:
+        return exporting.exported(kind, value, full=full)
+    except msgspec.ValidationError as error:
+        metadata = value.get("metadata") or {}
+        key = kind.key(metadata.get("namespace", ""), metadata.get("name", ""))
+        raise ClusterError(f"{kind.singular} {key} cannot be read: {error}") from error
 
 
 def _age(value: Json) -> tuple[str, int, str, str]:

@@ -6,6 +6,7 @@ import msgspec
 
 from dsched.cli.status import aligned
 from dsched.observe.words import amount, paused_lines
+from dsched.state import standings
 from dsched.state.control import Paused
 from dsched.state.phases import Written
 
@@ -79,15 +80,11 @@ def _shares(spent: Mapping[str, float]) -> dict[str, float]:
 
 def node(name: str, fields: Mapping[str, str]) -> Node:
     """A node from its record ``node:NAME``."""
-    used, allocatable = _amounts(fields, "used."), _amounts(fields, "allocatable.")
+    used, allocatable = standings.amounts(fields, "used."), standings.amounts(fields, "allocatable.")
     shares = {resource: used.get(resource, 0) / has for resource, has in allocatable.items() if has}
     resource = max(shares, key=lambda each: (shares[each], each), default="")
     full = shares.get(resource, 0.0)
     return Node(name, round(full, 4), resource if full else "", used, allocatable)
-
-
-def _amounts(fields: Mapping[str, str], beginning: str) -> dict[str, int]:
-    return {name.removeprefix(beginning): int(text) for name, text in fields.items() if name.startswith(beginning)}
 
 
 def lines(answer: Answer, now_ms: int) -> Iterator[str]:

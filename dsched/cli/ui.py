@@ -1,6 +1,7 @@
 """``dsched ui``: a web page about a running system."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -75,38 +76,57 @@ def ui(
         raise DschedError(f"the web page needs {library}; install it with: pip install 'dsched[ui]'") from error
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key go together")
+    hosts = access.Hosts.of(host, _names(allow_host or ()))
     log.configure("WARNING" if not allow_write else "INFO")
     plugins = registry.load()
     given = configuration.read(config_file, plugins) if config_file and config_file.name else None
     store = options.open_store(redis_url, data_dir, name)
     token, made = _token(token_file, needed=not access.loopback(host))
-    listening = serving.listen(host, port)
-    bound = int(listening.getsockname()[1])
-    settings = Settings(
-        hosts=access.Hosts.of(host, allow_host or ()),
-        token=token,
-        writes=allow_write,
-        secure=tls_cert is not None,
-        cookie=f"dsched-ui-{bound}",
-    )
-    system = System(
-        store,
-        client.shown(store.url),
-        given,
-        plugins,
-        lambda configured: options.cluster_of(store, configured),
-        SystemClock(),
-        seed,
-    )
-    app, live = make(system, settings)
-    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    lines = [f"dsched ui: {'https' if tls_cert else 'http'}://{shown}:{bound}/"]
-    if made:
-        lines.append(f"token:     {token}")
-    lines.append(f"changes:   {'allowed' if allow_write else 'not allowed; --allow-write allows them'}")
-    lines.append("stop:      Ctrl-C")
-    console.write("\n".join(lines))
-    serving.serve(serving.make_server(app, live, tls_cert, tls_key), listening)
+    with serving.listen(host, port) as listening:
+        bound = int(listening.getsockname()[1])
+        settings = Settings(
+            hosts=hosts,
+            token=token,
+            writes=allow_write,
+            secure=tls_cert is not None,
+            cookie=f"dsched-ui-{bound}",
+        )
+        system = System(
+            store,
+            client.shown(store.url),
+            given,
+            plugins,
+            lambda configured: options.cluster_of(store, configured),
+            SystemClock(),
+            seed,
+        )
+        app, live = make(system, settings)
+        server = serving.make_server(app, live, tls_cert, tls_key)
+        shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        lines = [f"dsched ui: {'https' if tls_cert else 'http'}://{shown}:{bound}/"]
+        if made:
+            lines.append(f"token:     {token}")
+        lines.append(f"changes:   {'allowed' if allow_write else 'not allowed; --allow-write allows them'}")
+        lines.append("stop:      Ctrl-C")
+        console.write("\n".join(lines))
+        serving.serve(server, listening)
+
+
+def _names(given: Sequence[str]) -> list[str]:
+    """The names that requests may have, without ports: whichever they come by is the proxy's to say.
+
+    Raises:
+        BadParameter: no browser asks for such a name.
+    """
+    from dsched.ui import access
+
+    names = []
+    for each in given:
+        name = access.hostname(each)
+        if name is None:
+            raise typer.BadParameter(f"{each!r} is neither NAME nor NAME:PORT", param_hint="--allow-host")
+        names.append(name)
+    return names
 
 
 def _token(path: Path | None, *, needed: bool) -> tuple[str, bool]:

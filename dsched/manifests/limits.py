@@ -4,6 +4,7 @@ The API server takes requests of up to 3 MiB, so no object that a Kubernetes clu
 Source: k8s.io/apiserver pkg/server/config.go ``MaxRequestBodyBytes``.
 """
 
+import codecs
 import re
 from typing import Any
 
@@ -22,7 +23,10 @@ MOST_REPEATS = 100_000
 """Values that YAML aliases may repeat, all aliases of a file together."""
 
 _NUMBER_OF_OPENERS = re.compile(rb"[\[{]")
-_ANCHOR, _ALIAS = re.compile(rb"(?:^|[\s,\[{])&\S"), re.compile(rb"(?:^|[\s,\[{])\*\S")
+_ANCHOR, _ALIAS = re.compile(rb"&[-\w]"), re.compile(rb"\*[-\w]")
+"""Wherever they stand: ``"key":&anchor`` needs no blank. Names are of letters, digits, "-" and "_" only."""
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""What begins a file in which nothing of this would be found."""
 _BLOCK = re.compile(rb"(?:[-?:][ \t]+){%d}|^[ \t]{%d}" % (DEEPEST // 2, DEEPEST), re.MULTILINE)
 
 
@@ -43,7 +47,8 @@ def check_yaml(content: bytes, source: str) -> None:
         ManifestError: nested too deeply, or aliases repeat too much; broken YAML is left to the loader.
     """
     deep = len(_NUMBER_OF_OPENERS.findall(content)) >= DEEPEST and _brackets(content) >= DEEPEST
-    if (_ALIAS.search(content) and _ANCHOR.search(content)) or deep or _BLOCK.search(content):
+    repeating = _ALIAS.search(content) and _ANCHOR.search(content)
+    if repeating or deep or _BLOCK.search(content) or content.startswith(_WIDE):
         _walk(content, source)
 
 

@@ -174,6 +174,11 @@ def read_node_usage(store: Store, wanted: Sequence[NodeName] | None = None) -> d
     return found
 
 
+def amounts(fields: Mapping[str, str], beginning: str) -> dict[str, int]:
+    """Amounts by resource of such a record: those that begin so, ``used.`` or ``allocatable.``."""
+    return {name.removeprefix(beginning): int(text) for name, text in fields.items() if name.startswith(beginning)}
+
+
 class Lookout:
     """Looks at some pods: each with its record, its entries and its reservation as of one moment."""
 

@@ -7,6 +7,7 @@ looked at (DNS rebinding) and requests that change something carry what only the
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import Collection
@@ -20,6 +21,7 @@ SHORTEST_TOKEN = 16
 SESSION_S = 12 * 3600.0
 MOST_SESSIONS = 1000
 _HERE = frozenset({"localhost"})
+_NAME = re.compile(r"[a-z0-9_.-]+|\[[a-z0-9_.:%]+\]")
 
 
 def loopback(host: str) -> bool:
@@ -95,7 +97,7 @@ def hostname(header: str) -> str | None:
     else:
         name, colon, port = text.partition(":")
         port = colon + port
-    if not name or (port and not (port[0] == ":" and port[1:].isdecimal())):
+    if not _NAME.fullmatch(name) or (port and not (port[0] == ":" and port[1:].isdecimal())):
         return None
     return name
 
@@ -111,14 +113,15 @@ def same_origin(host: str, origin: str | None, fetched_from: str | None) -> bool
     return origin is None or origin.lower().partition("://")[2] == host.strip().lower()
 
 
-def embedded(fetched_from: str | None, mode: str | None) -> bool:
+def embedded(fetched_from: str | None, mode: str | None, destination: str | None) -> bool:
     """Whether another site's page loads something of this one, other than by a link: it could not read the answer, but
-    keep this machine busy.
+    keep this machine busy. Frames navigate, too, but to no document of their own.
 
     Args:
-        fetched_from, mode: of ``Sec-Fetch-Site`` and ``Sec-Fetch-Mode``.
+        fetched_from, mode, destination: of ``Sec-Fetch-Site``, ``Sec-Fetch-Mode`` and ``Sec-Fetch-Dest``.
     """
-    return fetched_from in ("cross-site", "same-site") and mode != "navigate"
+    linked = mode == "navigate" and destination in (None, "document")
+    return fetched_from in ("cross-site", "same-site") and not linked
 
 
 @dataclass(slots=True)

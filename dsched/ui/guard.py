@@ -1,10 +1,10 @@
 """Stands before every request: refuses strangers, and tells browsers what this page's answers may do."""
 
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -87,7 +87,7 @@ class Guard:
         fetched_from = headers.get("sec-fetch-site")
         if scope["method"] not in SAFE and not access.same_origin(host, headers.get("origin"), fetched_from):
             return refused(path, 403, "the request comes from another site's page")
-        if access.embedded(fetched_from, headers.get("sec-fetch-mode")):
+        if access.embedded(fetched_from, headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")):
             return refused(path, 403, "this page is not part of another site's page")
         if not self._token or path.startswith(OPEN):
             return None
@@ -108,12 +108,8 @@ class Guard:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and access.same(shown.strip(), self._token):
             return Visitor(bearer=True)
-        cookies: SimpleCookie = SimpleCookie()
-        try:
-            cookies.load(headers.get("cookie", ""))
-        except CookieError:
-            return Visitor()
-        session = cookies[self._cookie].value if self._cookie in cookies else ""
+        # Not SimpleCookie.load: it gives up on the whole header at a cookie it dislikes, which may be anybody's here.
+        session = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
         return Visitor(session) if session and self._sessions.knows(session) else Visitor()
 
 

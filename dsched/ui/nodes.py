@@ -2,14 +2,17 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from dsched.arithmetic import requests
 from dsched.clock import Clock
+from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
+from dsched.config import SchedulerConfiguration
 from dsched.errors import NotFound
 from dsched.model.meta import NodeName, PodKey
 from dsched.state import client, reservations, standings
@@ -100,7 +103,10 @@ class NodeTable:
 def columns(records: Mapping[NodeName, Mapping[str, str]], now_ms: int) -> Nodes:
     """Records ``node:NAME`` as columns."""
     names = sorted(records)
-    amounts = {name: (_amounts(records[name], "used."), _amounts(records[name], "allocatable.")) for name in names}
+    amounts = {
+        name: (standings.amounts(records[name], "used."), standings.amounts(records[name], "allocatable."))
+        for name in names
+    }
     present = {resource for pair in amounts.values() for each in pair for resource, amount in each.items() if amount}
     resources = [*(each for each in _FIRST if each in present), *sorted(present.difference(_FIRST))]
     used = {each: [amounts[name][0].get(each, 0) for name in names] for each in resources}
@@ -108,8 +114,11 @@ def columns(records: Mapping[NodeName, Mapping[str, str]], now_ms: int) -> Nodes
     return Nodes(now_ms, resources, names, used, allocatable)
 
 
-def read(store: Store, cluster: Cluster, name: NodeName) -> Node:
+def read(store: Store, configured: SchedulerConfiguration, cluster: Cluster, name: NodeName) -> Node:
     """One node.
+
+    Args:
+        configured: what the cluster was opened with.
 
     Raises:
         NotFound: there is no such node.
@@ -121,7 +130,7 @@ def read(store: Store, cluster: Cluster, name: NodeName) -> Node:
         raise NotFound(f"there is no node {name}")
     with client.reachable(store):
         held = [each.key for each in reservations.read_reservations(store) if each.node == name]
-    bound = _bound(cluster, name)
+    bound = _bound(configured, cluster, name)
     pods = _pods(cluster, list(dict.fromkeys([*bound, *held])), frozenset(held) - frozenset(bound))
     record = records.get(name, {})
     metadata, spec = (value or {}).get("metadata", {}), (value or {}).get("spec") or {}
@@ -132,19 +141,36 @@ def read(store: Store, cluster: Cluster, name: NodeName) -> Node:
         cordoned=bool(spec.get("unschedulable")),
         labels=dict(sorted((metadata.get("labels") or {}).items())),
         taints=[_taint(each) for each in spec.get("taints") or ()],
-        used=_amounts(record, "used."),
-        allocatable=_amounts(record, "allocatable."),
+        used=standings.amounts(record, "used."),
+        allocatable=standings.amounts(record, "allocatable."),
         pods=pods[:SHOWN_PODS],
         all_pods=len(pods),
     )
 
 
-def _bound(cluster: Cluster, name: NodeName) -> list[PodKey]:
-    if cluster.kind == Kind.STANDALONE.value:
-        # Cheaper than reading every pod; a Kubernetes cluster can be surveyed only by who watches it.
-        seen = (each for piece in cluster.survey() for each in piece if each.object is None)
-        return [PodKey(each.key) for each in seen if each.node == name and not each.finished]
-    return [pod.key for pod in cluster.list().pods if pod.node_name == name and not pod.finished]
+def _bound(configured: SchedulerConfiguration, cluster: Cluster, name: NodeName) -> list[PodKey]:
+    if cluster.kind == Kind.KUBERNETES.value:
+        return _bound_in_kubernetes(configured, name)
+    # Cheaper than reading every pod.
+    seen = (each for piece in cluster.survey() for each in piece if each.object is None)
+    return [PodKey(each.key) for each in seen if each.node == name and not each.finished]
+
+
+def _bound_in_kubernetes(configured: SchedulerConfiguration, name: NodeName) -> list[PodKey]:
+    """Only this node's pods are asked for: a `Cluster` would list everything there is, for each look at an open page.
+
+    The credentials are those of `dsched.cli.options.cluster_of`.
+    """
+    from dsched.cluster.kubernetes.objects import Everything
+    from dsched.cluster.kubernetes.resources import POD
+
+    everything = Everything(opening.open_access(opening.from_environment(), configured))
+    try:
+        found = everything.of(replace(POD, selector=f"{POD.selector},spec.nodeName={name}"))
+    finally:
+        everything.close()
+    on_it = (each["metadata"] for each in found if (each.get("spec") or {}).get("nodeName") == name)
+    return [PodKey(f"{each['namespace']}/{each['name']}") for each in on_it]
 
 
 def _pods(cluster: Cluster, keys: Sequence[PodKey], reserved: frozenset[PodKey]) -> list[NodePod]:
@@ -158,7 +184,3 @@ def _pods(cluster: Cluster, keys: Sequence[PodKey], reserved: frozenset[PodKey])
 
 def _taint(taint: Mapping[str, Any]) -> str:
     return f"{taint.get('key', '')}={taint.get('value', '')}:{taint.get('effect', '')}"
-
-
-def _amounts(fields: Mapping[str, str], beginning: str) -> dict[str, int]:
-    return {name.removeprefix(beginning): int(text) for name, text in fields.items() if name.startswith(beginning)}

@@ -62,7 +62,7 @@ class Pages:
         counts = queues.counts(self._sources.system.store)
         place = queues.place_of(word) if word else _busiest(counts)
         found = queues.read(self._sources.system.store, place, forms.page(request), request.query_params.get("q", ""))
-        return self._page(request, "queues.html", "queues", counts=counts, found=found, page_size=queues.PAGE)
+        return self._page(request, "queues.html", "queues", counts=counts, found=found)
 
     def _nodes(self, request: Request) -> Response:
         nodes, query, page = self._sources.table.read(), request.query_params.get("q", ""), forms.page(request)
@@ -119,7 +119,8 @@ class Pages:
         if request.method != "POST":
             return self._page(request, "what_if.html", "what-if", **_EMPTY)
         form = await forms.form(request)
-        text, pending = form.get("manifest"), bool(form.get("pending"))
+        # Browsers send each line of a text field with CR and LF, which the text's author neither wrote nor counted.
+        text, pending = form.get("manifest").replace("\r\n", "\n"), bool(form.get("pending"))
         wanted = PodKey(form.get("pod")) or None
         values: Mapping[str, Any] = {**_EMPTY, "text": text, "pending": pending}
 

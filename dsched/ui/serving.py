@@ -50,6 +50,9 @@ def make_server(app: Starlette, live: Live, certificate: Path | None = None, key
 
     Args:
         certificate, key: PEM files, to serve over TLS.
+
+    Raises:
+        DschedError: they cannot be used.
     """
     configured = uvicorn.Config(
         app,
@@ -64,6 +67,13 @@ def make_server(app: Starlette, live: Live, certificate: Path | None = None, key
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
+    try:
+        configured.load()
+    except OSError as error:
+        raise DschedError(
+            f"the certificate in {certificate} and the key in {key} cannot be used, both have to be PEM and belong "
+            f"together: {error}"
+        ) from error
     return Server(configured, live)
 
 

@@ -39,8 +39,9 @@ class Sources:
         name = NodeName(request.path_params["name"])
 
         def work() -> nodes.Node:
-            with self.system.cluster(self.system.configuration()) as cluster:
-                return nodes.read(self.system.store, cluster, name)
+            configured = self.system.configuration()
+            with self.system.cluster(configured) as cluster:
+                return nodes.read(self.system.store, configured, cluster, name)
 
         return await self.desk.run(work)
 

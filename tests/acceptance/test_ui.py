@@ -3,6 +3,7 @@
 With ``DSCHED_SCREENSHOTS=docs/images`` the story writes the pictures of docs/ui.md.
 """
 
+import contextlib
 import json
 import ssl
 from pathlib import Path
@@ -14,6 +15,7 @@ from selenium.webdriver.common.keys import Keys
 
 from dsched.state import client, explained, keys
 from dsched.state.address import read
+from dsched.ui.live import MOST_LISTENERS
 from tests.acceptance import certificates
 from tests.acceptance.browser import browser, chrome
 from tests.acceptance.fixtures import end
@@ -81,6 +83,12 @@ def test_it_ends_when_it_is_told_to_with_pages_open(first):
             wait_until("the next event", lambda: next(lines) == f"id: {number + 1}")
             assert page.stop() == 0
         assert "Traceback" not in page.log.read_text()
+
+
+def test_a_name_that_is_allowed_is_taken_at_any_port(first):
+    with served(first, "--allow-host", "Proxy.example:8443") as page:
+        for host in ("proxy.example:8443", "proxy.example"):
+            assert page.get("/api/session", headers={"host": host}).status_code == 200
 
 
 def test_other_addresses_need_a_token(first, tmp_path):
@@ -213,6 +221,18 @@ def test_a_page_that_is_open_stays_up_to_date(first, browser):
         browser.wait_for("No pod here has “late”")
         page.stop()
         browser.wait_for("connection lost", "#live")
+
+
+def test_a_page_that_was_refused_its_updates_asks_again(first, browser):
+    with served(first) as page, contextlib.ExitStack() as others:
+        for _ in range(MOST_LISTENERS):
+            events = others.enter_context(httpx.stream("GET", f"{page.url}/api/events", timeout=PATIENCE_S))
+            assert events.status_code == 200
+        browser.open(f"{page.url}/queues")
+        browser.wait_for("live updates were refused; asking again in", "#live")
+        others.close()
+        wait_until("it is live", lambda: browser.text("#live") == "live")
+        assert [each for each in browser.errors() if "503" not in each] == []
 
 
 def test_hostile_texts_run_no_script(first, page, browser):

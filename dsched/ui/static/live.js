@@ -55,22 +55,50 @@ async function refresh() {
   }
 }
 
-const source = new EventSource("/api/events");
+const FIRST_PAUSE_S = 2;
+const LONGEST_PAUSE_S = 30;
+let source;
 let last = "";
-source.addEventListener("overview", (event) => {
-  tell("live", "live");
-  const overview = JSON.parse(event.data);
-  document.dispatchEvent(new CustomEvent("overview", { detail: overview }));
-  last = event.data;
-  refresh();
-});
-source.addEventListener("trouble", (event) => tell(JSON.parse(event.data).message, "lost"));
-source.onerror = () => tell("connection lost; trying again", "lost");
+let pause = FIRST_PAUSE_S;
+let asking;
+
+function follow() {
+  source = new EventSource("/api/events");
+  source.addEventListener("open", () => {
+    pause = FIRST_PAUSE_S;
+  });
+  source.addEventListener("overview", (event) => {
+    tell("live", "live");
+    const overview = JSON.parse(event.data);
+    document.dispatchEvent(new CustomEvent("overview", { detail: overview }));
+    last = event.data;
+    refresh();
+  });
+  source.addEventListener("trouble", (event) => tell(JSON.parse(event.data).message, "lost"));
+  source.addEventListener("error", lost);
+}
+
+// A browser asks again by itself when the connection breaks, but never after a refusal: too many pages are open, the
+// visitor was logged out, or a proxy answers for a server that starts anew.
+function lost() {
+  if (source.readyState !== EventSource.CLOSED) {
+    tell("connection lost; trying again", "lost");
+    return;
+  }
+  tell(`live updates were refused; asking again in ${pause} s`, "lost");
+  asking = setTimeout(follow, pause * 1000);
+  pause = Math.min(2 * pause, LONGEST_PAUSE_S);
+}
+
+follow();
 addEventListener("visibilitychange", () => {
   if (!document.hidden && last) refresh();
 });
 // A page that is left must not keep the server's stream open.
-addEventListener("pagehide", () => source.close());
+addEventListener("pagehide", () => {
+  clearTimeout(asking);
+  source.close();
+});
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();
 });

@@ -30,7 +30,7 @@ def inject(run: Run) -> None:
 SCENARIO = Scenario(
     3,
     "A binder is stopped between its check and its bind, for longer than the lease",
-    "The pods it held are bound by another binder after about 5 s; its late bind is refused, but see below on API servers",
+    "The pods it held are bound by another binder after about 5 s; its late bind is refused (API servers: see below)",
     inject,
     (STANDALONE, KUBERNETES),
 )

@@ -7,6 +7,7 @@ from typer.testing import CliRunner, Result
 
 from dsched.cli.main import app
 from dsched.cli.ui import TOKEN, TOKEN_FILE
+from dsched.errors import DschedError
 from dsched.state.client import Store
 
 
@@ -39,6 +40,24 @@ def test_a_certificate_without_its_key(store: Store, tmp_path: Path) -> None:
     done = refused(store, "--tls-cert", str(path))
     assert done.exit_code == 2
     assert "go together" in done.output
+
+
+def test_a_certificate_that_is_none(store: Store, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.write_text("no certificate\n")
+    key.write_text("no key\n")
+    done = refused(store, "--port", "0", "--tls-cert", str(certificate), "--tls-key", str(key))
+    assert isinstance(done.exception, DschedError)
+    assert f"the certificate in {certificate} and the key in {key} cannot be used" in str(done.exception)
+    assert "https://" not in done.output
+
+
+@pytest.mark.parametrize("name", ["https://proxy.example", "proxy.example/path", ""])
+def test_a_name_that_no_browser_asks_for(store: Store, name: str) -> None:
+    done = refused(store, "--allow-host", name)
+    assert done.exit_code == 2
+    assert "--allow-host" in done.output
+    assert f"{name!r} is neither NAME nor NAME:PORT" in " ".join(done.output.replace("│", " ").split())
 
 
 def test_an_address_that_this_machine_has_not(store: Store) -> None:

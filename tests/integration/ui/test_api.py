@@ -11,6 +11,7 @@ from dsched.state.phases import Written
 from dsched.state.queue import Place
 from dsched.state.workers import Worker
 from dsched.ui import live as live_module
+from dsched.ui.evaluating import LARGEST_MANIFEST
 from tests.integration.fsck.by_hand import ByHand
 from tests.integration.workers.processes import wait_until
 from tests.manifests import apply, node_manifest, other_manifest, pod_manifest
@@ -188,6 +189,17 @@ def test_what_if_in_the_page_explains_any_of_several_pods(page, store, tmp_path)
     other = page.post("/what-if", data={"manifest": text, "pod": "shop/small"}).text
     assert "Why pod shop/small" in other
     assert page.post("/what-if", data={"manifest": text, "pod": "shop/none"}).status_code == 404
+
+
+def test_a_text_as_large_as_may_be_is_taken_as_browsers_send_it(page, store, tmp_path):
+    apply(store, tmp_path, node_manifest("n1"))
+    line = "# as long as ordinary lines are\n"
+    text = POD % 1
+    text += line * ((LARGEST_MANIFEST - len(text)) // len(line))
+    assert len(text.replace("\n", "\r\n")) > LARGEST_MANIFEST
+    answer = page.post("/what-if", data={"manifest": text.replace("\n", "\r\n")})
+    assert answer.status_code == 200, answer.text[-1000:]
+    assert "shop/asked" in answer.text
 
 
 def test_events_tell_of_trouble_and_that_it_is_over(make_page, store, monkeypatch):

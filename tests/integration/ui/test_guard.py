@@ -45,6 +45,8 @@ def test_other_sites_pages_load_nothing_but_may_link_here(page):
     for path in ("/api/nodes", "/static/icon.svg", "/queues"):
         assert page.get(path, headers={**other, "sec-fetch-mode": "no-cors"}).status_code == 403
         assert page.get(path, headers={**other, "sec-fetch-mode": "navigate"}).status_code == 200
+        frame = {**other, "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}
+        assert page.get(path, headers=frame).status_code == 403
 
 
 def test_no_token_no_answer(locked):
@@ -79,6 +81,14 @@ def test_logging_in_and_out(locked):
     assert locked.post("/pause", data={"key": key[1]}).status_code == 200
     assert locked.post("/logout", data={}).headers["location"] == "/login"
     assert locked.get("/queues").status_code == 303
+
+
+@pytest.mark.parametrize("other", ['theme={"a":1}', "a b=c; d", "=; ;;", 'x="', "a[0]=1,2", "ä=ö"])
+def test_cookies_of_other_pages_on_this_machine_are_in_nobodys_way(locked, other):
+    own = locked.post("/login", data={"token": TOKEN}).headers["set-cookie"].partition(";")[0]
+    for cookies in (f"{other}; {own}", f"{own}; {other}"):
+        assert locked.get("/queues", headers={"cookie": cookies.encode()}).status_code == 200
+    assert locked.get("/queues", headers={"cookie": other.encode()}).status_code == 303
 
 
 def test_the_cookie_of_a_page_over_tls_is_not_sent_without(make_page):

@@ -46,6 +46,27 @@ def test_aliases_that_multiply_are_refused_before_they_do(tmp_path: Path) -> Non
     assert "aliases repeat more than 100000 values" in refusal(tmp_path, "\n".join(lines))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be"])
+def test_aliases_that_multiply_are_seen_without_blanks_and_in_any_encoding(tmp_path: Path, encoding: str) -> None:
+    levels = ['"a0":&a0 ["x","x","x","x","x","x","x","x","x","x"]']
+    levels += [
+        f'"a{level}":&a{level} {{{",".join(f"{key!r}:*a{level - 1} " for key in "0123456789")}}}'
+        for level in range(1, 6)
+    ]
+    path = tmp_path / "x.yaml"
+    path.write_bytes(f"\ufeff{{{','.join(levels)}}}".encode(encoding))
+    with pytest.raises(ManifestError, match="aliases repeat more than 100000 values"):
+        load.load([str(path)])
+
+
+def test_texts_that_look_like_aliases_are_fine(tmp_path: Path) -> None:
+    made = pod(annotations={"url": "http://x/?a=b&c=d", "cron": "*/5 * *x", "glob": "*.log&"})
+    path = tmp_path / "x.yaml"
+    path.write_bytes(msgspec.yaml.encode(made))
+    (found,) = load.load([str(path)])
+    assert found.value["metadata"]["annotations"] == made["metadata"]["annotations"]
+
+
 def test_an_anchor_that_contains_itself_is_refused(tmp_path: Path) -> None:
     assert "refers to itself" in refusal(tmp_path, "kind: Pod\nmetadata: &a\n  name: *a\n  labels: [*a]\n")
 

@@ -48,6 +48,38 @@ def test_hosts_that_were_allowed():
     assert Hosts.of("sched.internal", ()).takes("sched.internal:8484")
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("Proxy.Example:8443", "proxy.example"), ("[::1]:8443", "[::1]"), ("my_host", "my_host")],
+)
+def test_the_name_without_its_port(text, name):
+    assert hostname(text) == name
+
+
+@pytest.mark.parametrize("text", ["https://proxy.example", "proxy.example/path", "a b", "*.example", "bücher.example"])
+def test_what_no_browser_asks_for_is_no_name(text):
+    assert hostname(text) is None
+
+
+@pytest.mark.parametrize(
+    ("fetched_from", "mode", "destination", "is_embedded"),
+    [
+        ("cross-site", "navigate", "document", False),
+        ("cross-site", "navigate", None, False),
+        ("cross-site", "navigate", "iframe", True),
+        ("same-site", "navigate", "frame", True),
+        ("cross-site", "navigate", "object", True),
+        ("cross-site", "no-cors", "image", True),
+        ("cross-site", "no-cors", None, True),
+        ("same-origin", "navigate", "iframe", False),
+        ("none", "navigate", "document", False),
+        (None, None, None, False),
+    ],
+)
+def test_what_other_sites_pages_load(fetched_from, mode, destination, is_embedded):
+    assert access.embedded(fetched_from, mode, destination) is is_embedded
+
+
 @given(st.text())
 def test_any_header_is_read_or_refused(header):
     name = hostname(header)
