@@ -69,7 +69,8 @@ def _default(parameter: Any) -> str:
 
 def _escaped(text: str) -> str:
     """Help is plain text: what Markdown or HTML would make of its brackets is not meant."""
-    return re.sub(r"([\\`*_<|\[\]])", r"\\\1", text)
+    shown = text.replace(r"\[", "[")  # escaped for the terminal
+    return re.sub(r"([\\`*_<|\[\]])", r"\\\1", shown)
 
 
 if __name__ == "__main__":

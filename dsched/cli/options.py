@@ -39,6 +39,15 @@ Name = Annotated[
         "--name", envvar="DSCHED_NAME", help="The system's name on its Redis (default: default).", show_default=False
     ),
 ]
+SystemConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="DSCHED_CONFIG",
+        help="KubeSchedulerConfiguration file; without it the configuration that the leader publishes.",
+        show_default=False,
+    ),
+]
 MetricsPort = Annotated[
     int | None,
     typer.Option(

@@ -94,7 +94,10 @@ def resume(
 ) -> None:
     """Go on trying pods: with everything that is paused, or with one profile."""
     store = options.open_store(redis_url, data_dir, name)
-    was = control.resume(store, profile or EVERYTHING)
+    wanted = EVERYTHING if profile is None else profile
+    was = control.resume(store, wanted)
+    if not was and wanted != EVERYTHING:  # a profile that is paused may be gone from the configuration since
+        control.known(store, wanted)
     told = f"resumed: {', '.join(map(titled, was))}" if was else "nothing to resume"
     _print(Answer(bool(was), control.read(store), moving(store)), output, told)
 

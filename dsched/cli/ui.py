@@ -54,16 +54,16 @@ def ui(
     tls_key: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, show_default=False, help="Its key (PEM).")
     ] = None,
-    config_file: configuration.ConfigFile = None,
+    config_file: options.SystemConfigFile = None,
     seed: Annotated[int, typer.Option("--seed", help="The leader's, of the choice among equally good nodes.")] = 0,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
 ) -> None:
-    """Serve a web page about a running system: queues, nodes, why a pod waits, and where a manifest would go.
+    r"""Serve a web page about a running system: queues, nodes, why a pod waits, and where a manifest would go.
 
     It only looks, unless --allow-write is given, and serves only this machine, unless --host names another address.
-    Needs the extra: pip install 'dsched[ui]'.
+    Needs the extra: pip install 'dsched\[ui]'.
     """
     try:
         from dsched.ui import access, serving

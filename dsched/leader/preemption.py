@@ -21,6 +21,7 @@ from dsched.model.meta import NO_NODE, NodeName
 
 _log = logger(__name__)
 
+_PLUGIN = "DefaultPreemption"
 REASON = "PreemptionByScheduler"
 """Reason of the condition DisruptionTarget. Source: k8s.io/api core/v1 ``PodReasonPreemptionByScheduler``."""
 
@@ -40,6 +41,7 @@ class Preemptions:
     def note(self, decisions: Sequence[Decision]) -> None:
         """Take down what the decisions bring their pods, before the pods are put back into the queue."""
         now_ms = self._clock.now_ms()
+        PREEMPTION_ATTEMPTS.inc(sum(map(_attempted, decisions)))
         for decision in decisions:
             for displaced in decision.displaced:
                 self.ended(displaced)
@@ -93,7 +95,6 @@ class Preemptions:
         profile = decision.framework.profile_name
         self._cluster.record([PodEvent(pod.key, pod.uid, "Normal", "Preempted", event, profile) for pod in victims])
         self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
-        PREEMPTION_ATTEMPTS.inc()
         PREEMPTION_VICTIMS.observe(len(victims))
         _log.info(
             "pods preempted",
@@ -105,3 +106,13 @@ class Preemptions:
                 "victims": " ".join(pod.key for pod in victims),
             },
         )
+
+
+def _attempted(decision: Decision) -> bool:
+    """Whether preemption was tried, whatever came of it: the pod fits nowhere, and PostFilter said something or made
+    room. Reserve and Permit, which turn a pod away as well, ask no PostFilter.
+
+    Source: plugins/defaultpreemption/default_preemption.go ``PostFilter``, which counts each of its calls.
+    """
+    asked = decision.nominated or (decision.diagnosis is not None and decision.diagnosis.post_filter_message)
+    return bool(asked) and any(plugin.name == _PLUGIN for plugin in decision.framework.at("postFilter"))

@@ -80,7 +80,9 @@ PERMIT_WAIT = histogram(
     ["result"],
     buckets=_MILLISECONDS,
 )
-PREEMPTION_ATTEMPTS = counter("scheduler_preemption_attempts_total", "Preemptions that evicted pods.")
+PREEMPTION_ATTEMPTS = counter(
+    "scheduler_preemption_attempts_total", "Times that DefaultPreemption was asked for room, whatever came of it."
+)
 PREEMPTION_VICTIMS = histogram(
     "scheduler_preemption_victims", "Pods deleted by one preemption.", buckets=exponential(1, 2, 7)
 )

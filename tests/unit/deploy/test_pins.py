@@ -11,6 +11,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text().replace("\\\n", " ")
+EXTRAS = ("kubernetes", "otel", "ui")
+"""What the image has besides: `dsched leader --cluster kubernetes`, `--otlp` and `dsched ui` work in it."""
 IMAGE = {**default_environment(), "sys_platform": "linux", "platform_system": "Linux", "python_version": "3.12"}
 
 
@@ -39,7 +41,8 @@ def unmet(wanted, pins):
 
 def test_what_the_project_asks_for_is_pinned():
     project = PROJECT["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["kubernetes"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(each for extra in EXTRAS for each in extras[extra])]
     assert unmet(wanted, pinned("requirements.txt")) == [], "run: make pins"
     assert unmet(PROJECT["build-system"]["requires"], pinned("requirements-build.txt")) == [], "run: make pins"
 
