@@ -38,6 +38,7 @@ from dsched.state import time as redis_time
 from dsched.state.broker import celery_settings
 from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.workers import Worker
+from dsched.state.workers_clock import WorkersClock
 from workers.following import Following
 from workers.overseer import Overseer
 from workers.presence import Presence
@@ -71,6 +72,11 @@ class System:
         """The source of truth."""
         return opening.open_cluster(opening.from_environment(), self.store, self.config)
 
+    @cached_property
+    def clock(self) -> WorkersClock:
+        """What deadlines of messages are compared with."""
+        return WorkersClock(self.store, SystemClock())
+
     @property
     def config(self) -> SchedulerConfiguration:
         """The leader's configuration once it was taken up; before, what ``DSCHED_CONFIG`` names, else the default."""
@@ -79,6 +85,10 @@ class System:
     def frameworks(self, config: SchedulerConfiguration, handle: Any) -> dict[str, Framework]:
         """The frameworks of a configuration's profiles, for a handle."""
         return profiles.frameworks(config, self.following.plugins, handle)
+
+
+class Late(Exception):
+    """Nobody waits any more for what a message asks for."""
 
 
 class WorkerHandle:
@@ -120,7 +130,7 @@ class WorkerApp:
         self.slots = Slots()
         self._overseer = Overseer(lambda: connect(self.system.redis_url, self.system.name), self.slots)
         self._presence = Presence(lambda: connect(self.system.redis_url, self.system.name), self._note)
-        self.task(PING, lambda _payload: self.system.following.look())
+        self.task(PING, self._pinged)
         setup_logging.connect(_configure_logging)
         celeryd_init.connect(self._called)
         celeryd_after_setup.connect(self._started)
@@ -132,6 +142,7 @@ class WorkerApp:
 
     def task(self, name: str, run: Callable[[bytes], None]) -> None:
         """Run ``run(payload)`` for messages of this task name; afterwards the worker shows a sign of life.
+        A message that comes late is dropped, so that a backlog is soon gone.
 
         A task that loses Redis is dropped, as if the worker had been killed: the leader hands the work out again. It
         does not fail: Celery sends a failure with its traceback through the pool's pipe, and when the worker connects
@@ -144,6 +155,8 @@ class WorkerApp:
                 with _counted(name), limits.watched(self.limit_s):
                     run(payload)
                 self._alive(task.request.hostname)
+            except Late:
+                return
             except UNAVAILABLE as error:
                 _log.warning("task dropped", extra={"action": "drop", "task": name, "error": str(error)})
                 return
@@ -153,6 +166,21 @@ class WorkerApp:
             LAST_TASK.set(time.time())
 
         self.celery.task(name=name, bind=True)(body)
+
+    def still_wanted(self, deadline_ms: int) -> None:
+        """In a task, before anything else.
+
+        Raises:
+            Late: the deadline, by Redis' clock, is over.
+        """
+        if self.system.clock.late(deadline_ms):
+            raise Late
+
+    def _pinged(self, payload: bytes) -> None:
+        """A ping is its deadline; that of an older leader has none."""
+        if payload:
+            self.still_wanted(msgspec.msgpack.decode(payload, type=int))
+        self.system.following.look()
 
     def _alive(self, hostname: str) -> None:
         self.name = hostname
@@ -180,7 +208,7 @@ class WorkerApp:
             where = address_of_metrics()
             if where is not None:
                 store = connect(self.system.redis_url, self.system.name)
-                self._served, self._health = worker_server(where, self.kind, store, SystemClock())
+                self._served, self._health = worker_server(where, self.kind, store)
         except DschedError as error:
             raise SystemExit(f"error: {error}") from error  # Celery goes on after any other exception
 
@@ -219,11 +247,14 @@ class WorkerApp:
 
 @contextlib.contextmanager
 def _counted(task: str) -> Iterator[None]:
-    """Count a task, and show what it has measured."""
+    """Count a task, and show what it has measured; one that comes late counts as done."""
     started, result = time.perf_counter(), "failed"
     try:
         yield
         result = "done"
+    except Late:
+        result = "done"
+        raise
     finally:
         TASKS.labels(task, result).inc()
         TASK_DURATION.labels(task).observe(time.perf_counter() - started)

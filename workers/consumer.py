@@ -1,11 +1,11 @@
 """Celery's consumer, which goes on soon after Redis is back.
 
 Celery waits 2 s after the first attempt to connect that fails, then 4 s, up to 30 s, and has no setting for it: a
-binder that waits so long keeps reserved pods from being bound. And it ends when Redis refuses to write, as a replica
-does that is about to take over: here that is a connection to be made anew.
+binder that waits so long keeps reserved pods from being bound. It gives up after 100 attempts, which would be too soon
+then. And it ends when Redis refuses to write, as a replica does that is about to take over, or one whose disk is full:
+here that is a connection to be made anew.
 """
 
-from functools import partial
 from typing import Any
 
 from celery.worker.consumer import Consumer
@@ -24,7 +24,11 @@ class PromptConsumer(Consumer):  # type: ignore[misc]
 
     def ensure_connected(self, conn: Any) -> Any:
         """Connect, again and again."""
-        conn.ensure_connection = partial(
-            conn.ensure_connection, interval_start=FIRST_S, interval_step=STEP_S, interval_max=LONGEST_S
-        )
+        once = conn.ensure_connection
+
+        def patiently(errback: Any, _max_retries: int, **options: Any) -> Any:
+            waits = {"interval_start": FIRST_S, "interval_step": STEP_S, "interval_max": LONGEST_S}
+            return once(errback, None, **waits, **options)
+
+        conn.ensure_connection = patiently
         return super().ensure_connected(conn)

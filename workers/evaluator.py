@@ -93,8 +93,7 @@ def evaluate(payload: bytes) -> None:
     """Task: judge a shard and push the answer, unless nobody waits for it any more."""
     message = messages.decode(payload, EvaluateShard)
     log.about(epoch=message.epoch, request=message.request)
-    if time.time_ns() // 1_000_000 > message.deadline_ms:
-        return
+    worker.still_wanted(message.deadline_ms)
     if not _evaluators:
         _evaluators.append(Evaluator(worker))
     began = {"dsched.shard": message.shard, "dsched.rows": message.stop - message.start, "dsched.epoch": message.epoch}

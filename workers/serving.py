@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from prometheus_client.registry import Collector
 
-from dsched.clock import Clock
 from dsched.framework import limits
 from dsched.metrics.instruments import Exporter
 from dsched.observe import checks
@@ -29,14 +28,13 @@ class Health:
         name: by which leader and broker know the worker; not known before it has started.
     """
 
-    def __init__(self, store: Store, clock: Clock, pool: Collector) -> None:
+    def __init__(self, store: Store, pool: Collector) -> None:
         """
         Args:
             store: a connection of its own: pool processes that are forked later must not share the worker's.
         """
         self.name = ""
         self._store = store
-        self._clock = clock
         self._pool = pool
         self._since = time.time()
 
@@ -58,7 +56,7 @@ class Health:
 
     def silent(self) -> str:
         """Why the leader would not reckon with the worker."""
-        return checks.silent(self._store, self.name, self._clock.now_ms(), SILENT_AFTER_MS / 1000)
+        return checks.silent(self._store, self.name, SILENT_AFTER_MS / 1000)
 
     def checks(self) -> dict[str, list[Check]]:
         """By page."""
@@ -74,10 +72,10 @@ def server(host: str, port: int, exporter: Exporter, health: Health, pool: Colle
     return Server(host, port, Exposition(exporter, [pool]), health.checks())
 
 
-def worker_server(where: tuple[str, int], exporter: Exporter, store: Store, clock: Clock) -> tuple[Server, Health]:
+def worker_server(where: tuple[str, int], exporter: Exporter, store: Store) -> tuple[Server, Health]:
     """A worker's server and its health, to be told the worker's name."""
     pool = Pool()
-    health = Health(store, clock, pool)
+    health = Health(store, pool)
     return server(*where, exporter, health, pool), health
 
 

@@ -1,6 +1,7 @@
 """Messages to the workers, by task name: shards to evaluators, reserved pods to binders, pings to both.
 
-A message is a hint: what is owed is read from Redis, and every wait here has a deadline of its own.
+A message is a hint: what is owed is read from Redis, and every wait here has a deadline of its own. A message that is
+of no use later says so by Redis' clock: Celery's ``expires`` compares the sender's clock with the receiver's.
 """
 
 import secrets
@@ -8,6 +9,7 @@ from collections.abc import Sequence
 
 # Celery loads these with the first message; a new leader's first pods would wait for that.
 import kombu.transport.redis  # noqa: F401
+import msgspec
 from celery import Celery
 from celery.utils.nodenames import worker_direct
 from kombu.entity import Queue
@@ -16,14 +18,16 @@ from kombu.exceptions import OperationalError
 from dsched.errors import RedisUnavailable
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS, PING, BindRequest, EvaluateShard, Message
+from dsched.state import time as redis_time
 from dsched.state.broker import celery_settings
-from dsched.state.client import Store
+from dsched.state.client import Store, reachable
 
 
 class Dispatcher:
     """Sends tasks through the system's broker."""
 
     def __init__(self, store: Store) -> None:
+        self._store = store
         self._app = Celery("dsched", set_as_current=False)
         self._app.conf.update(celery_settings(store.url, store.name))
 
@@ -33,25 +37,27 @@ class Dispatcher:
         Raises:
             RedisUnavailable: the message may not have been sent.
         """
-        self._send(BIND, BINDERS, request, expires_s=None)
+        self._send(BIND, BINDERS, request)
 
-    def evaluate(self, shards: Sequence[EvaluateShard], expires_s: float) -> None:
-        """Hand shards to the evaluators; messages nobody has taken by then are dropped.
+    def evaluate(self, shards: Sequence[EvaluateShard]) -> None:
+        """Hand shards to the evaluators; those nobody has taken by their deadline are dropped.
 
         Raises:
             RedisUnavailable: not all messages may have been sent.
         """
         for shard in shards:
-            self._send(EVALUATE, EVALUATORS, shard, expires_s=expires_s)
+            self._send(EVALUATE, EVALUATORS, shard)
 
     def ping(self, workers: Sequence[str], expires_s: float) -> None:
-        """Ask workers, each by its own queue, to note that they take tasks.
+        """Ask workers, each by its own queue, to note that they take tasks; pings nobody has taken by then are dropped.
 
         Raises:
             RedisUnavailable: not all messages may have been sent.
         """
+        with reachable(self._store):
+            deadline_ms = redis_time.now_ms(self._store) + round(expires_s * 1000)
         for worker in workers:
-            self._publish(PING, worker_direct(worker), b"", expires_s)
+            self._publish(PING, worker_direct(worker), msgspec.msgpack.encode(deadline_ms))
 
     def forget(self, worker: str) -> None:
         """Delete the queue of a worker that is gone, with what nobody will take from it.
@@ -71,12 +77,12 @@ class Dispatcher:
         """Give the connections back."""
         self._app.close()
 
-    def _send(self, task: str, queue: str, message: Message, expires_s: float | None) -> None:
-        self._publish(task, queue, messages.encode(message), expires_s)
+    def _send(self, task: str, queue: str, message: Message) -> None:
+        self._publish(task, queue, messages.encode(message))
 
-    def _publish(self, task: str, queue: str | Queue, payload: bytes, expires_s: float | None) -> None:
+    def _publish(self, task: str, queue: str | Queue, payload: bytes) -> None:
         try:
-            self._app.send_task(task, args=(payload,), queue=queue, expires=expires_s, ignore_result=True, retry=False)
+            self._app.send_task(task, args=(payload,), queue=queue, ignore_result=True, retry=False)
         except OperationalError as error:
             raise RedisUnavailable(f"task {task} may not have been sent: {error}") from error
 

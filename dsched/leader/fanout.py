@@ -26,6 +26,7 @@ from dsched.model.messages import EvaluateShard, ShardResult
 from dsched.state import replies, workers
 from dsched.state.cache import Cache
 from dsched.state.client import Store
+from dsched.state.workers_clock import WorkersClock
 
 _log = logger(__name__)
 
@@ -71,6 +72,7 @@ class Fanout:
         self._cache = cache
         self._dispatcher = dispatcher
         self._clock = clock
+        self._workers_clock = WorkersClock(store, clock)
         self._cluster = cluster
         self.traced: Callable[[int], list[str]] | None = None
         self._hazards = hazards or Hazards(clock)
@@ -215,8 +217,8 @@ class Fanout:
             if not request.missing() or (number and not request.heard):
                 break
             patience_s = self._patience_s(request.evaluations)
-            deadline_ms = self._clock.now_ms() + round(patience_s * 1000)
-            self._dispatcher.evaluate(request.due(deadline_ms), patience_s)
+            deadline_ms = self._workers_clock.now_ms() + round(patience_s * 1000)
+            self._dispatcher.evaluate(request.due(deadline_ms))
             until = time.monotonic() + patience_s
             while request.awaited() and (left_s := until - time.monotonic()) > 0:
                 reply = replies.take(self._store, request.name, max(left_s, 0.01))

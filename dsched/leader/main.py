@@ -28,7 +28,7 @@ from dsched.leader.settings import Settings
 from dsched.log import logger
 from dsched.metrics import FENCED
 from dsched.state import fitness, published
-from dsched.state.client import UNAVAILABLE, Store, connect
+from dsched.state.client import UNAVAILABLE, CannotPersist, Store, connect
 from dsched.state.lease import Lease
 from dsched.state.time import RedisClock
 from dsched.tracing import Tracing
@@ -156,7 +156,7 @@ class Leader:
                 else:
                     self._stop.wait(min(STANDBY_S, self._settings.lease_s / 10))
             except (*UNAVAILABLE, RedisUnavailable) as error:
-                checked = False
+                checked = checked and isinstance(error, CannotPersist)  # that is the same server, and it answers
                 pause_s = min(self._pause(pause_s, error), LONGEST_PAUSE_WITHOUT_REDIS_S)
             except StaleEpoch as error:
                 FENCED.inc()

@@ -40,7 +40,7 @@ class EvaluateShard(Message, frozen=True, kw_only=True):
         cluster: what keeps the objects, standalone or kubernetes; a worker that takes it to be another refuses.
         traces: W3C traceparents of traced pods that this is for.
         shard: number of this shard; rows ``start`` to ``stop`` (not included).
-        deadline_ms: wall-clock time after which nobody waits for the answer.
+        deadline_ms: by Redis' clock, after which nobody waits for the answer.
         pods: profile and one pod of each class.
         skip: numbers of classes that are not wanted any more; what is said of them is not looked at.
     """

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from dsched.state import lease, workers
+from dsched.state import time as redis_time
 from dsched.state.client import UNAVAILABLE, Store
 from dsched.state.workers import FORGOTTEN_AFTER_MS, Worker
 
@@ -30,9 +31,10 @@ def late(worker: Worker, now_ms: int, max_age_s: float) -> str:
     return f"{worker.name} last ran a task {age_s:.0f} s ago" if age_s > max_age_s else ""
 
 
-def silent(store: Store, name: str, now_ms: int, max_age_s: float) -> str:
+def silent(store: Store, name: str, max_age_s: float) -> str:
     """Why one worker is not well."""
     try:
+        now_ms = redis_time.now_ms(store)
         found = next((worker for worker in workers.read(store) if worker.name == name), None)
     except UNAVAILABLE as error:
         return f"Redis does not answer: {error}"

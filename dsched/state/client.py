@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import redis
+from redis._parsers import BaseParser
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
@@ -19,6 +20,15 @@ HEALTH_CHECK_S = 5
 SCANNED_AT_ONCE = 1000
 
 Value = str | bytes | int | float
+
+
+class CannotPersist(redis.ResponseError):
+    """Redis takes no writes because it cannot keep them: its disk is full, or fails (``MISCONF``)."""
+
+
+# The client knows no such errors; its table is that of Celery's connections, too.
+BaseParser.EXCEPTION_CLASSES["MISCONF"] = CannotPersist
+BaseParser.EXCEPTION_CLASSES["UNBLOCKED"] = redis.ReadOnlyError  # for whom it kept waiting when it became a replica
 
 
 class Store:
@@ -98,7 +108,7 @@ def reachable(store: Store) -> Iterator[None]:
     """Turn the client's connection errors into one that says what to do.
 
     Raises:
-        RedisUnavailable: the server does not answer, or is not ready to (loading, a replica).
+        RedisUnavailable: the server does not answer, or is not ready to (loading, a replica, full).
         NotAllowed: this user may not do that.
     """
     try:
@@ -107,6 +117,8 @@ def reachable(store: Store) -> Iterator[None]:
         raise not_allowed(store, str(error)) from error
     except redis.OutOfMemoryError as error:
         raise RedisUnavailable(f"Redis at {shown(store.url)} is full: {error}; give it more memory") from error
+    except CannotPersist as error:
+        raise RedisUnavailable(f"Redis at {shown(store.url)} takes no writes: {error}; see to its disk") from error
     except UNAVAILABLE as error:
         raise RedisUnavailable(
             f"Redis at {shown(store.url)} does not answer ({error}); "
@@ -125,6 +137,7 @@ UNAVAILABLE = (
     redis.BusyLoadingError,
     redis.ReadOnlyError,
     redis.OutOfMemoryError,
+    CannotPersist,
 )
 """What the client raises while a server is away, starting, demoted to a replica, or full: then it takes no
-transactions, not even such that only read."""
+transactions, not even such that only read. Where it is the disk that is full, it does not answer PING either."""

@@ -20,7 +20,7 @@ from typing import Any
 import redis
 
 from dsched.errors import RedisUnavailable, ScriptError, StaleEpoch
-from dsched.state.client import UNAVAILABLE, Store, Value, not_allowed, shown
+from dsched.state.client import UNAVAILABLE, CannotPersist, Store, Value, not_allowed, shown
 
 FOLDER = Path(__file__).parent / "scripts"
 
@@ -81,6 +81,8 @@ class Script:
             return not_allowed(self._store, text)
         if " -READONLY " in text:
             return redis.ReadOnlyError(text)
+        if " -MISCONF " in text:
+            return CannotPersist(text.partition(" -MISCONF ")[2])
         return ScriptError(f"{self.name}: {text}")
 
 

@@ -47,7 +47,7 @@ class Evaluators:
         self.habits = list(habits) or [answer]
         self.asked: list[list[EvaluateShard]] = []
 
-    def evaluate(self, shards: Sequence[EvaluateShard], expires_s: float) -> None:
+    def evaluate(self, shards: Sequence[EvaluateShard]) -> None:
         self.asked.append(list(shards))
         for shard in shards:
             habit = self.habits.pop(0) if len(self.habits) > 1 else self.habits[0]

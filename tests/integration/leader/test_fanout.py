@@ -130,7 +130,7 @@ def test_nobody_answers(room: Room) -> None:
 
 
 def test_evaluators_that_cannot_be_reached(room: Room) -> None:
-    def unreachable(shards: Any, expires_s: float) -> None:
+    def unreachable(shards: Any) -> None:
         raise RedisUnavailable("broker away")
 
     room.evaluators.evaluate = unreachable  # type: ignore[method-assign]

@@ -20,6 +20,7 @@ from dsched.plugins import registry
 from dsched.state import client, keys, lease
 from dsched.state.client import Store
 from dsched.state.results import Results
+from tests.full_disk import full_disk
 from tests.integration.leader.rig import RecordingDispatcher
 from tests.integration.workers.processes import wait_until
 from tests.manifests import apply, node_manifest, pod_manifest
@@ -139,6 +140,35 @@ def test_leader_and_standby_outlive_redis(run: Callable[..., Running], tmp_path:
     for each in (leader, standby):
         each.stop()
     store.close()
+    server.stop()
+
+
+def test_leader_and_standby_wait_for_a_disk_that_is_full(
+    run: Callable[..., Running], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = RedisServer(tmp_path / "redis", "--appendonly", "yes")
+    server.start()
+    stores = [client.connect(server.url, "waits") for _ in range(2)]
+    leader = run("leader", stores[0])
+    wait_until("it leads", lambda: leader.leads)
+    standby = run("standby", stores[1])
+    both = (leader, standby)
+    with full_disk(server):
+        waiting = "both say why", lambda: all("save RDB snapshots" in each.leader.progress.trouble for each in both)
+        wait_until(*waiting)
+        looked = len([record for record in caplog.records if record.message == "redis may lose state"])
+        threading.Event().wait(2.0)  # long enough for either of them to have tried again
+        again = len([record for record in caplog.records if record.message == "redis may lose state"])
+        assert again == looked
+        assert not any(each.ended() for each in both)
+    wait_until("one leads again", lambda: leader.leads or standby.leads)
+    apply(stores[0], tmp_path, node_manifest("n1"), pod_manifest("shop/web"))
+    wait_until("the pod is handed out", lambda: "shop/web" in handed_out(leader) | handed_out(standby))
+    for each in both:
+        each.stop()
+    assert [each.error for each in both] == [None, None]
+    for store in stores:
+        store.close()
     server.stop()
 
 

@@ -1,13 +1,15 @@
 """The server itself: which ones are refused, and what a replica, a full or a fresh one looks like to scripts."""
 
+import threading
+
 import pytest
 
 from dsched.errors import RedisUnavailable, UnfitRedis
-from dsched.state import client, fitness
+from dsched.state import client, fitness, replies
 from dsched.state.client import UNAVAILABLE
 from dsched.state.lease import Lease
 from dsched.state.queue import Place, Queue, read_records
-from tests.integration.state.support import LONG_MS, NOW_MS, dump, move, places, put, take_over
+from tests.integration.state.support import LONG_MS, NOW_MS, dump, move, places, put, take_over, wait_until
 from tests.redis_server import RedisServer, free_port
 
 
@@ -89,6 +91,24 @@ def test_a_leader_whose_server_became_a_replica_waits_for_it_instead_of_failing(
             act()
     store.redis.replicaof("NO", "ONE")
     assert [popped.key for popped in queue.pop("1-2", 1, NOW_MS, from_backoff=True)] == ["ns/a"]
+
+
+def test_who_waits_for_an_answer_while_the_server_becomes_a_replica_hears_that_it_is_unavailable(store):
+    heard: list[Exception] = []
+
+    def take() -> None:
+        try:
+            replies.take(store, "request", 60)
+        except UNAVAILABLE as error:
+            heard.append(error)
+
+    waiting = threading.Thread(target=take)
+    waiting.start()
+    wait_until("it waits", lambda: store.redis.info("clients")["blocked_clients"])
+    store.redis.replicaof("127.0.0.1", free_port())
+    waiting.join()
+    store.redis.replicaof("NO", "ONE")
+    assert len(heard) == 1
 
 
 def test_a_full_server_refuses_whole_moves_and_goes_on_once_there_is_room(store):

@@ -194,8 +194,8 @@ def test_a_child_that_is_killed_while_it_evaluates(farm: Workers, room: Room, mo
         farm[name].signal(signal.SIGSTOP)
     evaluate = room.fanout._dispatcher.evaluate
 
-    def kill_them_afterwards(shards: Any, expires_s: float) -> None:
-        evaluate(shards, expires_s)
+    def kill_them_afterwards(shards: Any) -> None:
+        evaluate(shards)
         for name in ("evaluator-1", "evaluator-2"):
             children = farm[name].children()
             farm[name].signal(signal.SIGCONT)
@@ -295,6 +295,6 @@ def test_a_payload_that_is_no_message_harms_nobody(farm: Workers, queue: str) ->
     dispatcher = Dispatcher(farm.store)
     for payload in (b"\xc1", b"", messages.encode(ShardResult(request="r", epoch=1, shard=0, evaluator="", seconds=0))):
         task = "dsched.evaluate" if queue == "evaluators" else "dsched.bind"
-        dispatcher._publish(task, queue, payload, 60)
+        dispatcher._publish(task, queue, payload)
     refresh(farm, dispatcher)
     dispatcher.close()

@@ -24,7 +24,7 @@ class Counted:
 
 
 def health(store, ago_s, running_s=10 * STUCK_AFTER_S):
-    found = Health(store, SystemClock(), Counted(ago_s))
+    found = Health(store, Counted(ago_s))
     found.name = NAME
     found._since -= running_s
     return found

@@ -1,22 +1,30 @@
 """Redis is killed and started again under workers that wait for tasks: they go on by themselves."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from celery import Celery
 
 from dsched.clock import SystemClock
 from dsched.errors import RedisUnavailable
 from dsched.leader.dispatch import Dispatcher
 from dsched.leader.fanout import Mode
 from dsched.state import client, workers
+from tests.full_disk import full_disk
 from tests.integration.leader.rig import Rig
 from tests.integration.workers.processes import Workers, wait_until
 from tests.manifests import node_manifest, pod_manifest
 from tests.redis_server import RedisServer
+from workers.consumer import LONGEST_S, PromptConsumer
 
 DEADLINE_S = 90.0
+
+Refusing = Callable[[RedisServer], AbstractContextManager[None]]
 
 
 @pytest.fixture
@@ -56,14 +64,25 @@ def test_workers_are_known_again_after_redis_was_emptied(server: RedisServer, tm
         farm.stop()
 
 
-def test_workers_outlive_a_redis_that_refuses_to_write(server: RedisServer, tmp_path: Path) -> None:
-    """As a replica does until it has taken over."""
+@contextmanager
+def replica(server: RedisServer) -> Iterator[None]:
+    """As a replica is until it has taken over."""
+    store = client.connect(server.url)
+    store.redis.replicaof("127.0.0.1", "1")
+    yield
+    store.redis.replicaof("NO", "ONE")
+    store.close()
+
+
+@pytest.mark.parametrize(("refusing", "why"), [(replica, "ReadOnlyError"), (full_disk, "save RDB snapshots")])
+def test_workers_outlive_a_redis_that_refuses_to_write(
+    server: RedisServer, tmp_path: Path, refusing: Refusing, why: str
+) -> None:
     store = client.connect(server.url, "restarts")
     farm, dispatcher = Workers(store, tmp_path, evaluators=1), Dispatcher(store)
     try:
         farm.start("evaluator-1", "binder-1")
         pids = [farm[name].pid for name in ("evaluator-1", "binder-1")]
-        store.redis.replicaof("127.0.0.1", "1")
         broken_at = float("-inf")
 
         def refused() -> bool:
@@ -72,15 +91,29 @@ def test_workers_outlive_a_redis_that_refuses_to_write(server: RedisServer, tmp_
             if time.monotonic() - broken_at > 5:
                 store.redis.client_kill_filter(_type="normal", skipme=True)
                 broken_at = time.monotonic()
-            return all("ReadOnlyError" in farm[name].log.read_text() for name in ("evaluator-1", "binder-1"))
+            return all(why in farm[name].log.read_text() for name in ("evaluator-1", "binder-1"))
 
-        wait_until("both were refused", refused, DEADLINE_S)
-        store.redis.replicaof("NO", "ONE")
+        with refusing(server):
+            wait_until("both were refused", refused, DEADLINE_S)
         refreshed(store, farm, dispatcher)
         assert [farm[name].pid for name in ("evaluator-1", "binder-1")] == pids
     finally:
         dispatcher.close()
         farm.stop()
+
+
+def test_a_worker_never_gives_up_connecting() -> None:
+    """Celery would, after 100 attempts."""
+
+    class Asked(SimpleNamespace):
+        def ensure_connection(self, errback: Any, max_retries: int | None = None, **options: Any) -> "Asked":
+            self.attempts, self.longest_s = max_retries, options["interval_max"]
+            return self
+
+    consumer = PromptConsumer.__new__(PromptConsumer)
+    consumer.app, consumer.first_connection_attempt = Celery("any", set_as_current=False), True
+    asked = consumer.ensure_connected(Asked())
+    assert (asked.attempts, asked.longest_s) == (None, LONGEST_S)
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

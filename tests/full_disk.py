@@ -1,0 +1,34 @@
+"""A Redis that cannot save, as on a full disk: it answers every write, and PING, with ``MISCONF``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dsched.state import client
+from tests.integration.workers.processes import wait_until
+from tests.redis_server import RedisServer
+
+SELDOM = "100000000 1"
+"""Snapshots are asked for, else nobody minds that there is none; Redis makes none by itself."""
+
+
+@contextmanager
+def full_disk(server: RedisServer) -> Iterator[None]:
+    """Where its snapshot belongs there is a folder; afterwards it is allowed to write without any."""
+    store = client.connect(server.url)
+    blocked = server.folder / "dump.rdb"
+    blocked.mkdir()
+
+    def failed() -> bool:
+        found = store.redis.info("persistence")
+        if not found["rdb_bgsave_in_progress"] and not found["aof_rewrite_in_progress"]:
+            store.redis.bgsave()
+        return bool(found["rdb_last_bgsave_status"] == "err")
+
+    store.redis.config_set("save", SELDOM)
+    try:
+        wait_until("a snapshot failed", failed)
+        yield
+    finally:
+        store.redis.config_set("save", "")
+        blocked.rmdir()
+        store.close()
