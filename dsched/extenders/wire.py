@@ -15,6 +15,7 @@ import msgspec
 from dsched.framework.extending import Victims
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
+from dsched.model.reading import decoded
 
 _INT64 = range(-(2**63), 2**63)
 
@@ -157,8 +158,8 @@ def _name(node: Any) -> str:
 
 def _decoded(raw: bytes) -> Any:
     try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return decoded(msgspec.json.decode, raw)
+    except msgspec.DecodeError as error:
         raise Malformed(f"no JSON: {error}") from error
 
 

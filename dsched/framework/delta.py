@@ -12,6 +12,7 @@ from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.reading import decoded
 
 
 class NodeSet(msgspec.Struct, frozen=True, array_like=True, tag="node"):
@@ -70,7 +71,7 @@ def decode(raw: bytes) -> list[Delta]:
     Raises:
         msgspec.DecodeError: not a list of changes.
     """
-    return _decoder.decode(raw)
+    return decoded(_decoder.decode, raw)
 
 
 def apply(snapshot: Snapshot, delta: Delta) -> None:

@@ -8,6 +8,7 @@ import yaml
 
 from dsched.errors import ManifestError
 from dsched.manifests import limits
+from dsched.model.reading import decoded
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _STRING_TAGS = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
@@ -74,9 +75,9 @@ def parse(content: bytes, source: str) -> list[Any]:
 
 def _json(content: bytes) -> list[Any]:
     try:
-        documents = [msgspec.json.decode(content)]
+        documents = [decoded(msgspec.json.decode, content)]
     except msgspec.DecodeError:
-        documents = msgspec.json.Decoder().decode_lines(content)
+        documents = decoded(msgspec.json.Decoder().decode_lines, content)
         if len(documents) < 2:
             raise
     return [document for document in documents if document is not None]

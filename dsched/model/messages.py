@@ -9,6 +9,7 @@ import msgspec
 
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
+from dsched.model.reading import decoded
 
 VERSION = 1
 
@@ -156,9 +157,9 @@ def encode(message: Message) -> bytes:
 def decode(raw: bytes, kind: type[Decoded]) -> Decoded:
     """
     Raises:
-        msgspec.ValidationError: not a message of this kind, or of another version.
+        msgspec.DecodeError: not a message; msgspec.ValidationError: not of this kind, or of another version.
     """
-    message = msgspec.msgpack.decode(raw, type=kind)
+    message = decoded(lambda each: msgspec.msgpack.decode(each, type=kind), raw)
     if message.version != VERSION:
         raise msgspec.ValidationError(f"{kind.__name__} has version {message.version}, this process speaks {VERSION}")
     return message

@@ -11,6 +11,7 @@ import msgspec
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.reading import decoded
 
 VERSION = 1
 """Of this list. Another one means that old readers would misread new recordings."""
@@ -223,4 +224,4 @@ def decode(raw: bytes) -> Line:
     Raises:
         msgspec.DecodeError, msgspec.ValidationError: not a line of a recording.
     """
-    return _decoder.decode(raw)
+    return decoded(_decoder.decode, raw)

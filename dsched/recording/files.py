@@ -17,6 +17,7 @@ import msgspec
 from dsched import __version__
 from dsched.errors import RecordingError
 from dsched.model import tape
+from dsched.model.reading import decoded
 from dsched.model.tape import Line
 
 LEVEL = 6
@@ -184,7 +185,7 @@ class Reading:
             raise RecordingError(f"{self._path} is not a recording of dsched: {error}") from error
         self.line = 1
         try:
-            header = msgspec.json.decode(first, type=Header)
+            header = decoded(lambda line: msgspec.json.decode(line, type=Header), first)
         except msgspec.DecodeError as error:
             raise RecordingError(f"{self._path}: line 1: not a recording of dsched: {error}") from error
         if header.version != tape.VERSION:
@@ -241,6 +242,6 @@ class Reading:
 
 def _end(raw: bytes) -> End | None:
     try:
-        return msgspec.json.decode(raw, type=End)
+        return decoded(lambda line: msgspec.json.decode(line, type=End), raw)
     except msgspec.DecodeError:
         return None

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from dsched.errors import NotFound
 from dsched.log import logger
 from dsched.model.meta import PodKey
+from dsched.model.reading import decoded
 from dsched.observe.words import titled
 from dsched.state import control, requests
 from dsched.state.control import EVERYTHING
@@ -82,7 +83,8 @@ class Writing:
     async def _json(self, request: Request) -> Response:
         self._check(request, request.headers.get(KEY_HEADER, ""))
         try:
-            change = msgspec.json.decode(await forms.body(request, LARGEST_JSON) or b"{}", type=Change)
+            body = await forms.body(request, LARGEST_JSON) or b"{}"
+            change = decoded(lambda each: msgspec.json.decode(each, type=Change), body)
         except msgspec.DecodeError as error:
             raise HTTPException(400, f"the request cannot be read: {error}") from error
         return json(await run_in_threadpool(self._make, request.url.path.rpartition("/")[2], change))
@@ -132,7 +134,10 @@ def pause(system: System, change: Change) -> Done:
 
 def resume(system: System, change: Change) -> Done:
     """Go on: with everything, or with one profile."""
-    was = control.resume(system.store, change.profile or EVERYTHING)
+    wanted = change.profile or EVERYTHING
+    was = control.resume(system.store, wanted)
+    if not was and wanted != EVERYTHING:  # a profile that is paused may be gone from the configuration since
+        control.known(system.store, wanted)
     return Done(bool(was), f"resumed: {', '.join(map(titled, was))}" if was else "nothing to resume")
 
 

@@ -17,7 +17,7 @@ from dsched.framework import delta, wire
 from dsched.framework.contract import PluginFailure
 from dsched.manifests import documents, load
 from dsched.manifests.reader import Document
-from dsched.model import messages, quantity
+from dsched.model import messages, quantity, tape
 from dsched.model.messages import BindRequest, ClassResult, EvaluateShard, ScoreColumn, ShardResult, VerdictColumn
 from dsched.model.meta import PodUid
 from dsched.state import location, reservations
@@ -233,6 +233,19 @@ def test_more_digits_than_python_reads_are_a_large_number_or_a_small_one() -> No
 def test_any_bytes_are_a_message_or_refused(raw: bytes, kind: Any) -> None:
     with contextlib.suppress(msgspec.MsgspecError):
         messages.decode(raw, kind)
+
+
+def test_a_text_that_is_none_is_refused() -> None:
+    """Found by `tests.fuzz`: msgspec has another error for it."""
+    for raw in (b"\x81\xa4type\xa1\xff", b"\x82\xa4type\xabBindRequest\xa6config\xa1\xff"):
+        with pytest.raises(msgspec.MsgspecError):
+            messages.decode(raw, BindRequest)
+    with pytest.raises(msgspec.MsgspecError):
+        delta.decode(b"\x91\x81\xa4type\xa1\xff")
+    with pytest.raises(msgspec.MsgspecError):
+        tape.decode(b'{"type": "\xff"}')
+    with pytest.raises(ManifestError, match="is not JSON: a text is not UTF-8"):
+        documents.parse(b'{"kind": "\xff"}', "x.json")
 
 
 @SOME
