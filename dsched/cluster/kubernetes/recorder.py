@@ -148,6 +148,8 @@ class Recorder:
         if series is None:
             self._begin(key, event, at_s)
             return
+        if event.reason == SCHEDULED:
+            return
         series.count += 1
         series.last_s = at_s
         if series.told_count == 1:

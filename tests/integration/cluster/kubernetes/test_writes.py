@@ -282,16 +282,16 @@ def test_a_process_that_ends_holds_no_events_back(
 def test_a_pod_is_told_once_that_it_was_scheduled_whoever_finds_it_bound(
     api: FakeApi, cluster: Kubernetes, access: Access, fault: dict[str, Any]
 ) -> None:
-    """The answer to the bind is lost; later another binder is asked for the same."""
+    """The answer to the bind is lost; later it is asked for the same again, and so is another binder."""
     api.put("pods", pod_manifest(KEY, uid=UID))
     other = Kubernetes(access)
     api.fault("POST", "/binding", **fault)
-    for binder in (cluster, other):
+    for binder in (cluster, cluster, other, other):
         (outcome,) = binder.bind([Binding(KEY, UID, NodeName("n1"), 1)])
         assert outcome.verdict is BindVerdict.BOUND
         assert binder.drain(DEADLINE_S)
     other.close()
-    assert [event["reason"] for event in events(api)] == ["Scheduled"]
+    assert [(event["reason"], event.get("series")) for event in events(api)] == [("Scheduled", None)]
 
 
 def test_repeats_become_a_series(api: FakeApi, cluster: Kubernetes) -> None:
