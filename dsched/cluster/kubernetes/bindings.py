@@ -29,6 +29,9 @@ from dsched.model.pod import Pod
 
 NOT_OF_THE_NODE = frozenset({calls.UNAUTHORIZED, calls.NOT_FOUND, calls.CONFLICT, calls.TOO_MANY})
 """Refusals that would have come for any node: ``assignPod`` answers 409 to whatever is wrong with the pod."""
+NO_RIGHT = b"cannot create resource"
+"""Stands in a 403 that has its reason in our own rights, as for a moment after an API server has started, and not in that
+of admission. Source: apiserver/pkg/endpoints/handlers/responsewriters/errors.go ``forbiddenMessage``."""
 PATIENCE_S = 8.0
 """How long a batch of binds may take, repetitions included; below what Celery and the leader wait for."""
 LOOK_S = 5.0
@@ -102,7 +105,8 @@ def _refusal(answer: Outcome) -> BindVerdict:
     """What an answer says that did not bind a pod which could have been bound."""
     if not isinstance(answer, Answer) or answer.status >= 500:
         return BindVerdict.UNKNOWN
-    return BindVerdict.NOT_NOW if answer.status in NOT_OF_THE_NODE else BindVerdict.REFUSED
+    ours = answer.status == calls.FORBIDDEN and NO_RIGHT in answer.body
+    return BindVerdict.NOT_NOW if ours or answer.status in NOT_OF_THE_NODE else BindVerdict.REFUSED
 
 
 def _ended(binding: Binding, verdict: BindVerdict, message: str, node: NodeName = NO_NODE) -> BindOutcome:

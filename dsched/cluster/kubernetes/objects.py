@@ -22,7 +22,6 @@ PATIENCE_S = 30.0
 PAGE = 500
 TRIES = 3
 """Times that a kind is listed from the beginning, where its first pages were forgotten meanwhile."""
-FORBIDDEN = 403
 
 PRIORITY_CLASS = Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", "priorityclasses", False)
 """A leader reads none: the API server has resolved the pods' priorities."""
@@ -95,7 +94,7 @@ class Everything:
             return None
         if outcome.status == calls.GONE and following:
             raise _Expired
-        if outcome.status == FORBIDDEN:
+        if outcome.status == calls.FORBIDDEN:
             raise Withheld(f"{resource.plural} may not be listed: {calls.told(outcome)}")
         if not calls.succeeded(outcome):
             raise ClusterError(f"{resource.plural} cannot be listed: {calls.told(outcome)}")

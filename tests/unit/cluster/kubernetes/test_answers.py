@@ -87,3 +87,12 @@ def test_pauses_grow_and_are_jittered(attempt: int) -> None:
     full = min(calls.FIRST_PAUSE_S * 2**attempt, calls.LONGEST_PAUSE_S)
     assert full / 2 <= calls.pause_s(attempt) <= full
     assert calls.pause_s(attempt, [Answer(429, b"", 60.0), Answer(429, b"", 7.0)]) == 60.0
+
+
+def test_what_we_may_not_do_says_nothing_of_the_node() -> None:
+    told = (
+        b'{"message": "pods \\"p\\" is forbidden: User \\"u\\" cannot create resource \\"pods/binding\\" in API group"}'
+    )
+    assert bindings.outcome(ASKED, Answer(403, told), None).verdict is BindVerdict.NOT_NOW
+    told = b'{"message": "pods \\"p\\" is forbidden: the node has no room"}'
+    assert bindings.outcome(ASKED, Answer(403, told), None).verdict is BindVerdict.REFUSED
