@@ -30,8 +30,8 @@ from dsched.model.pod import Pod
 NOT_OF_THE_NODE = frozenset({calls.UNAUTHORIZED, calls.NOT_FOUND, calls.CONFLICT, calls.TOO_MANY})
 """Refusals that would have come for any node: ``assignPod`` answers 409 to whatever is wrong with the pod."""
 NO_RIGHT = b"cannot create resource"
-"""Stands in a 403 that has its reason in our own rights, as for a moment after an API server has started, and not in that
-of admission. Source: apiserver/pkg/endpoints/handlers/responsewriters/errors.go ``forbiddenMessage``."""
+"""Stands in a 403 that has its reason in our own rights, as for a moment after an API server has started, and not in
+that of admission. Source: apiserver/pkg/endpoints/handlers/responsewriters/errors.go ``forbiddenMessage``."""
 PATIENCE_S = 8.0
 """How long a batch of binds may take, repetitions included; below what Celery and the leader wait for."""
 LOOK_S = 5.0
