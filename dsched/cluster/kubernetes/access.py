@@ -1,7 +1,8 @@
 """Where the API server is, and how to prove who is asking.
 
 Kubeconfig files, exec plugins, service accounts and their tokens are read by the official client; it is imported on
-first use. Certificates are read again once their files change and tokens for each minute, so both may be rotated.
+first use. Certificates are read again once their files change, tokens asked for again every `REFRESH_S`, so both may be
+rotated.
 """
 
 import http.client

@@ -191,9 +191,7 @@ class Writer:
     def _evict(self, eviction: Eviction) -> Outcome | None:
         condition = PodCondition(DISRUPTION_TARGET, "True", eviction.reason, eviction.message)
         told = self._patch(eviction.key, eviction.uid, lambda pod: _status(pod, {}, condition))
-        if isinstance(told, Answer) and told.status == calls.NOT_FOUND:
-            return told
-        if isinstance(told, ClusterUnavailable):
+        if isinstance(told, ClusterUnavailable) or (told is not None and told.status == calls.NOT_FOUND):
             return told
         if told is not None and not calls.succeeded(told):  # who waits for the room needs it more than the reason why
             pod = {"pod": eviction.key, "uid": eviction.uid}

@@ -3,7 +3,10 @@ from pathlib import Path
 import pytest
 
 from dsched.state.client import Store
+from tests.integration.cluster.kubernetes.fixtures import api
 from tests.integration.fsck.by_hand import ByHand
+
+__all__ = ["api"]
 
 
 @pytest.fixture

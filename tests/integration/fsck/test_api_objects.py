@@ -1,8 +1,5 @@
 """What fsck sees of a Kubernetes cluster."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from dsched.cluster.kubernetes.access import Access
@@ -12,14 +9,6 @@ from dsched.fsck.findings import Kind
 from dsched.model.meta import NodeName, PodKey
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.manifests import Json, node_manifest, pod_manifest
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[FakeApi]:
-    server = FakeApi(tmp_path)
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture

@@ -16,7 +16,10 @@ from dsched.ui.access import Hosts
 from dsched.ui.app import Settings, make
 from dsched.ui.live import Look
 from dsched.ui.system import System
+from tests.integration.cluster.kubernetes.fixtures import api
 from tests.integration.workers.processes import wait_until
+
+__all__ = ["api"]
 
 NEVER_S = 3600.0
 """The tests look at the system when they want to."""

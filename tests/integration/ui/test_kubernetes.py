@@ -1,8 +1,5 @@
 """The page about a system that schedules a Kubernetes cluster: it asks the API server for little."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from dsched import config
@@ -13,14 +10,6 @@ from dsched.state.client import Store
 from dsched.ui import nodes
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.manifests import node_manifest, pod_manifest
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[FakeApi]:
-    server = FakeApi(tmp_path)
-    server.start()
-    yield server
-    server.stop()
 
 
 def test_only_the_nodes_own_pods_are_asked_for(api: FakeApi, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,22 +2,16 @@
 
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
+from tests.integration.cluster.kubernetes.fixtures import api
 from tests.integration.cluster.kubernetes.watching import Watcher
 
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[FakeApi]:
-    server = FakeApi(tmp_path)
-    server.start()
-    yield server
-    server.stop()
+__all__ = ["api"]
 
 
 @pytest.fixture
