@@ -29,6 +29,6 @@ def full_disk(server: RedisServer) -> Iterator[None]:
         wait_until("a snapshot failed", failed)
         yield
     finally:
+        blocked.rmdir()  # before anything that may fail: a server that cannot save does not end when it is asked to
         store.redis.config_set("save", "")
-        blocked.rmdir()
         store.close()
