@@ -89,9 +89,14 @@ class RedisServer:
     def _end(self, number: signal.Signals) -> None:
         if self._process is None:
             return
-        self._process.send_signal(number)
-        self._process.wait(STOP_DEADLINE_S)
-        self._process = None
+        process, self._process = self._process, None
+        process.send_signal(number)
+        try:
+            process.wait(STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:  # e.g. it cannot save: it says so in its log, and stays
+            process.kill()
+            process.wait()
+            raise
 
 
 def free_port() -> int:
