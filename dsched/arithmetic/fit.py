@@ -65,19 +65,19 @@ def shortages(
     """
     too_many = columns.pod_count[rows] >= columns.allowed_pods[rows]
     names, flags = [PODS], [too_many]
-    beyond = np.zeros_like(too_many)
+    hopeless: list[NDArray[np.bool_]] = []
     for name, amount in requests.items():
         allocatable = columns.allocatable(name)[rows]
         short = amount > allocatable - columns.requested(name)[rows]
-        if short.any():
+        if np.count_nonzero(short):
             names.append(name)
             flags.append(short)
-            beyond |= short & (amount > allocatable)
-    bad = np.flatnonzero(np.logical_or.reduce(flags))
+            hopeless.append(short & (amount > allocatable))
     index = np.zeros(len(too_many), dtype=np.int32)
-    if not len(bad):
+    if not hopeless and not np.count_nonzero(too_many):
         return index, ()
-    flags.append(beyond)
+    bad = np.flatnonzero(np.logical_or.reduce(flags))
+    flags.append(np.logical_or.reduce(hopeless) if hopeless else np.zeros_like(too_many))
     here = np.array([flag[bad] for flag in flags])
     kinds, patterns = (0, here) if len(bad) == 1 else distinct(here)
     index[bad] = kinds + 1

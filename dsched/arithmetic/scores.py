@@ -40,7 +40,9 @@ def least_allocated(requested: Ints, allocatable: Ints, weights: Ints) -> Ints:
     """
     counts, capacity = _capacities(allocatable)
     free = _quotient((capacity - requested) * MAX_SCORE, capacity)
-    free[requested > capacity] = 0
+    over = requested > capacity
+    if np.count_nonzero(over):
+        free[over] = 0
     return _weighted_mean(free, counts, weights)
 
 
@@ -79,7 +81,7 @@ def requested_to_capacity_ratio(requested: Ints, allocatable: Ints, weights: Int
     used[requested > capacity] = MAX_UTILIZATION
     scores = line[np.clip(used, 0, MAX_UTILIZATION)]
     total, weight_sum = _weighted_sums(scores, counts & (scores > 0), weights)
-    mean = total.astype(np.float64) / weight_sum.astype(np.float64)
+    mean = total.astype(np.float64) / np.asarray(weight_sum, dtype=np.float64)
     whole = np.trunc(mean)
     return (whole + (mean - whole >= 0.5)).astype(np.int64)
 
@@ -112,7 +114,7 @@ def balanced_allocation(requested: Ints, allocatable: Ints) -> Ints:
     """
     counts, capacity = _capacities(allocatable)
     fractions = np.minimum(requested.astype(np.float64) / capacity.astype(np.float64), 1.0)
-    if len(fractions) == 2 and counts.all():
+    if len(fractions) == 2 and _all(counts):
         even: Floats = 1.0 - np.abs((fractions[0] - fractions[1]) / 2.0)
         return (even * MAX_SCORE).astype(np.int64)
     number = counts.sum(axis=0)
@@ -174,21 +176,27 @@ def normalized(scores: Ints, *, highest: int | None = None, reverse: bool = Fals
 def _capacities(allocatable: Ints) -> tuple[Flags, Ints]:
     """Which resources count, and allocatable with 1 for those that do not, to divide by."""
     counts = allocatable != 0
-    return counts, allocatable if counts.all() else np.where(counts, allocatable, 1)
+    return counts, allocatable if _all(counts) else np.where(counts, allocatable, 1)
 
 
-def _quotient(numerator: Ints, denominator: Ints) -> Ints:
+def _all(flags: Flags) -> bool:
+    """What ``flags.all()`` says, at a quarter of its cost where there are few."""
+    return bool(np.count_nonzero(flags) == flags.size)
+
+
+def _quotient(numerator: Ints, denominator: Ints | int) -> Ints:
     """Division that truncates toward zero, for denominators above zero."""
     quotient = numerator // denominator
-    if (numerator < 0).any():
-        quotient += (numerator < 0) & (quotient * denominator != numerator)
+    negative = numerator < 0
+    if np.count_nonzero(negative):
+        quotient += negative & (quotient * denominator != numerator)
     return quotient
 
 
-def _weighted_sums(scores: Ints, counts: Flags, weights: Ints) -> tuple[Ints, Ints]:
-    """Sum of weighted scores, and of the weights that count, 1 where none does."""
-    if counts.all():
-        return weights @ scores, np.broadcast_to(np.maximum(weights.sum(), 1), scores.shape[1:])
+def _weighted_sums(scores: Ints, counts: Flags, weights: Ints) -> tuple[Ints, Ints | int]:
+    """Sum of weighted scores, and of the weights that count, 1 where none does: by node, or one for all."""
+    if _all(counts):
+        return weights @ scores, max(sum(weights.tolist()), 1)
     column = np.where(counts, weights[:, np.newaxis], 0)
     weight_sum = column.sum(axis=0)
     return (scores * column).sum(axis=0), np.where(weight_sum == 0, 1, weight_sum)

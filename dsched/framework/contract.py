@@ -115,7 +115,7 @@ def whole_numbers(plugin: str, what: str, answer: object, length: int) -> NDArra
     Raises:
         PluginFailure: they are not that many, or no whole numbers.
     """
-    scores: NDArray[Any] = guarded(plugin, np.array, answer)
+    scores: NDArray[Any] = answer.copy() if type(answer) is np.ndarray else guarded(plugin, np.array, answer)
     if scores.shape != (length,):
         raise PluginFailure(plugin, f"{what} scored {scores.shape} rows of ({length},)")
     if length and scores.dtype.kind not in "biu":
@@ -135,12 +135,12 @@ def sound(plugin: str, verdict: Verdict, open_: NDArray[np.bool_]) -> Verdict:
         raise PluginFailure(plugin, f"filter_table judged {index.shape} rows of {open_.shape}")
     if index.dtype.kind not in "iu":
         raise PluginFailure(plugin, f"filter_table answered with {index.dtype}, expected int32")
+    if not np.count_nonzero(index):
+        return verdict
     highest = int(np.maximum.reduce(index, initial=0))
     if highest > len(statuses) or (index.dtype.kind == "i" and int(np.minimum.reduce(index, initial=0)) < 0):
         wrong = highest if highest > len(statuses) else int(index.min())
         raise PluginFailure(plugin, f"filter_table names status {wrong} of {len(statuses)}")
-    if highest == 0:
-        return verdict
     for number, status in enumerate(statuses, start=1):
         if not status.rejected and bool((index[open_] == number).any()):
             raise PluginFailure(plugin, f"{status.code}: {status.message}")

@@ -269,12 +269,13 @@ class Evaluation(Answers):
                 self._note_dependence()
             return
         flipped = before != passed
+        any_flipped = bool(np.count_nonzero(flipped))
         scorers = self._scorers()
-        unscored = self._unscored(scorers) if (flipped & passed).any() else ()
+        unscored = self._unscored(scorers) if any_flipped and (flipped & passed).any() else ()
         shift = self._score(
             at, rows, [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
         )
-        if shift is None or objects or flipped.any():
+        if shift is None or objects or any_flipped:
             self._ranking.update(at, at[flipped], rescored=objects)
         else:
             self._ranking.shifted(at, shift)
@@ -401,12 +402,15 @@ class Evaluation(Answers):
         if not len(at):
             return np.zeros(0, dtype=np.int64)
         passed = self._columns.passed[at]
+        at_once = np.count_nonzero(passed) == len(at)
         shift: NDArray[np.int64] | None = np.zeros(len(at), dtype=np.int64)
         for scorer in scorers:
             raw = scorer.run(self.state, self.pod, self._table, rows, passed)
             column = self._columns.raw_scores[scorer.name]
             if shift is None or scorer.normalization is not Normalization.NONE:
                 shift = None
+            elif at_once:
+                shift += scorer.scaled(self.state, self.pod, raw, 0) - column[at] * scorer.weight
             else:
                 scaled = scorer.scaled(self.state, self.pod, raw[passed], 0)
                 shift[passed] += scaled - column[at][passed] * scorer.weight

@@ -111,8 +111,7 @@ class ScoreRunner:
         elif self.normalization is not Normalization.NONE:
             reverse = self.normalization is Normalization.MAX_REVERSED
             scores = normalized(scores, highest=highest, reverse=reverse)
-        lowest, most = np.minimum.reduce(scores, initial=0), np.maximum.reduce(scores, initial=0)
-        if lowest < 0 or most > interface.MAX_NODE_SCORE:
+        if np.count_nonzero(scores.view(np.uint64) > interface.MAX_NODE_SCORE):  # negative ones are beyond it, too
             raise PluginFailure(
                 self.name,
                 f"invalid score, should be in the range of [0, {interface.MAX_NODE_SCORE}] after normalizing: "
