@@ -96,15 +96,25 @@ def by_nodes(sizes: Sizes) -> Iterator[Point]:
 
 
 def by_placed(sizes: Sizes) -> Iterator[Point]:
-    """Basic pods, and pods with a spread constraint that counts all pods placed."""
-    memory, there = cluster(sizes.at), 0
-    spread = {"topologySpreadConstraints": [SPREAD | {"labelSelector": {"matchLabels": {"app": "web"}}}]}
-    kinds: dict[str, dict[str, Any]] = {"basic pods": {}, "pods with a spread constraint": spread}
-    for count in sizes.placed:
-        place(memory, equal(f"placed-{there}", count - there, {"app": "web"}))
-        there = count
-        for line, spec in kinds.items():
-            labels = {"app": "web"}
+    """Pods among so many of their own kind: without terms, with a constraint or term that counts all of them, and with
+    one that each of them has against pods that are not there."""
+    labels = {"app": "web"}
+    web = {"labelSelector": {"matchLabels": labels}, "topologyKey": ZONE}
+    loner = {"labelSelector": {"matchLabels": {"app": "loner"}}, "topologyKey": HOSTNAME}
+    near = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": web}]}
+    kinds: dict[str, dict[str, Any]] = {
+        "basic pods": {},
+        "with a spread constraint": {"topologySpreadConstraints": [SPREAD | web]},
+        "with a preferred affinity term": {"affinity": {"podAffinity": near}},
+        "with a required anti-affinity term": {
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [loner]}}
+        },
+    }
+    for line, spec in kinds.items():
+        memory, there = cluster(sizes.at), 0
+        for count in sizes.placed:
+            place(memory, equal(f"placed-{there}", count - there, labels, **spec))
+            there = count
             known = equal("first", BATCH, labels, **spec)
             found = cost(memory, equal("web", sizes.measured, labels, **spec), known)
             yield Point("pods placed", line, count, found.microseconds_a_pod, found.pods - found.placed)
@@ -198,12 +208,12 @@ def main(words: Sequence[str] | None = None) -> None:
     print(
         f"{sizes.measured:,} pods a figure, the fastest of {TIMES} times; {sizes.at:,} nodes where they are not varied"
     )
-    print(f"{'panel':<16}{'pods':<32}{'x':>9}{'CPU µs/pod':>12}{'unplaced':>10}")
+    print(f"{'panel':<16}{'pods':<36}{'x':>9}{'CPU µs/pod':>12}{'unplaced':>10}")
     for panel, (measure, _) in PANELS.items():
         for point in measure(sizes):
             points.append(point)
             print(
-                f"{panel:<16}{point.line:<32}{point.x:>9,}{point.microseconds:>12.1f}{point.unplaced:>10}", flush=True
+                f"{panel:<16}{point.line:<36}{point.x:>9,}{point.microseconds:>12.1f}{point.unplaced:>10}", flush=True
             )
     if options.json is not None:
         machine = {"python": platform.python_version(), "machine": platform.machine()}
