@@ -127,7 +127,8 @@ def _node(number: int) -> dict[str, object]:
 
 def _pod(number: int, app: int) -> dict[str, object]:
     container = {"name": "pause", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
-    spec = {"schedulerName": SCHEDULER, "containers": [container]}
+    token = {"name": f"kube-api-access-{number:05}", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
+    spec = {"schedulerName": SCHEDULER, "containers": [container], "volumes": [token]}  # as a cluster adds it
     return {"metadata": {"name": f"pod-{number}", "labels": {"app": f"app-{app}"}}, "spec": spec}
 
 

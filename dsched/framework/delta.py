@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dsched.framework.pod_info import PodInfo
+from dsched.framework.sharing import shared
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node
@@ -82,7 +82,7 @@ def apply(snapshot: Snapshot, delta: Delta) -> None:
         case NodeGone(name=name):
             snapshot.table.remove_node(name)
         case PodOn(node=name, pod=pod):
-            snapshot.table.add_pod(PodInfo(pod), name)
+            snapshot.table.add_pod(shared(pod), name)
         case PodOff(uid=uid):
             snapshot.table.remove_pod(uid)
         case ObjectSet(kind=kind, key=key, object=value):

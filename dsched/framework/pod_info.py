@@ -53,13 +53,21 @@ class PodInfo:
     def node_name(self) -> NodeName:
         return self.pod.node_name
 
+    @property
+    def resized(self) -> bool:
+        """Whether its status may say that it takes up something else than its spec requests."""
+        status = self.pod.status
+        return bool(status.container_statuses or status.init_container_statuses or status.resources)
+
     @cached_property
     def class_key(self) -> bytes:
-        """Equal for pods between which no plugin can tell the difference: everything but name, UID, times, status.
+        """Equal for pods between which no plugin can tell the difference: everything but name, UID, times, status, and
+        volumes that scheduling does not read (`Volume.matters`).
         An ephemeral volume's claim is named after its pod, so such a pod is a class of its own."""
         meta, spec = self.pod.metadata, self.pod.spec
-        if spec.node_name:
-            spec = msgspec.structs.replace(spec, node_name="")
+        if spec.node_name or spec.volumes:
+            volumes = [volume for volume in spec.volumes if volume.matters]
+            spec = msgspec.structs.replace(spec, node_name="", volumes=volumes)
         alone = (meta.name, meta.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None
         return _encoder.encode((meta.namespace, meta.labels, _controller(meta.owner_references), spec, alone))
 
@@ -69,7 +77,7 @@ class PodInfo:
         also where each is a class of its own."""
         spec, status = self.pod.spec, self.pod.status
         resized = None
-        if status.container_statuses or status.init_container_statuses or status.resources:
+        if self.resized:
             pending = [each for each in status.conditions if each.type == requests.RESIZE_PENDING]
             resized = (status.container_statuses, status.init_container_statuses, status.resources, pending)
         return _encoder.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources, resized))

@@ -11,6 +11,7 @@ from dsched.errors import ClusterUnavailable
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.framework.sharing import shared
 from dsched.leader.binding import Binding, Owed
 from dsched.leader.crowding import crowded_out
 from dsched.leader.events import Events
@@ -100,7 +101,7 @@ class Intake:
         if pod.finished:
             self._gone(pod.key, pod.uid)
         elif pod.node_name:
-            self._assigned(PodInfo(pod), pod.node_name)
+            self._assigned(shared(pod), pod.node_name)
         elif pod.spec.scheduler_name in self._frameworks:
             self._unassigned(pod)
 
@@ -137,7 +138,7 @@ class Intake:
         elif self._cache.snapshot.table.node_of(uid) is None or owed is not None:
             for pod in [event.object] if isinstance(event.object, Pod) else self._cluster.get_pods([key]):
                 if pod is not None and pod.uid == uid and not pod.finished:
-                    self._assigned(PodInfo(pod), pod.node_name)
+                    self._assigned(shared(pod), pod.node_name)
 
     def _unassigned(self, pod: Pod) -> None:
         known = self._pending.get(pod.key)
@@ -148,9 +149,9 @@ class Intake:
             self._gone(pod.key, pod.uid)
         elif known is None and self._cache.snapshot.table.node_of(pod.uid) is None:
             # A pod that is bound stays bound: the watch may repeat what was so before the listing showed it bound.
-            self._new(PodInfo(pod))
+            self._new(shared(pod))
         elif known is not None:
-            self._changed(known, PodInfo(pod))
+            self._changed(known, shared(pod))
 
     def _new(self, info: PodInfo) -> None:
         framework = self._frameworks[info.pod.spec.scheduler_name]
@@ -252,7 +253,7 @@ class Intake:
             return
         for owed, pod in zip(released, found, strict=True):
             if pod is not None and pod.uid == owed.info.uid and pod.node_name and not pod.finished:
-                self._assigned(PodInfo(pod), pod.node_name)
+                self._assigned(shared(pod), pod.node_name)
 
     def _other(self, event: Event) -> None:
         resource = RESOURCES.get(event.kind)

@@ -11,6 +11,7 @@ from dsched.cluster.interface import Cluster, Listing, SchedulingStatus
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.framework.sharing import shared
 from dsched.leader import requested
 from dsched.leader.binding import Binding, Owed
 from dsched.leader.events import Events
@@ -113,7 +114,7 @@ class Takeover:
     def _take_bound(self, listing: Listing) -> None:
         for pod in listing.pods:
             if pod.node_name and not pod.finished:
-                self._cache.add_pod(PodInfo(pod), pod.node_name)
+                self._cache.add_pod(shared(pod), pod.node_name)
 
     # -- reservations ----------------------------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ class Takeover:
     def _adopt(self, reservation: Reservation, pod: Pod) -> Owed | None:
         """Take a reservation over. Reserve runs again: what plugins had assumed, and what they had left for PreBind,
         went with the earlier leader. None when they refuse now."""
-        info, state = PodInfo(pod), CycleState()
+        info, state = shared(pod), CycleState()
         framework = self._frameworks[pod.spec.scheduler_name]
         self._cache.assume(info, reservation.node)
         if framework.run_reserve(state, info, reservation.node) is not None:
@@ -171,7 +172,7 @@ class Takeover:
                 stale.append((record.key, record.uid))
                 continue
             try:
-                self._intake.restore(PodInfo(pod), record)
+                self._intake.restore(shared(pod), record)
                 self._restored.add(pod.uid)
             except ValueError as error:
                 set_aside("record", record.key, str(error))

@@ -176,6 +176,15 @@ class Volume(ApiRecord, frozen=True):
     vsphere_volume: Present | None = None
     portworx_volume: VolumeById | None = None
 
+    @property
+    def matters(self) -> bool:
+        """Whether it has a source that scheduling reads. Config maps, secrets and empty folders are none, nor is the
+        token that an API server gives each pod, under a name that no other pod's has."""
+        return msgspec.structs.replace(self, name="") != _NO_SOURCE
+
+
+_NO_SOURCE = Volume()
+
 
 class PodSpec(ApiRecord, frozen=True):
     node_name: str = ""

@@ -27,3 +27,18 @@ def test_namespace_labels_and_spec_do() -> None:
 def test_the_claim_of_an_ephemeral_volume_is_named_after_its_pod() -> None:
     first, second = make_pod("shop/a", spec=EPHEMERAL), make_pod("shop/b", spec=EPHEMERAL)
     assert PodInfo(first).class_key != PodInfo(second).class_key
+
+
+def test_the_token_that_an_api_server_gives_each_pod_does_not_matter() -> None:
+    """The admission plugin ServiceAccount adds a volume whose name ends in five random letters."""
+    first, second = (
+        make_pod(f"shop/{name}", spec={"volumes": [{"name": f"kube-api-access-{name}", "projected": {"sources": []}}]})
+        for name in ("x2x4f", "9bkzq")
+    )
+    assert PodInfo(first).class_key == PodInfo(second).class_key == PodInfo(make_pod("shop/a")).class_key
+
+
+def test_volumes_that_scheduling_reads_do() -> None:
+    claims = [{"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]} for claim in ("one", "two")]
+    keys = {PodInfo(make_pod("shop/a", spec=spec)).class_key for spec in (*claims, {})}
+    assert len(keys) == 3
