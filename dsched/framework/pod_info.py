@@ -87,6 +87,17 @@ class PodInfo:
         """What the pod takes up on its node, in-place resizes included."""
         return _demand_of(_RequestsKey(self.requests_key, self.pod))
 
+    def counts_as(self, other: "PodInfo") -> bool:
+        """Whether scheduling sees the same in two versions of a pod that is on a node. Of its status it sees what
+        changes its demand, and since when it runs, by which victims are chosen."""
+        mine, theirs = self.pod, other.pod
+        return (
+            self.class_key == other.class_key
+            and self.demand == other.demand
+            and mine.metadata.deletion_timestamp == theirs.metadata.deletion_timestamp
+            and mine.status.start_time == theirs.status.start_time
+        )
+
 
 def _controller(owners: list[OwnerReference]) -> tuple[str, str, str] | None:
     return next(((owner.api_version, owner.kind, owner.name) for owner in owners if owner.controller), None)

@@ -188,10 +188,13 @@ class NodeTable:
         self._rebuild(remaining)
 
     def add_pod(self, pod: PodInfo, node: NodeName) -> None:
-        """Put a pod (bound or assumed) on a node; a no-op when it is there, a move when it is elsewhere."""
+        """Put a pod (bound or assumed) on a node, or its newer version in its place; a move when it is elsewhere. No
+        change where it is there already, and counts as before."""
         home = self._node_of.get(pod.uid)
         if home is not None:
-            if home == node and self._on(home, pod.uid) is pod:
+            there = self._on(home, pod.uid)
+            if home == node and there is not None and (there is pod or there.counts_as(pod)):
+                self._at(home)[pod.uid] = pod
                 return
             self.remove_pod(pod.uid)
         self._node_of[pod.uid] = node
@@ -289,8 +292,12 @@ class NodeTable:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _on(self, node: NodeName, uid: PodUid) -> PodInfo | None:
+        return self._at(node).get(uid)
+
+    def _at(self, node: NodeName) -> dict[PodUid, PodInfo]:
+        """The pods of a node, also of one that is not there."""
         row = self.index.get(node)
-        return (self._homeless.get(node, {}) if row is None else self.pods[row]).get(uid)
+        return self._homeless.get(node, {}) if row is None else self.pods[row]
 
     def _append(self, node: Node) -> int:
         row = len(self.names)

@@ -104,10 +104,13 @@ class Cache:
         return self._assumed.get(uid)
 
     def add_pod(self, pod: PodInfo, node: NodeName) -> None:
-        """A bound pod that was not assumed, or whose demand has changed."""
-        self._leave(pod.uid)
+        """A bound pod that was not assumed, or a newer version of it."""
+        table = self.snapshot.table
+        known = table.pod(pod.uid) if table.node_of(pod.uid) == node else None
+        if known is None or amounts(known) != amounts(pod):
+            self._leave(pod.uid)
+            self.usage.add(node, amounts(pod))
         self._put(pod, node)
-        self.usage.add(node, amounts(pod))
         if self.heard is not None:
             self.heard(tape.PodOn(node, pod.pod))
 

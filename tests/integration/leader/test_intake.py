@@ -14,6 +14,7 @@ from tests.manifests import node_manifest, other_manifest, pod_manifest
 
 GATE = [{"name": "example.com/later"}]
 WEB = "shop/web"
+RESIZED = {"name": "main", "resources": {"requests": {"cpu": "300m"}}}
 
 
 def web(uid: str = "", cpu: str = "100m", **spec: Any) -> dict[str, Any]:
@@ -334,6 +335,28 @@ def test_a_node_that_goes_while_a_pod_is_reserved_on_it(rig: Rig, check: Checker
     rig.clock.advance(20)
     led.run()
     bound_to(rig, "n2")
+    check.at_rest()
+
+
+@pytest.mark.parametrize(
+    ("status", "writes"),
+    [
+        ({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}, False),
+        ({"phase": "Running", "containerStatuses": [RESIZED]}, True),
+    ],
+)
+def test_what_a_kubelet_reports_of_a_pod(rig: Rig, check: Checker, status: dict[str, Any], writes: bool) -> None:
+    """The pod is known as it is now; only what changes its demand is written."""
+    rig.apply(node_manifest("n1"), web())
+    led = rig.lead()
+    led.run()
+    before = rig.store.redis.hgetall(rig.store.key("node:n1"))
+    rig.apply(web() | {"status": status})
+    led.run()
+    known = led.reign._cache.snapshot.table.pod(rig.uid(WEB))
+    assert known is not None and known.pod.status.phase == "Running"
+    assert (rig.store.redis.hgetall(rig.store.key("node:n1")) != before) is writes
+    assert rig.used("n1")["cpu"] == (300 if writes else 100)
     check.at_rest()
 
 

@@ -39,6 +39,8 @@ def test_the_token_that_an_api_server_gives_each_pod_does_not_matter() -> None:
 
 
 def test_volumes_that_scheduling_reads_do() -> None:
-    claims = [{"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]} for claim in ("one", "two")]
+    claims = [
+        {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]} for claim in ("one", "two")
+    ]
     keys = {PodInfo(make_pod("shop/a", spec=spec)).class_key for spec in (*claims, {})}
     assert len(keys) == 3

@@ -10,7 +10,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import CPU, MEMORY, NodeTable
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
-from tests.builders import make_node, make_pod, make_table
+from tests.builders import make_container, make_node, make_pod, make_table
 
 NODE_NAMES = [f"n{number}" for number in range(5)]
 POD_NAMES = [f"p{number}" for number in range(6)]
@@ -18,6 +18,9 @@ LABELS = ["zone", "disk"]
 TAINTS = ["a:NoSchedule", "b=1:PreferNoSchedule"]
 
 IMAGES = ("web:1", "log:1")
+STARTED = {"startTime": "2026-01-01T00:00:00Z"}
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+RESIZED = {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}
 NODES = st.builds(
     make_node,
     st.sampled_from(NODE_NAMES),
@@ -35,6 +38,7 @@ PODS = st.builds(
     cpu=st.none() | st.sampled_from(["100m", "1"]),
     requests=st.sampled_from([{}, {"nvidia.com/gpu": 1}, {"example.com/net": 2}]),
     ports=st.lists(st.sampled_from(["80", "81/UDP", "127.0.0.1:80"]), max_size=2),
+    status=st.sampled_from([{}, STARTED, READY, RESIZED]),
 )
 CHANGES = st.lists(
     st.one_of(
@@ -263,3 +267,31 @@ def test_a_trial_leaves_no_trace_unless_somebody_followed_it() -> None:
     followed = table.position
     table.restore(0, [there], mark)
     assert table.changed_since(followed) == [0], "who saw the pod go has to see it come back"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seen"),
+    [
+        ({}, READY, False),
+        (READY, {}, False),
+        ({}, STARTED, True),
+        ({}, RESIZED, True),
+        (RESIZED, RESIZED | READY, False),
+    ],
+)
+def test_a_newer_version_of_a_pod_is_a_change_where_scheduling_sees_one(
+    before: dict[str, Any], after: dict[str, Any], seen: bool
+) -> None:
+    """What a kubelet reports of a pod several times while it starts makes nothing stale."""
+    old, new = (
+        PodInfo(make_pod("shop/a", containers=[make_container("main", "1")], status=status))
+        for status in (before, after)
+    )
+    table = make_table([make_node("n1")])
+    for pod in (old, PodInfo(make_pod("shop/b"))):
+        table.add_pod(pod, NodeName("n1"))
+    version, position = table.version, table.position
+    table.add_pod(new, NodeName("n1"))
+    assert table.pod(new.uid) is new
+    assert (table.version != version, table.changed_since(position) == [0]) == (seen, seen)
+    assert [pod.key for pod in table.info(0).pods] == (["shop/b", "shop/a"] if seen else ["shop/a", "shop/b"])
