@@ -127,8 +127,9 @@ def _node(number: int) -> dict[str, object]:
 
 def _pod(number: int, app: int) -> dict[str, object]:
     container = {"name": "pause", "image": "pause", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
-    token = {"name": f"kube-api-access-{number:05}", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
-    spec = {"schedulerName": SCHEDULER, "containers": [container], "volumes": [token]}  # as a cluster adds it
+    granted = {"projected": {"sources": [{"configMap": {"name": "kube-root-ca.crt"}}]}}  # as a cluster adds it
+    volumes = [{"name": f"kube-api-access-{number:05}", **granted}]
+    spec = {"schedulerName": SCHEDULER, "containers": [container], "volumes": volumes}
     return {"metadata": {"name": f"pod-{number}", "labels": {"app": f"app-{app}"}}, "spec": spec}
 
 
