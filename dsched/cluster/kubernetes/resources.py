@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from dsched.cluster.interface import Object
+from dsched.framework.sharing import shared
 from dsched.model import meta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -91,7 +92,7 @@ def decode(resource: Resource, raw: bytes | msgspec.Raw) -> Known:
         msgspec.ValidationError, msgspec.DecodeError: it cannot be read.
     """
     if resource is POD:
-        pod = meta.from_json(raw, Pod)
+        pod = shared(meta.from_json(raw, Pod)).pod  # all that there are are kept
         return Known(pod.key, pod.uid, pod.metadata.resource_version, pod)
     if resource is NODE:
         node = meta.from_json(raw, Node)

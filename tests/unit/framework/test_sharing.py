@@ -60,6 +60,13 @@ def test_each_keeps_the_volumes_that_are_its_own() -> None:
     assert second.pod.spec.containers is first.pod.spec.containers
 
 
+def test_what_is_shared_already_stays_as_it_is() -> None:
+    sharing.shared(make_pod("shop/a", cpu="1"))
+    for node in ("", "n1"):
+        lean = sharing.shared(make_pod("shop/b", cpu="1", node=node)).pod
+        assert sharing.shared(lean).pod is lean
+
+
 def test_a_resize_under_way_is_not_shared() -> None:
     plain, larger, again = (
         sharing.shared(make_pod(f"shop/{name}", cpu="1", status=status))
