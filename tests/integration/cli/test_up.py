@@ -82,6 +82,17 @@ def test_a_system_from_up_to_down(dsched, tmp_path):
     assert processes_of(tmp_path) == []
 
 
+def test_what_runs_and_what_was_stopped_for_programs(dsched, tmp_path):
+    started = dsched("up", "--detach", "--evaluators", "0", "--binders", "0", "-o", "json")
+    assert started.returncode == 0, started.stderr
+    answer = json.loads(started.stdout)
+    assert answer["supervisor_pid"] == lock.holder(tmp_path / "data").pid
+    assert (answer["name"], answer["data_dir"]) == ("default", str(tmp_path / "data"))
+    assert (Path(answer["logs"]) / "leader-1.log").exists()
+    assert answer["redis"] == dsched("redis-url").stdout.strip()  # there is no password to hide
+    assert json.loads(dsched("down", "-o", "json").stdout) == {"ran": True, "stopped": ["redis", "leader-1"]}
+
+
 @pytest.mark.faults
 def test_a_system_that_was_killed_is_started_again_and_waits_for_its_own_leader(dsched, tmp_path):
     for epoch in (1, 2):
