@@ -1,15 +1,13 @@
 """``dsched apply``, ``delete`` and ``get``: the objects of a standalone cluster."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 
-from dsched.cli import choosing, console, forms, getting, options
+from dsched.cli import choosing, console, forms, getting, options, progress
 from dsched.cluster.applying import Applier
 from dsched.cluster.objects import Objects
 from dsched.errors import NotFound
@@ -20,7 +18,6 @@ from dsched.state.client import Store
 
 LISTED = 20
 """So many objects are named one by one; of more, only how many."""
-PROGRESS_FROM = 1000
 DELETED, NOT_FOUND = "deleted", "not found"
 """What may become of an object that is to be deleted."""
 
@@ -61,7 +58,7 @@ def apply(
         raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
     manifests = load(files, namespace)
     store = options.open_objects(redis_url, data_dir, name, "kubectl apply")
-    with _progress("applying", len(manifests)) as advance:
+    with progress.counted("applying", len(manifests)) as advance:
         applied = Applier(store).apply(manifests, advance)
     _print([(each.kind, each.key, each.outcome.value) for each in applied], output)
 
@@ -153,13 +150,3 @@ def _named(kind: kinds.Kind, key: str) -> str:
     """As kubectl names it, ``pod/web-1``; the namespace shows unless it is the default one."""
     namespace, _, name = key.rpartition("/")
     return f"{kind.singular}/{name if namespace in ('', DEFAULT_NAMESPACE) else key}"
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    if total <= PROGRESS_FROM or not console.err.is_terminal:
-        yield lambda count: None
-        return
-    with Progress(console=console.err, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda count: progress.advance(task, count)
