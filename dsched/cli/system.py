@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from dsched import log
 from dsched.cli import configuration, console, forms, options
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
@@ -111,6 +112,8 @@ def up(
     """Run a system on this machine: Redis (unless --redis-url names one), leaders, evaluators and binders."""
     if output is Output.JSON and not detach:
         raise typer.BadParameter("it goes with --detach", param_hint="--output")
+    if log.wants_json() and not detach:
+        log.configure()
     if config is not None and (wrong := list(configuration.problems(config, registry.load()))):
         raise ConfigError("\n".join(f"{config}: {problem}" for problem in wrong))
     options.trace_to(otlp)
@@ -131,7 +134,7 @@ def up(
     if detach:
         _start_in_background(system, data_dir, output)
     else:
-        supervise.run(system, commands.specs(system), lambda line: console.out.print(line, markup=False))
+        supervise.run(system, commands.specs(system), _report)
 
 
 def down(
@@ -148,6 +151,14 @@ def down(
         console.out.print(f"nothing runs with the data folder {folder}", markup=False)
     else:
         console.out.print(f"stopped: {', '.join(stopped) or 'a system that had started nothing yet'}", markup=False)
+
+
+def _report(line: str) -> None:
+    """Tell what happens: a log where JSON is asked for, else lines for people."""
+    if log.in_json():
+        log.logger("dsched.supervisor").info(line)
+    else:
+        console.out.print(line, markup=False)
 
 
 def _start_in_background(system: commands.System, data_dir: Path | None, output: Output) -> None:
