@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -47,6 +48,8 @@ def test_commands_work_as_shown(page: Path, environment: dict[str, str]) -> None
     shown = [line for line in commands(page) if line not in RUN_BY_CI and line != "make demo"]
     brings_its_own = any(line.startswith("dsched up") for line in shown)
     needs_a_system = not brings_its_own and any("dsched" in line for line in shown)
+    if any(line.startswith("curl ") for line in shown) and shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
     before = ["dsched up --detach", "dsched apply -f examples/01-first-cluster", "dsched wait --for settled"]
     try:
         done = shell([*(before if needs_a_system else []), *shown], environment)
