@@ -136,6 +136,10 @@ class RecordingError(DschedError):
     """A recording cannot be read or written; the message names the file and the place in it."""
 
 
+class NothingRecorded(RecordingError):
+    """A recording has no beginning that is told to its end, so there is nothing to replay."""
+
+
 class EvaluationError(DschedError):
     """Evaluators did not answer in time, or answered for another table version or configuration."""
 

@@ -6,12 +6,16 @@ Console form starts with ``[namespace/name]`` where a line is about a pod; ``DSC
 line.
 """
 
+import contextlib
 import json
 import logging
 import os
 import sys
+import threading
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
 
 _CHATTY = ("celery.app.trace", "celery.worker.strategy", "httpx")
 """Loggers that say at INFO, for each task or request, what our own lines and metrics say better."""
@@ -31,15 +35,61 @@ def logger(name: str) -> logging.Logger:
     return logging.getLogger(name)
 
 
+def wants_json() -> bool:
+    """Whether ``DSCHED_LOG`` asks for JSON."""
+    return os.environ.get("DSCHED_LOG") == "json"
+
+
+def in_json() -> bool:
+    """Whether this process logs, and as JSON; a command that answers a person does not log."""
+    return any(isinstance(each.formatter, JsonFormatter) for each in logging.getLogger().handlers)
+
+
 def configure(level: str = "INFO") -> None:
-    """Log to standard error, in the form that ``DSCHED_LOG`` names (``console`` or ``json``)."""
+    """Log to standard error, in the form that ``DSCHED_LOG`` names (``console`` or ``json``).
+
+    As JSON also what Python itself would write there as text: warnings, and exceptions that nobody catches.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if os.environ.get("DSCHED_LOG") == "json" else ConsoleFormatter())
+    handler.setFormatter(_formatter())
+    if wants_json():
+        logging.captureWarnings(True)
+        sys.excepthook = _uncaught
+        threading.excepthook = _uncaught_in_a_thread
+        sys.unraisablehook = _unraisable
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def say(name: str, message: str) -> None:
+    """Write a line at once, past the handlers, whose buffers a signal handler must not touch."""
+    record = logging.LogRecord(name, logging.INFO, "", 0, message, None, None)
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{_formatter().format(record)}\n".encode())
+
+
+def _formatter() -> logging.Formatter:
+    return JsonFormatter() if wants_json() else ConsoleFormatter()
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    logger(__name__).critical("ended by an exception", exc_info=(kind, error, traceback))
+
+
+def _uncaught_in_a_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_type is SystemExit:
+        return  # as the interpreter has it
+    name = "" if args.thread is None else args.thread.name
+    told = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+    logger(__name__).critical("a thread was ended by an exception", exc_info=told, extra={"thread_name": name})
+
+
+def _unraisable(args: Any) -> None:
+    told = (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+    logger(__name__).error(args.err_msg or "an exception was passed over", exc_info=told)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 from celery import Celery
+from celery.apps import worker as celery_worker
 from celery.signals import (
     celeryd_after_setup,
     celeryd_init,
@@ -194,7 +195,14 @@ class WorkerApp:
         return Worker(self.name, self.kind, seen_ms, config, cluster, self.table, trouble)
 
     def _called(self, instance: Any, **_: Any) -> None:
-        """Celery calls every worker celery@HOST unless told otherwise; leader and broker know each by its name."""
+        """Before anything else in a worker's process.
+
+        Celery calls every worker celery@HOST unless told otherwise; leader and broker know each by its name. Its banner
+        repeats what is in the log and in ``dsched status``.
+        """
+        log.configure()
+        instance.quiet = True
+        celery_worker.safe_say = _say
         name, _at, host = instance.hostname.partition("@")
         if name == "celery":
             instance.hostname = f"{self.kind}-{os.getpid()}@{host}"
@@ -210,6 +218,9 @@ class WorkerApp:
                 store = connect(self.system.redis_url, self.system.name)
                 self._served, self._health = worker_server(where, self.kind, store)
         except DschedError as error:
+            if log.in_json():
+                _log.critical(str(error))
+                raise SystemExit(1) from error
             raise SystemExit(f"error: {error}") from error  # Celery goes on after any other exception
 
     def _started(self, sender: str, **_: Any) -> None:
@@ -263,3 +274,8 @@ def _counted(task: str) -> Iterator[None]:
 
 def _configure_logging(**_: Any) -> None:
     log.configure()
+
+
+def _say(message: str, *_: object) -> None:
+    """What Celery says in signal handlers, past its log: that it stops."""
+    log.say("celery.apps.worker", message)

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
-import yaml
 
 from dsched import config
-from dsched.cli import console
+from dsched.cli import console, forms
 from dsched.cli.reloading import reload
 from dsched.clock import SystemClock
 from dsched.config import SchedulerConfiguration
@@ -23,7 +22,6 @@ from dsched.leader.permit import WaitingPods
 from dsched.plugins import profiles, registry
 from dsched.simulation.memory import Memory
 
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _PERCENTAGE = "percentageOfNodesToScore: "
 EVERY_NODE = (
     "percentageOfNodesToScore is not set: dsched looks at every node then. The 0 shown is kube-scheduler's default; "
@@ -46,6 +44,21 @@ class Output(StrEnum):
 
     YAML = "yaml"
     JSON = "json"
+
+
+class CheckOutput(StrEnum):
+    """How it is told what is wrong with files."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A file and what is wrong with it, ``FIELD.PATH: what`` each."""
+
+    file: str
+    ok: bool
+    errors: list[str]
 
 
 group = typer.Typer(
@@ -80,25 +93,29 @@ def view(
     if output is Output.JSON:
         if unset:
             console.err.print(f"note: {EVERY_NODE}", markup=False)
-        console.write(msgspec.json.format(msgspec.json.encode(completed)).decode())
+        console.write(forms.as_json(completed))
         return
-    text = yaml.dump(completed, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    text = forms.as_yaml(completed)
     console.write(text.replace(f"\n{_PERCENTAGE}", f"\n# {EVERY_NODE}\n{_PERCENTAGE}", 1) if unset else text)
 
 
 @group.command(epilog="Example: dsched config check scheduler.yaml")
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to check.", show_default=False)],
+    output: Annotated[CheckOutput, typer.Option("--output", "-o", help="How to print it.")] = CheckOutput.TEXT,
 ) -> None:
     """Say of each file that it can be used, or what is wrong with it, a line an error; exit code 1 then."""
     plugins = registry.load()
-    good = True
+    checked = []
     for path in files:
-        errors = list(problems(path, plugins))
-        good = good and not errors
-        for line in errors or ["ok"]:
-            console.out.out(f"{path}: {' '.join(line.split())}", highlight=False)
-    if not good:
+        errors = [" ".join(line.split()) for line in problems(path, plugins)]
+        checked.append(Checked(str(path), not errors, errors))
+        if output is CheckOutput.TEXT:
+            for line in errors or ["ok"]:
+                console.out.out(f"{path}: {line}", highlight=False)
+    if output is CheckOutput.JSON:
+        console.write(forms.as_json(checked))
+    if not all(each.ok for each in checked):
         raise typer.Exit(1)
 
 

@@ -21,6 +21,7 @@ class ProcessStatus(msgspec.Struct, frozen=True):
         cluster: what it takes to keep the objects; empty where an older one does not say.
         trouble: why it does not have the configuration that it should have, one line; empty where it has.
         seen_ms: when it was last heard of, ms since the epoch.
+        restart: what its configuration file changes that only a restart takes up; that is no trouble.
     """
 
     name: str
@@ -31,6 +32,7 @@ class ProcessStatus(msgspec.Struct, frozen=True):
     cluster: str
     trouble: str
     seen_ms: int
+    restart: list[str] = []
 
 
 def processes(
@@ -50,8 +52,9 @@ def processes(
             each.config,
             None if present is None else each.config == present,
             each.cluster,
-            _trouble(each),
+            f"configuration refused, {each.config} stays: {' '.join(each.error.split())}" if each.error else "",
             each.seen_ms,
+            list(each.restart),
         )
         for each in leaders
         if now_ms - each.seen_ms <= FORGOTTEN_AFTER_MS
@@ -87,10 +90,6 @@ def troubles(found: Sequence[ProcessStatus]) -> list[str]:
     return [f"{each.name}: {each.trouble}" for each in found if each.trouble]
 
 
-def _trouble(leader: LeaderNote) -> str:
-    told = []
-    if leader.error:
-        told.append(f"configuration refused, {leader.config} stays: {' '.join(leader.error.split())}")
-    if leader.restart:
-        told.append(f"takes a restart: {', '.join(leader.restart)}")
-    return "; ".join(told)
+def restarts(found: Sequence[ProcessStatus]) -> list[str]:
+    """A line for each process whose configuration file changes something that only a restart takes up."""
+    return [f"{each.name}: takes a restart: {', '.join(each.restart)}" for each in found if each.restart]

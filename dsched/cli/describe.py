@@ -1,12 +1,14 @@
 """``dsched describe``: everything about one pod or node, the scheduler's record of it included."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from dsched.arithmetic import requests
-from dsched.cli import choosing, columns, console, options
+from dsched.cli import choosing, columns, console, forms, options
 from dsched.clock import SystemClock
 from dsched.cluster import stored
 from dsched.cluster.objects import Objects, StoredEvent
@@ -24,6 +26,58 @@ _LABEL_WIDTH = 20
 Object = Mapping[str, Any]
 
 
+class Output(StrEnum):
+    """How the description is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+Printed = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]
+
+
+class DescribedPod(msgspec.Struct, frozen=True):
+    """
+    Attributes:
+        pod: the object.
+        status: as ``dsched get`` shows it.
+        requests: what the pod asks for, CPU in milli-units.
+        record: what the scheduler knows of it while it is pending; empty where that is nothing.
+        events: newest first; times in ms since the epoch.
+    """
+
+    pod: Object
+    status: str
+    requests: Mapping[str, int]
+    record: Mapping[str, str]
+    events: Sequence[StoredEvent]
+
+
+class PodThere(msgspec.Struct, frozen=True):
+    """A pod of a node, and what it asks for, CPU in milli-units."""
+
+    pod: str
+    priority: int
+    requests: Mapping[str, int]
+
+
+class DescribedNode(msgspec.Struct, frozen=True):
+    """
+    Attributes:
+        node: the object.
+        status: as ``dsched get`` shows it.
+        used, allocatable: what of the node is in use, and what it has, CPU in milli-units.
+        pods: highest priority first.
+    """
+
+    node: Object
+    status: str
+    used: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    pods: Sequence[PodThere]
+
+
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.add_typer(group, name="describe")
@@ -36,6 +90,7 @@ group = typer.Typer(no_args_is_help=True, help="Everything about one pod or node
 def pod(
     wanted: Annotated[str, typer.Argument(metavar="[NS/]NAME", show_default=False)],
     namespace: choosing.Namespace = None,
+    output: Printed = Output.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -48,16 +103,22 @@ def pod(
     if raw is None:
         raise NotFound(f"there is no pod {key}")
     value, record = stored.shown(*raw), _record(store, key)
+    parsed, events = stored.pod(*raw), objects.events(PodKey(key))
+    if output is not Output.TEXT:
+        told = DescribedPod(value, columns.pod_status(value), requests.usage(parsed), record, events)
+        console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
+        return
     now_ms = SystemClock().now_ms()
-    _print_facts(pod_facts(value, stored.pod(*raw), now_ms))
+    _print_facts(pod_facts(value, parsed, now_ms))
     _print_section("Conditions", _conditions(value))
     _print_section("Scheduling record", (f"{field}: {text}" for field, text in sorted(record.items())))
-    _print_section("Events", (event_line(event, now_ms) for event in objects.events(PodKey(key))))
+    _print_section("Events", (event_line(event, now_ms) for event in events))
 
 
 @group.command("node", epilog="Example: dsched describe node n1")
 def node(
     wanted: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    output: Printed = Output.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -69,8 +130,13 @@ def node(
     if value is None:
         raise NotFound(f"there is no node {wanted}")
     pods = [found for _, raw in objects.scan_pods() if (found := stored.pod(*raw)).node_name == wanted]
-    _print_facts(node_facts(value, SystemClock().now_ms()))
     used = columns.used_by_node(pods).get(wanted, {"pods": 0})
+    if output is not Output.TEXT:
+        there = [PodThere(each.key, each.spec.priority, requests.usage(each)) for each in _by_priority(pods)]
+        told = DescribedNode(value, columns.node_status(value), used, columns.allocatable(value), there)
+        console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
+        return
+    _print_facts(node_facts(value, SystemClock().now_ms()))
     _print_table("Resources", ["RESOURCE", "USED", "ALLOCATABLE"], resource_rows(value, used))
     _print_table("Pods", ["POD", "PRIORITY", "REQUESTS"], pod_rows(pods))
 
@@ -118,8 +184,7 @@ def resource_rows(value: Object, used: Mapping[str, int]) -> list[list[str]]:
 
 def pod_rows(pods: Sequence[Pod]) -> list[list[str]]:
     """A row for each pod, highest priority first."""
-    ordered = sorted(pods, key=lambda each: (-each.spec.priority, each.key))
-    return [[each.key, str(each.spec.priority), _requests(each)] for each in ordered]
+    return [[each.key, str(each.spec.priority), _requests(each)] for each in _by_priority(pods)]
 
 
 def event_line(event: StoredEvent, now_ms: int) -> str:
@@ -136,6 +201,10 @@ def toleration_text(toleration: Object) -> str:
     operator = " op=Exists" if toleration.get("operator") == "Exists" else ""
     seconds = toleration.get("tolerationSeconds")
     return f"{toleration.get('key', '')}{value}{effect}{operator}" + ("" if seconds is None else f" for {seconds}s")
+
+
+def _by_priority(pods: Iterable[Pod]) -> list[Pod]:
+    return sorted(pods, key=lambda each: (-each.spec.priority, each.key))
 
 
 def _requests(each: Pod) -> str:

@@ -11,16 +11,14 @@ from dsched import config
 from dsched.cli import choosing, configuration, console, explain_history, explain_report, options
 from dsched.cli.explain_history import History
 from dsched.clock import SystemClock
-from dsched.config import SchedulerConfiguration
 from dsched.errors import NotFound
-from dsched.framework.interface import Registry
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey
-from dsched.plugins import profiles, registry
+from dsched.plugins import registry
 from dsched.simulation import living
+from dsched.simulation.configured import Configured, LeadersConfiguration
 from dsched.simulation.explanation import Explanation, explain
 from dsched.simulation.explanation_json import encoded
-from dsched.state import client, published, workers
 from dsched.state import explained as kept
 from dsched.state.client import Store
 
@@ -68,13 +66,15 @@ def pod(
     plugins = registry.load()
     given = configuration.read(config_file, plugins) if config_file and config_file.name else None
     store = options.open_store(redis_url, data_dir, name)
-    configured = given or _of_the_leader(store, plugins)
+    chosen = Configured(given) if given is not None else LeadersConfiguration(store, plugins).read()
+    configured = chosen.config
     (key,) = choosing.keys(kinds.POD, [wanted], namespace)
     schedulers = [profile.scheduler_name for profile in configured.profiles]
     cluster = options.cluster_of(store, configured)
     try:
         standing = living.read(store, cluster, PodKey(key), schedulers)
-        _warn_of_others(store, configured)
+        if note := chosen.note(store, SystemClock().now_ms()):
+            console.err.print(f"note: {note}", markup=False)
         explained = explain(configured, plugins, standing, seed, cluster.get_objects)
     finally:
         cluster.stand_down()
@@ -117,27 +117,3 @@ def _asked(explained: Explanation, nodes: str | None) -> Sequence[NodeName] | No
     if missing:
         raise NotFound(f"there is no node {', '.join(missing)}")
     return asked
-
-
-def _of_the_leader(store: Store, plugins: Registry) -> SchedulerConfiguration:
-    """The configuration that the leader publishes; the default one where it has published none, or keeps it back.
-
-    Raises:
-        ConfigError: it cannot be read here, e.g. for a plugin that is not installed here.
-    """
-    with client.reachable(store):
-        told = published.read(store)
-    if told is None or not told.text:
-        return config.default()
-    return profiles.parsed(told.text, told.source, plugins)
-
-
-def _warn_of_others(store: Store, configured: SchedulerConfiguration) -> None:
-    """A file that is named may be another one, and a leader may keep its own back; workers tell which they have."""
-    with client.reachable(store):
-        known = workers.read(store)
-    now_ms = SystemClock().now_ms()
-    if any(not worker.silent(now_ms) and worker.config != configured.hash for worker in known):
-        console.err.print(
-            "note: the system's workers have another configuration; --config names its file", markup=False
-        )

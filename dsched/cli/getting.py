@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-import msgspec
 import typer
-import yaml
 
-from dsched.cli import choosing, columns, console, options
+from dsched.cli import choosing, columns, console, forms, options
 from dsched.clock import SystemClock
 from dsched.cluster import stored
 from dsched.cluster.objects import Objects
@@ -20,7 +18,6 @@ from dsched.manifests.defaulting import DEFAULT_NAMESPACE
 from dsched.state.client import Store
 
 WATCH_S = 3600.0
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 Object = dict[str, Any]
 
@@ -171,7 +168,4 @@ class _Printer:
         return columns.rows(values, self._columns(kind), columns.View(SystemClock().now_ms(), used))
 
     def _print_object(self, value: Object) -> None:
-        if self._output is Output.JSON:
-            console.write(msgspec.json.format(msgspec.json.encode(value)).decode())
-        else:
-            console.write(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True))
+        console.write(forms.as_json(value) if self._output is Output.JSON else forms.as_yaml(value))

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched.cli import console
+from dsched.cli import console, progress
 from dsched.manifests import openb
 from dsched.manifests.reader import STDIN
 
@@ -34,7 +34,8 @@ def import_openb(
     ] = "openb",
 ) -> None:
     """Turn the openb trace of a GPU cluster, two CSV files, into nodes.json and pods.json, pods in creation order."""
-    node_objects, pod_objects = openb.read(nodes, pods)
+    with progress.counted("reading", openb.count(nodes) + openb.count(pods)) as advance:
+        node_objects, pod_objects = openb.read(nodes, pods, advance)
     if output == STDIN:
         everything = openb.as_list([*node_objects, *pod_objects])
         typer.get_binary_stream("stdout").write(msgspec.json.encode(everything) + b"\n")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dsched import log
 from dsched.cli import console, lazy
 from dsched.cli.lazy import Source
 from dsched.errors import DschedError
@@ -125,5 +126,8 @@ def main() -> None:
     try:
         app()
     except DschedError as error:
-        console.err.print(f"error: {error}", style="red", markup=False)
+        if log.in_json():
+            log.logger(__name__).critical(str(error))
+        else:
+            console.err.print(f"error: {error}", style="red", markup=False)
         sys.exit(1)

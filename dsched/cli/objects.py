@@ -1,17 +1,14 @@
 """``dsched apply``, ``delete`` and ``get``: the objects of a standalone cluster."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
-import msgspec
 import typer
-from rich.progress import Progress
 
-from dsched.cli import choosing, console, getting, options
-from dsched.cluster.applying import Applied, Applier
+from dsched.cli import choosing, console, forms, getting, options, progress
+from dsched.cluster.applying import Applier
 from dsched.cluster.objects import Objects
 from dsched.errors import NotFound
 from dsched.manifests import kinds, selector
@@ -21,14 +18,20 @@ from dsched.state.client import Store
 
 LISTED = 20
 """So many objects are named one by one; of more, only how many."""
-PROGRESS_FROM = 1000
+DELETED, NOT_FOUND = "deleted", "not found"
+"""What may become of an object that is to be deleted."""
 
 
-class ApplyOutput(StrEnum):
-    """How the outcome is printed."""
+class Output(StrEnum):
+    """How it is told what became of the objects."""
 
     JSON = "json"
     NAME = "name"
+
+
+Printed = Annotated[Output | None, typer.Option("--output", "-o", help="Name every object.", show_default=False)]
+Done = tuple[kinds.Kind, str, str]
+"""An object by kind and key, and what became of it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -41,9 +44,7 @@ def register(app: typer.Typer) -> None:
 def apply(
     files: choosing.Files = None,
     namespace: choosing.Namespace = None,
-    output: Annotated[
-        ApplyOutput | None, typer.Option("--output", "-o", help="Name every object.", show_default=False)
-    ] = None,
+    output: Printed = None,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -57,9 +58,9 @@ def apply(
         raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
     manifests = load(files, namespace)
     store = options.open_objects(redis_url, data_dir, name, "kubectl apply")
-    with _progress("applying", len(manifests)) as advance:
+    with progress.counted("applying", len(manifests)) as advance:
         applied = Applier(store).apply(manifests, advance)
-    _print(applied, output)
+    _print([(each.kind, each.key, each.outcome.value) for each in applied], output)
 
 
 def delete(
@@ -71,6 +72,7 @@ def delete(
     ignore_not_found: Annotated[
         bool, typer.Option("--ignore-not-found", help="What is not there is no error.")
     ] = False,
+    output: Printed = None,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -83,7 +85,14 @@ def delete(
         wanted = [(each.kind, each.key) for each in load_names(files, namespace)]
     else:
         wanted = _wanted(store, words or [], namespace, labels, everything)
-    _delete(store, wanted, ignore_not_found)
+    done = _delete(store, wanted)
+    gone = [each for each in done if each[2] == DELETED]
+    # As JSON it tells of those that were not there, too; the other forms of those that are gone.
+    _print(done if output is Output.JSON else gone, output)
+    missing = [f"{kind.singular} {key}" for kind, key, outcome in done if outcome == NOT_FOUND]
+    if missing and not ignore_not_found:
+        shown = missing[:LISTED] + ([f"and {len(missing) - LISTED} more"] if len(missing) > LISTED else [])
+        raise NotFound(f"not there: {', '.join(shown)}")
 
 
 def _wanted(
@@ -104,35 +113,27 @@ def _wanted(
     return found
 
 
-def _delete(store: Store, wanted: Sequence[tuple[kinds.Kind, str]], ignore_not_found: bool) -> None:
+def _delete(store: Store, wanted: Sequence[tuple[kinds.Kind, str]]) -> list[Done]:
     applier = Applier(store)
-    gone: list[tuple[kinds.Kind, str]] = []
-    missing: list[str] = []
+    done: list[Done] = []
     for kind in reversed(kinds.ALL):
         of_kind = [key for each, key in wanted if each is kind]
         for key, was_there in zip(of_kind, applier.delete(kind, of_kind), strict=True):
-            if was_there:
-                gone.append((kind, key))
-            else:
-                missing.append(f"{kind.singular} {key}")
-    _print_lines([(kind, key, "deleted") for kind, key in gone])
-    if missing and not ignore_not_found:
-        shown = missing[:LISTED] + ([f"and {len(missing) - LISTED} more"] if len(missing) > LISTED else [])
-        raise NotFound(f"not there: {', '.join(shown)}")
+            done.append((kind, key, DELETED if was_there else NOT_FOUND))
+    return done
 
 
-def _print(applied: Sequence[Applied], output: ApplyOutput | None) -> None:
-    if output is ApplyOutput.JSON:
-        answer = [{"kind": each.kind.name, "key": each.key, "outcome": each.outcome} for each in applied]
-        console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
-    elif output is ApplyOutput.NAME:
-        for each in applied:
-            console.out.out(_named(each.kind, each.key))
+def _print(done: Sequence[Done], output: Output | None) -> None:
+    if output is Output.JSON:
+        console.write(forms.as_json([{"kind": kind.name, "key": key, "outcome": what} for kind, key, what in done]))
+    elif output is Output.NAME:
+        for kind, key, _ in done:
+            console.out.out(_named(kind, key))
     else:
-        _print_lines([(each.kind, each.key, each.outcome.value) for each in applied])
+        _print_lines(done)
 
 
-def _print_lines(done: Sequence[tuple[kinds.Kind, str, str]]) -> None:
+def _print_lines(done: Sequence[Done]) -> None:
     """What became of each object, or of how many when they are many."""
     if len(done) <= LISTED:
         for kind, key, outcome in done:
@@ -149,13 +150,3 @@ def _named(kind: kinds.Kind, key: str) -> str:
     """As kubectl names it, ``pod/web-1``; the namespace shows unless it is the default one."""
     namespace, _, name = key.rpartition("/")
     return f"{kind.singular}/{name if namespace in ('', DEFAULT_NAMESPACE) else key}"
-
-
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    if total <= PROGRESS_FROM or not console.err.is_terminal:
-        yield lambda count: None
-        return
-    with Progress(console=console.err, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda count: progress.advance(task, count)

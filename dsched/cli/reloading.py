@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from dsched.cli import console, options
-from dsched.cli.configured import ProcessStatus, processes, troubles
+from dsched.cli.configured import ProcessStatus, processes, restarts, troubles
 from dsched.clock import Clock, SystemClock
 from dsched.errors import DschedError
 from dsched.state import client, leaders, lease, workers
@@ -56,10 +56,9 @@ def reload(
         for line in _lines(found):
             console.out.out(line)
     for line in troubles(found.processes):
-        if found.done:
-            console.err.print(f"note: {line}", markup=False)
-        else:
-            console.err.print(f"error: {line}", style="red", markup=False)
+        console.err.print(f"error: {line}", style="red", markup=False)
+    for line in restarts(found.processes):
+        console.err.print(f"note: {line}", markup=False)
     if not found.done:
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from dsched.cli import configuration, console, replay_report
-from dsched.errors import ConfigError, PluginError, RecordingError
+from dsched.errors import ConfigError, NothingRecorded, PluginError, RecordingError
 from dsched.plugins import registry
 from dsched.recording.comparison import Comparing, Comparison
 from dsched.recording.files import Reading
@@ -66,7 +66,7 @@ def replay(
             configured = configuration.read(config_file, plugins) if named else None
             with _progress(reading) as moved:
                 comparing = Comparing(configured, plugins, seed)
-                comparing.run(reading.lines(), moved)
+                _run(comparing, reading, moved)
                 found = comparing.conclude(0 if reading.ended is None else reading.ended.at_ms)
         finally:
             reading.close()
@@ -76,6 +76,19 @@ def replay(
     _print(found, reading, output)
     if exit_code and not found.equal:
         raise typer.Exit(DIFFERS)
+
+
+def _run(comparing: Comparing, reading: Reading, moved: Callable[[], None]) -> None:
+    """
+    Raises:
+        RecordingError, ConfigError, PluginError: as `Comparing.run`.
+    """
+    try:
+        comparing.run(reading.lines(), moved)
+    except NothingRecorded as error:
+        if not reading.cut_off:
+            raise
+        raise RecordingError(f"{reading.cut_off}; nothing that could be replayed stands before that") from error
 
 
 def _placed(file: Path, message: str) -> str:

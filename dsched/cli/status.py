@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from dsched.cli import console, options, watching
-from dsched.cli.configured import ProcessStatus, processes, rows, troubles
+from dsched.cli.configured import ProcessStatus, processes, restarts, rows, troubles
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
@@ -249,6 +249,7 @@ def _facts(answer: Status) -> list[tuple[str, str]]:
         *(("warning", f"Redis {warning}") for warning in state.redis_warnings),
         ("supervisor", supervisor),
         *(("warning", line) for line in troubles(state.processes)),
+        *(("note", line) for line in restarts(state.processes)),
         ("leader", f"{state.leader or 'nobody leads'}, epoch {state.epoch}"),
         *(("paused", line) for line in paused_lines(state.paused, SystemClock().now_ms())),
         ("queues", ", ".join(f"{queue} {count}" for queue, count in state.queues.items())),

@@ -1,11 +1,14 @@
 """``dsched up`` and ``down``: a whole system on this machine."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
-from dsched.cli import configuration, console, options
+from dsched import log
+from dsched.cli import configuration, console, forms, options
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
 from dsched.errors import ConfigError
@@ -14,6 +17,39 @@ from dsched.observe.address import LOOPBACK, PORT_VARIABLE
 from dsched.plugins import registry
 from dsched.state import address, client
 from dsched.supervisor import background, commands, supervise
+
+
+class Output(StrEnum):
+    """How the answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A system that runs in the background.
+
+    Attributes:
+        redis: the URL with its password hidden; ``dsched redis-url`` prints all of it.
+        logs: the folder of the logs.
+    """
+
+    name: str
+    redis: str
+    supervisor_pid: int
+    data_dir: str
+    logs: str
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """
+    Attributes:
+        ran: whether there was anything to stop.
+        stopped: the children that ran.
+    """
+
+    ran: bool
+    stopped: list[str]
 
 
 def register(app: typer.Typer) -> None:
@@ -69,8 +105,15 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Return when the system is ready; it runs on.")
     ] = False,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="How to print what was started; with --detach.")
+    ] = Output.TEXT,
 ) -> None:
     """Run a system on this machine: Redis (unless --redis-url names one), leaders, evaluators and binders."""
+    if output is Output.JSON and not detach:
+        raise typer.BadParameter("it goes with --detach", param_hint="--output")
+    if log.wants_json() and not detach:
+        log.configure()
     if config is not None and (wrong := list(configuration.problems(config, registry.load()))):
         raise ConfigError("\n".join(f"{config}: {problem}" for problem in wrong))
     options.trace_to(otlp)
@@ -89,30 +132,46 @@ def up(
         metrics_host=metrics_host,
     )
     if detach:
-        _start_in_background(system, data_dir)
+        _start_in_background(system, data_dir, output)
     else:
-        supervise.run(system, commands.specs(system), lambda line: console.out.print(line, markup=False))
+        supervise.run(system, commands.specs(system), _report)
 
 
 def down(
     data_dir: options.DataDir = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to stop.")] = 60.0,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
 ) -> None:
     """Stop the system that 'dsched up' runs with the data folder. Its data stays."""
     folder = (data_dir or address.default_data_dir()).absolute()
     stopped = background.stop(folder, timeout, SystemClock())
-    if stopped is None:
+    if output is Output.JSON:
+        console.write(forms.as_json(Stopped(stopped is not None, stopped or [])))
+    elif stopped is None:
         console.out.print(f"nothing runs with the data folder {folder}", markup=False)
     else:
         console.out.print(f"stopped: {', '.join(stopped) or 'a system that had started nothing yet'}", markup=False)
 
 
-def _start_in_background(system: commands.System, data_dir: Path | None) -> None:
+def _report(line: str) -> None:
+    """Tell what happens: a log where JSON is asked for, else lines for people."""
+    if log.in_json():
+        log.logger("dsched.supervisor").info(line)
+    else:
+        console.out.print(line, markup=False)
+
+
+def _start_in_background(system: commands.System, data_dir: Path | None, output: Output) -> None:
     found = background.start(system, SystemClock())
+    logs = system.data_dir / "logs"
+    if output is Output.JSON:
+        shown = client.shown(found.redis_url)
+        console.write(forms.as_json(Started(found.name, shown, found.supervisor_pid, str(system.data_dir), str(logs))))
+        return
     chosen = f" --data-dir {system.data_dir}" if data_dir is not None else ""
     console.out.print(
         f"system {found.name!r} runs (supervisor pid {found.supervisor_pid}, Redis {client.shown(found.redis_url)})\n"
-        f"logs:  {system.data_dir / 'logs'}\n"
+        f"logs:  {logs}\n"
         f"next:  {_next(system)}{chosen}\n"
         f"look:  dsched status{chosen}\n"
         f"stop:  dsched down{chosen}",

@@ -3,14 +3,17 @@
 A thread of its own looks at the file every second: at what is in it, so that a mounted ConfigMap, whose links are
 swapped, is seen as well as a file that is written over. A change is taken up once it reads the same twice, or at once
 when somebody asks for it (SIGHUP, ``dsched config reload``). The thread also tells in Redis which configuration this
-process has.
+process has, and what it does.
 """
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 from dsched.clock import Clock
 from dsched.cluster.opening import Kind
@@ -59,6 +62,15 @@ class Loaded:
         return Published(epoch, self.config.hash, cluster, self.source, text, withheld)
 
 
+class _Call(Enum):
+    """What the thread is woken for."""
+
+    READ = "read"
+    """Somebody asks for the file to be read again."""
+    NOTE = "note"
+    """There is something else to tell in Redis."""
+
+
 class Configured:
     """A leader process's configuration.
 
@@ -101,10 +113,11 @@ class Configured:
         self._before = b""
         """Digest of what stood there at the last look."""
         self._answered: int | None = None
-        self._asked = threading.Event()
+        self._calls: SimpleQueue[_Call] = SimpleQueue()  # which a signal handler may put into, whatever it interrupts
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._noted = float("-inf")
+        progress.entered = lambda: self._calls.put(_Call.NOTE)
         self._read_first()
 
     def _read_first(self) -> None:
@@ -130,7 +143,7 @@ class Configured:
     def close(self) -> None:
         """Stop looking; the process is no longer noted."""
         self._over.set()
-        self._asked.set()
+        self._calls.put(_Call.NOTE)
         if self._thread is not None:
             self._thread.join()
         try:
@@ -141,20 +154,30 @@ class Configured:
 
     def ask(self) -> None:
         """Read the file again, now; from any thread or a signal handler."""
-        self._asked.set()
+        self._calls.put(_Call.READ)
 
     def _run(self) -> None:
+        calls: set[_Call] = set()
         while not self._over.is_set():
             try:
                 number = leaders.asked(self._store)
             except (DschedError, *UNAVAILABLE):
                 number = None
-            wanted = self._asked.is_set() or (number not in (None, self._answered) and self._answered is not None)
-            self._asked.clear()
-            self.look(at_once=wanted)
+            wanted = _Call.READ in calls or (number not in (None, self._answered) and self._answered is not None)
+            if wanted or not calls:  # a look before its time would take up a file that is still being written
+                self.look(at_once=wanted)
             if number is not None:
-                self._note(number, at_once=wanted or number != self._answered)
-            self._asked.wait(LOOK_EVERY_S)
+                self._note(number, at_once=bool(calls) or number != self._answered)
+            calls = self._wait()
+
+    def _wait(self) -> set[_Call]:
+        """Until the next look; what the thread was called for meanwhile."""
+        calls = set()
+        with contextlib.suppress(Empty):
+            calls.add(self._calls.get(timeout=LOOK_EVERY_S))
+            while True:
+                calls.add(self._calls.get_nowait())
+        return calls
 
     def _note(self, number: int, *, at_once: bool) -> None:
         now = self._clock.monotonic()

@@ -1,6 +1,7 @@
 """How a leader process is getting on, for its health checks: what it does, whether its loop turns, whether it keeps its
 lease. Written by the loop and the lease's thread, read by whoever asks over HTTP."""
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from dsched.clock import Clock
@@ -30,12 +31,14 @@ class Progress:
         stage: what the process does now.
         epoch: under which it leads or takes over, 0 while it stands by.
         trouble: why it cannot stand by or lead at present, empty when it can.
+        entered: called by the loop when the process does something else.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.stage = Stage.STANDBY
         self.epoch = 0
         self.trouble = ""
+        self.entered: Callable[[], None] = lambda: None
         self._clock = clock
         self._turned = clock.monotonic()
         self._lease_until = 0.0
@@ -43,6 +46,7 @@ class Progress:
     def enter(self, stage: Stage, epoch: int = 0) -> None:
         """The process does something else from now on."""
         self.stage, self.epoch, self._turned = stage, epoch, self._clock.monotonic()
+        self.entered()
 
     def turn(self) -> None:
         """The loop has turned."""

@@ -8,7 +8,7 @@ Source: hkust-adsl/kubernetes-scheduler-simulator, data/csv (Apache License 2.0)
 """
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +68,39 @@ class _Row:
             self._problems.add(self._place, f"{column}: {wrong}")
 
 
-def read(nodes: Path, pods: Path) -> tuple[list[Object], list[Object]]:
+def count(path: Path) -> int:
+    """How many nodes or pods a file has.
+
+    Raises:
+        ManifestError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return max(0, sum(1 for _ in file) - 1)
+    except OSError as error:
+        raise ManifestError([f"{path}: cannot be read: {error}"]) from error
+
+
+def read(
+    nodes: Path, pods: Path, advance: Callable[[int], None] = lambda count: None
+) -> tuple[list[Object], list[Object]]:
     """The trace's nodes, and its pods in the order in which they were created.
+
+    Args:
+        advance: is told how many more objects are done.
 
     Raises:
         ManifestError: a file cannot be read, lacks a column, or holds a value that cannot be taken.
     """
     problems = Problems()
-    node_objects = [_node(row) for row in _rows(nodes, NODE_COLUMNS, problems)]
-    dated = [(row.number("creation_time"), _pod(row)) for row in _rows(pods, POD_COLUMNS, problems)]
+
+    def rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
+        for row in _rows(path, columns, problems):
+            yield row
+            advance(1)
+
+    node_objects = [_node(row) for row in rows(nodes, NODE_COLUMNS)]
+    dated = [(row.number("creation_time"), _pod(row)) for row in rows(pods, POD_COLUMNS)]
     problems.raise_any()
     return node_objects, [pod for _, pod in sorted(dated, key=lambda pair: pair[0])]
 

@@ -8,7 +8,7 @@ import msgspec
 
 from dsched import config
 from dsched.config import SchedulerConfiguration
-from dsched.errors import RecordingError
+from dsched.errors import NothingRecorded, RecordingError
 from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.cycle import Decision
@@ -134,7 +134,8 @@ class Comparing:
             moved: is called after each line.
 
         Raises:
-            RecordingError: there is no beginning, or something stands before it.
+            NothingRecorded: there is no whole beginning.
+            RecordingError: something stands before the first one.
             ConfigError, PluginError: the recorded configuration cannot be used here.
         """
         for line in lines:
@@ -150,8 +151,10 @@ class Comparing:
                 self._apply(self.replay, line)
             moved()
         if self.replay is None:
-            raise RecordingError("nothing was recorded: no leader told anything while the recorder ran")
+            raise NothingRecorded("nothing was recorded: no leader told anything while the recorder ran")
         self._end()
+        if self._whole is None:
+            raise NothingRecorded("nothing was recorded: it ends before the leader had told all that it has")
 
     def _begin(self, began: tape.Began) -> None:
         configured = self._configured or _recorded(began, self._plugins)

@@ -181,8 +181,12 @@ class Reading:
     def _header(self) -> Header:
         try:
             first = self._file.readline(LONGEST_LINE)
-        except (EOFError, gzip.BadGzipFile, zlib.error, OSError) as error:
+        except EOFError as error:
+            raise RecordingError(f"{self._path} is cut off in its first line, so that nothing can be read") from error
+        except (gzip.BadGzipFile, zlib.error, OSError) as error:
             raise RecordingError(f"{self._path} is not a recording of dsched: {error}") from error
+        if not first:
+            raise RecordingError(f"{self._path} is not a recording of dsched: it is empty")
         self.line = 1
         try:
             header = decoded(lambda line: msgspec.json.decode(line, type=Header), first)

@@ -55,11 +55,17 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """An explanation, what it was explained by, and the hash of the configuration."""
+    """An explanation, and what it was explained by.
+
+    Attributes:
+        config: hash of the configuration.
+        note: why that may not be what the system decides with; empty where it is.
+    """
 
     explanation: Explanation
     standing: Standing
     config: str
+    note: str
 
     @property
     def here(self) -> NodeName | None:
@@ -78,20 +84,22 @@ def explain_pod(system: System, key: PodKey) -> Explained:
         NotFound: there is no such pod, or no profile for it.
         DschedError: the system cannot be read, or a plugin not be built.
     """
-    configured = system.configuration()
+    chosen = system.configuration()
+    configured = chosen.config
     with system.cluster(configured) as cluster:
         names = [profile.scheduler_name for profile in configured.profiles]
         standing = living.read(system.store, cluster, key, names)
         found = explain(configured, system.plugins, standing, system.seed, cluster.get_objects)
-    return Explained(found, standing, configured.hash)
+    return Explained(found, standing, configured.hash, chosen.note(system.store, system.clock.now_ms()))
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What would become of manifests."""
+    """What would become of manifests; ``config`` and ``note`` as in `Explained`."""
 
     proposed: Proposed
     config: str
+    note: str
 
     @property
     def mine(self) -> Sequence[PodOutcome]:
@@ -113,13 +121,14 @@ class Tried:
         return next((each.node for each in self.mine if explained and each.key == explained.pod), NO_NODE)
 
     def json(self) -> bytes:
-        """``pods``, ``others``, ``counts``, and ``explanation`` as ``dsched explain pod -o json``."""
+        """``pods``, ``others``, ``counts``, ``config``, ``note``; ``explanation`` as ``dsched explain pod -o json``."""
         proposed = self.proposed
         told: Mapping[str, Any] = {
             "pods": self.mine,
             "others": self.others,
             "counts": proposed.outcome.counts,
             "config": self.config,
+            "note": self.note,
             "explanation": msgspec.Raw(encoded(proposed.explained, proposed.standing, None))
             if proposed.explained is not None and proposed.standing is not None
             else None,
@@ -141,7 +150,8 @@ def try_out(system: System, text: bytes, wanted: PodKey | None = None, *, with_p
     if len(text) > LARGEST_MANIFEST:
         raise ManifestError([f"{TEXT_NAME}: is larger than {LARGEST_MANIFEST >> 10} KiB; use dsched simulate"])
     manifests = load.load_text(text, TEXT_NAME)
-    configured = system.configuration()
+    chosen = system.configuration()
+    configured = chosen.config
     with system.cluster(configured) as cluster:
         proposed = proposing.propose(
             configured,
@@ -154,4 +164,4 @@ def try_out(system: System, text: bytes, wanted: PodKey | None = None, *, with_p
             wanted=wanted,
             with_pending=with_pending,
         )
-    return Tried(proposed, configured.hash)
+    return Tried(proposed, configured.hash, chosen.note(system.store, system.clock.now_ms()))

@@ -112,6 +112,7 @@ class Pages:
             standing=found.standing,
             table=table,
             config=found.config,
+            note=found.note,
             every=every,
         )
 

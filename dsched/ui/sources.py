@@ -31,7 +31,7 @@ class Sources:
 
     def read_pod(self, key: PodKey) -> pods.PodAnswer:
         """Everything about a pod."""
-        with self.system.cluster(self.system.configuration()) as cluster:
+        with self.system.cluster(self.system.configuration().config) as cluster:
             return pods.read(self.system.store, cluster, key)
 
     async def read_node(self, request: Request) -> nodes.Node:
@@ -39,7 +39,7 @@ class Sources:
         name = NodeName(request.path_params["name"])
 
         def work() -> nodes.Node:
-            configured = self.system.configuration()
+            configured = self.system.configuration().config
             with self.system.cluster(configured) as cluster:
                 return nodes.read(self.system.store, configured, cluster, name)
 

@@ -1,17 +1,14 @@
 """The running system that the page is about."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from dsched import config
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster
 from dsched.config import SchedulerConfiguration
 from dsched.framework.interface import Registry
-from dsched.plugins import profiles
-from dsched.state import client, published
+from dsched.simulation.configured import Configured, LeadersConfiguration
 from dsched.state.client import Store
 
 OpenCluster = Callable[[SchedulerConfiguration], Cluster]
@@ -34,26 +31,19 @@ class System:
     open_cluster: OpenCluster
     clock: Clock
     seed: int = 0
-    _known: tuple[str, SchedulerConfiguration] | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _leaders: LeadersConfiguration = field(init=False)
 
-    def configuration(self) -> SchedulerConfiguration:
+    def __post_init__(self) -> None:
+        self._leaders = LeadersConfiguration(self.store, self.plugins)
+
+    def configuration(self) -> Configured:
         """What explanations are worked out with: the one that was named, else the leader's, else the default one.
 
         Raises:
             ConfigError: the leader's cannot be read here, e.g. for a plugin that is not installed here.
             RedisUnavailable: Redis does not answer.
         """
-        if self.given is not None:
-            return self.given
-        with client.reachable(self.store):
-            told = published.read(self.store)
-        if told is None or not told.text:
-            return config.default()
-        with self._lock:
-            if self._known is None or self._known[0] != told.hash:
-                self._known = told.hash, profiles.parsed(told.text, told.source, self.plugins)
-            return self._known[1]
+        return Configured(self.given) if self.given is not None else self._leaders.read()
 
     @contextmanager
     def cluster(self, configured: SchedulerConfiguration) -> Iterator[Cluster]:

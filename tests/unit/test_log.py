@@ -3,7 +3,10 @@
 import io
 import json
 import logging
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,26 @@ import pytest
 from dsched import log
 
 PACKAGE = Path(log.__file__).parent
+ALL_THAT_PYTHON_WRITES = """
+import threading, warnings
+from dsched import log
+
+class Broken:
+    def __del__(self):
+        raise ValueError("passed over")
+
+def fail():
+    raise ValueError("in a thread")
+
+log.configure()
+log.say("test.log", "in a signal handler")
+warnings.warn("a warning")
+Broken()
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+raise ValueError("at the end")
+"""
 
 
 @pytest.fixture
@@ -66,6 +89,38 @@ def test_the_console_form_begins_with_the_pod() -> None:
     text = log.ConsoleFormatter().format(record)
     log.about()
     assert re.fullmatch(r"\S+Z WARNING \[shop/web\] bind failed uid=u-1 epoch=3 batch=3-17", text)
+
+
+def run(*words: str) -> "subprocess.CompletedProcess[str]":
+    """A process that is to log as JSON."""
+    environment = {**os.environ, "DSCHED_LOG": "json"}
+    return subprocess.run(
+        [sys.executable, *words], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_what_python_writes_is_json_as_well() -> None:
+    done = run("-c", ALL_THAT_PYTHON_WRITES)
+    assert done.returncode == 1
+    said, warned, *exceptions = map(json.loads, done.stderr.splitlines())
+    assert (said["logger"], said["message"]) == ("test.log", "in a signal handler")
+    assert "a warning" in warned["message"]
+    assert [each["exception"].splitlines()[-1] for each in exceptions] == [
+        "ValueError: passed over",
+        "ValueError: in a thread",
+        "ValueError: at the end",
+    ]
+
+
+def test_what_ends_a_process_is_json_and_what_a_command_answers_is_text(tmp_path: Path) -> None:
+    nothing = ("--data-dir", str(tmp_path))
+    for process in (("leader", *nothing), ("up", *nothing, "--redis-url", "redis://127.0.0.1:1/0")):
+        done = run("-m", "dsched", *process)
+        assert done.returncode == 1
+        (line,) = map(json.loads, done.stderr.splitlines())
+        assert line["level"] == "CRITICAL"
+        assert line["message"]
+    assert run("-m", "dsched", "get", "pods", *nothing).stderr.startswith("error: ")
 
 
 def test_lines_about_a_pod_say_which_of_that_name() -> None:

@@ -198,7 +198,16 @@ def test_a_configuration_that_the_leader_keeps_back(run: Run, store: Store, clus
     workers.note(store, Worker("evaluator-1", "evaluator", 2**50, "123456789abc"))
     result = run("shop/web")
     assert "Pod: shop/web (profile default-scheduler)" in told(result)
-    assert "--config names its file" in result.stderr
+    assert result.stderr == (
+        "note: the leader keeps its configuration back (the configuration holds private keys, which are not written to "
+        "Redis), so the default configuration was used; --config names the leader's file\n"
+    )
+
+
+def test_before_the_first_leader_it_is_the_default_configuration(run: Run, cluster: None) -> None:
+    result = run("shop/web")
+    assert "Pod: shop/web (profile default-scheduler)" in told(result)
+    assert "no leader has published its configuration yet" in result.stderr
 
 
 def test_the_leaders_configuration_may_not_be_usable_here(run: Run, store: Store, cluster: None) -> None:
@@ -208,6 +217,7 @@ def test_the_leaders_configuration_may_not_be_usable_here(run: Run, store: Store
 
 
 def test_workers_with_another_configuration_are_told_of(run: Run, store: Store, cluster: None) -> None:
+    publish(store, "")
     assert run("shop/web").stderr == ""
     workers.note(store, Worker("evaluator-1", "evaluator", 2**50, "123456789abc"))
     assert "the system's workers have another configuration" in run("shop/web").stderr

@@ -158,6 +158,18 @@ def test_delete_by_name_labels_files_and_all(run: Run, store: Store, tmp_path: P
     assert lines(run("delete", "--ignore-not-found", "-f", path)) == []
 
 
+def test_delete_for_programs(run: Run, tmp_path: Path):
+    run("apply", "-f", file(tmp_path, node_manifest(), pod_manifest("default/a"), pod_manifest("shop/b")))
+    assert lines(run("delete", "pod", "shop/b", "-o", "name")) == ["pod/shop/b"]
+    told = json.loads(run("delete", "pod", "a", "gone", "--ignore-not-found", "-o", "json").stdout)
+    assert told == [
+        {"kind": "Pod", "key": "default/a", "outcome": "deleted"},
+        {"kind": "Pod", "key": "default/gone", "outcome": "not found"},
+    ]
+    with pytest.raises(NotFound, match="not there: pod default/gone"):
+        run("delete", "pod", "gone", "-o", "json")
+
+
 @pytest.mark.parametrize(
     "words", [[], ["pods"], ["pods", "a", "--all"], ["pods", "-l", "a", "--all"], ["pods", "-f", "x"]]
 )
@@ -194,6 +206,30 @@ def test_describe_node_shows_its_pods(run: Run, store: Store, tmp_path: Path):
     assert told[-1] == ["default/web", "5", "cpu=0.1"]
     with pytest.raises(NotFound, match="there is no node n2"):
         run("describe", "node", "n2")
+
+
+def test_describe_pod_for_programs(run: Run, store: Store, tmp_path: Path):
+    apply(store, tmp_path, node_manifest(), pod_manifest(priority=3))
+    bind(store)
+    store.redis.hset(store.key("pod:default/web"), mapping={"attempts": 3})
+    told = json.loads(run("describe", "pod", "web", "-o", "json").stdout)
+    assert told["pod"] == json.loads(run("get", "pod", "web", "-o", "json").stdout)
+    assert (told["status"], told["requests"], told["record"]) == ("Scheduled", {"cpu": 100}, {"attempts": "3"})
+    (event,) = told["events"]
+    assert (event["reason"], event["message"]) == ("Scheduled", "Successfully assigned default/web to n1")
+    assert event["first_ms"] <= event["last_ms"]
+    assert yaml.safe_load(run("describe", "pod", "web", "-o", "yaml").stdout) == told
+
+
+def test_describe_node_for_programs(run: Run, store: Store, tmp_path: Path):
+    apply(store, tmp_path, node_manifest(), pod_manifest(nodeName="n1", priority=5), pod_manifest("shop/other"))
+    told = json.loads(run("describe", "node", "n1", "-o", "json").stdout)
+    assert told["node"] == json.loads(run("get", "node", "n1", "-o", "json").stdout)
+    assert told["status"] == "Ready"
+    assert told["used"] == {"pods": 1, "cpu": 100}
+    assert told["allocatable"]["cpu"] == 4000
+    assert told["pods"] == [{"pod": "default/web", "priority": 5, "requests": {"cpu": 100}}]
+    assert yaml.safe_load(run("describe", "node", "n1", "-o", "yaml").stdout) == told
 
 
 def test_import_openb_makes_manifests_that_apply(run: Run, tmp_path: Path):

@@ -33,7 +33,8 @@ def test_what_takes_a_restart_is_no_reason_to_wait(store: Store) -> None:
     told(store, clock.now_ms())
     found = reloading.wait(store, clock, 30.0)
     assert (found.done, found.config) == (True, "abc")
-    assert [each.trouble for each in found.processes] == ["takes a restart: clientConnection.qps", ""]
+    assert [each.trouble for each in found.processes] == ["", ""]
+    assert [each.restart for each in found.processes] == [["clientConnection.qps"], []]
 
 
 @pytest.mark.parametrize("fault", [{"error": "field is wrong"}, {"trouble": "no such plugin"}])
@@ -50,3 +51,19 @@ def test_what_takes_a_restart_is_a_note(store: Store) -> None:
     assert done.exit_code == 0, done.output
     assert "note: one: takes a restart: clientConnection.qps" in done.stderr
     assert "error" not in done.output
+
+
+def test_an_error_and_what_takes_a_restart_are_told_apart(store: Store) -> None:
+    told(store, SystemClock().now_ms(), error="field is wrong")
+    words = ["config", "reload", "--redis-url", store.url, "--name", store.name]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 1
+    assert done.stderr.splitlines() == [
+        "error: one: configuration refused, abc stays: field is wrong",
+        "note: one: takes a restart: clientConnection.qps",
+    ]
+    shown = CliRunner().invoke(app, ["status", *words[2:]]).stdout.splitlines()
+    assert [line.split(maxsplit=1) for line in shown if "one: " in line] == [
+        ["warning", "one: configuration refused, abc stays: field is wrong"],
+        ["note", "one: takes a restart: clientConnection.qps"],
+    ]

@@ -39,6 +39,10 @@ def test_down_where_nothing_runs_is_no_error(dsched, tmp_path):
     assert f"nothing runs with the data folder {tmp_path / 'data'}" in done.stdout
 
 
+def test_down_for_programs(dsched):
+    assert json.loads(dsched("down", "-o", "json").stdout) == {"ran": False, "stopped": []}
+
+
 def test_status_where_nothing_runs(dsched):
     done = dsched("status")
     assert done.returncode == 1
@@ -54,7 +58,8 @@ def test_up_refuses_a_configuration_before_anything_is_started(dsched, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "words", [("--config", "missing.yaml"), ("--leaders", "0"), ("--mode", "magic"), ("--decisions", ".")]
+    "words",
+    [("--config", "missing.yaml"), ("--leaders", "0"), ("--mode", "magic"), ("--decisions", "."), ("--output", "json")],
 )
 def test_wrong_usage_has_its_own_exit_code(dsched, words):
     done = dsched("up", *words)

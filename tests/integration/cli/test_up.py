@@ -16,20 +16,20 @@ ROOT = Path(__file__).parents[3]
 DEADLINE_S = 60
 
 
-def environment(folder):
+def environment(folder, given=None):
     """Without the caller's settings; the data folder and temporary files go to the folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DSCHED_")}
-    return {**kept, "DSCHED_DATA_DIR": str(folder / "data"), "TMPDIR": str(folder)}
+    return {**kept, "DSCHED_DATA_DIR": str(folder / "data"), "TMPDIR": str(folder), **(given or {})}
 
 
 @pytest.fixture
 def dsched(tmp_path, redis_server):
     """Runs a command over an empty data folder. Skipped or failed without a Redis program, as `redis_server` is."""
 
-    def run(*words):
+    def run(*words, given=None):
         return subprocess.run(
             [sys.executable, "-m", "dsched", *words],
-            env=environment(tmp_path),
+            env=environment(tmp_path, given),
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -80,6 +80,37 @@ def test_a_system_from_up_to_down(dsched, tmp_path):
     assert stopped.stdout == "stopped: redis, leader-1, evaluator-1, binder-1\n"
     assert lock.holder(tmp_path / "data") is None
     assert processes_of(tmp_path) == []
+
+
+def test_what_runs_and_what_was_stopped_for_programs(dsched, tmp_path):
+    started = dsched("up", "--detach", "--evaluators", "0", "--binders", "0", "-o", "json")
+    assert started.returncode == 0, started.stderr
+    answer = json.loads(started.stdout)
+    assert answer["supervisor_pid"] == lock.holder(tmp_path / "data").pid
+    assert (answer["name"], answer["data_dir"]) == ("default", str(tmp_path / "data"))
+    assert (Path(answer["logs"]) / "leader-1.log").exists()
+    assert answer["redis"] == dsched("redis-url").stdout.strip()  # there is no password to hide
+    assert json.loads(dsched("down", "-o", "json").stdout) == {"ran": True, "stopped": ["redis", "leader-1"]}
+
+
+def test_every_process_writes_json_lines_where_that_is_asked_for(dsched, tmp_path):
+    asked = {"DSCHED_LOG": "json"}
+    started = dsched("up", "--detach", "--evaluators", "1", "--binders", "1", "--mode", "distributed", given=asked)
+    assert started.returncode == 0, started.stderr
+    manifests = ROOT / "examples" / "01-first-cluster"
+    assert dsched("apply", "-f", str(manifests)).returncode == 0
+    assert dsched("wait", "--for", "settled").returncode == 0
+    assert dsched("down").returncode == 0
+    logs = {path.stem: path.read_text().splitlines() for path in (tmp_path / "data" / "logs").glob("*.log")}
+    assert logs.pop("redis")  # Redis' own, which knows one form only
+    assert logs.keys() == {"supervisor", "leader-1", "evaluator-1", "binder-1"}
+    told = {name: [json.loads(line) for line in lines] for name, lines in logs.items()}
+    for name, lines in told.items():
+        assert lines, name
+        assert [line for line in lines if not line.keys() >= {"time", "level", "logger", "message"}] == []
+    assert "leader-1 stopped" in [line["message"] for line in told["supervisor"]]
+    assert any("ready" in line["message"] for line in told["binder-1"])
+    assert any("Warm shutdown" in line["message"] for line in told["evaluator-1"])
 
 
 @pytest.mark.faults

@@ -9,7 +9,7 @@ import pytest
 from dsched.clock import SystemClock
 from dsched.leader import configured as configured_module
 from dsched.leader.configured import HOLDS_KEYS, Configured, Loaded
-from dsched.leader.progress import Progress
+from dsched.leader.progress import Progress, Stage
 from dsched.metrics import CONFIG_REFUSED, CONFIG_RELOADS
 from dsched.plugins import profiles, registry
 from dsched.state import leaders
@@ -27,9 +27,8 @@ class Watched:
         self.taken = 0
         clock, plugins = SystemClock(), registry.intree()
         self.first = profiles.configuration(file, plugins)
-        self.configured = Configured(
-            store, "me", cluster, self.first, plugins, Progress(clock), clock, file, self._count
-        )
+        self.progress = Progress(clock)
+        self.configured = Configured(store, "me", cluster, self.first, plugins, self.progress, clock, file, self._count)
 
     def _count(self) -> None:
         self.taken += 1
@@ -191,3 +190,21 @@ def test_the_thread_notes_the_process_and_answers_requests(
     finally:
         watched.configured.close()
     assert leaders.read(store) == []
+
+
+def test_what_the_process_does_is_told_when_it_changes(
+    store: Store, connect: Any, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a leader that has just begun shows as standing by, and one that has lost its lease as leading."""
+    from tests.integration.workers.processes import wait_until
+
+    monkeypatch.setattr(configured_module, "LOOK_EVERY_S", 3600.0)
+    watched = Watched(connect(store.name), file)
+    watched.configured.start()
+    try:
+        wait_until("it is noted", lambda: leaders.read(store))
+        for stage, epoch in ((Stage.TAKEOVER, 3), (Stage.LEADING, 3), (Stage.STANDBY, 0)):
+            watched.progress.enter(stage, epoch)
+            wait_until(stage, lambda: [(each.stage, each.epoch) for each in leaders.read(store)] == [(stage, epoch)])  # noqa: B023
+    finally:
+        watched.configured.close()

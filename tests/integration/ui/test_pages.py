@@ -1,5 +1,6 @@
 """The pages as the server renders them: all of it is there without JavaScript."""
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -7,7 +8,8 @@ import pytest
 import redis
 
 from dsched.clock import SystemClock
-from dsched.state import control, keys
+from dsched.state import control, keys, published
+from dsched.state.published import Published
 from dsched.state.queue import Place
 from dsched.ui import queues
 from tests.integration.fsck.by_hand import ByHand
@@ -121,6 +123,40 @@ def test_a_pod(page, system):
     assert "NodeAffinity" in explained.text
     assert "0 of 1 nodes fit" in explained.text
     assert "node(s) didn't match Pod's node affinity/selector" in explained.text
+
+
+WHY = "/pods/default/web/explanation"
+MORE = json.dumps(node_manifest("n2"))
+
+
+@pytest.mark.parametrize(
+    ("withheld", "told"),
+    [
+        ("the configuration holds private keys", "the leader keeps its configuration back (the configuration holds"),
+        (None, "no leader has published its configuration yet, so the default configuration was used"),
+    ],
+)
+def test_a_configuration_that_is_not_the_leaders_is_told_of(page, system, store, withheld, told):
+    rejected(system)
+    if withheld is not None:
+        publish(store, withheld)
+    assert told in seen(page, WHY).text
+    answer = page.post("/what-if", data={"manifest": MORE})
+    assert told in Seen(answer.text).text
+    assert told in page.post("/api/what-if", content=MORE).json()["note"]
+
+
+def test_of_the_leaders_own_there_is_nothing_to_tell(page, system, store):
+    rejected(system)
+    publish(store)
+    assert "The system may decide otherwise" not in seen(page, WHY).text
+    assert page.post("/api/what-if", content=MORE).json()["note"] == ""
+
+
+def publish(store, withheld=""):
+    """As a leader does when it begins: the default configuration, or one that it keeps back."""
+    store.redis.set(store.key(keys.EPOCH.name), 1)
+    published.publish(store, Published(1, "123456789abc", "standalone", "", "", withheld))
 
 
 def test_a_node(page, system):

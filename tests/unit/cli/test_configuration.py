@@ -94,6 +94,17 @@ def test_check_tells_every_error_on_a_line_of_its_own(write: Any) -> None:
     ]
 
 
+def test_check_as_json(write: Any) -> None:
+    good, bad = write("", "good.yaml"), write("parallelism: -1\n", "bad.yaml")
+    result = run("check", bad, good, "-o", "json")
+    assert result.exit_code == 1
+    wrong = "parallelism: Invalid value: -1: should be an integer value greater than zero"
+    assert json.loads(result.stdout) == [
+        {"file": str(bad), "ok": False, "errors": [wrong]},
+        {"file": str(good), "ok": True, "errors": []},
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

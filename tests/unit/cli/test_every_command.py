@@ -16,7 +16,10 @@ from dsched.cli import lazy
 from dsched.cli.main import COMMANDS
 
 PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
-LISTINGS = {"get", "status", "queue show", "queue position", "top", "fsck", "explain pod", "config reload"}
+LISTINGS = {
+    *("get", "status", "queue show", "queue position", "top", "fsck", "explain pod", "config reload", "config check"),
+    *("describe pod", "describe node", "apply", "delete", "up", "down"),
+}
 """What answers with a list or a state: scripts want it as JSON."""
 
 

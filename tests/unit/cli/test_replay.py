@@ -1,5 +1,6 @@
 """``dsched replay``: what it prints and its exit codes."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,31 @@ def test_what_is_left_of_a_file_is_replayed_when_asked_for(tmp_path: Path) -> No
     cut.write_bytes(whole.read_bytes()[:-10])
     done = run(cut, "--cut")
     assert (done.exit_code, "is cut off behind line" in done.stderr) == (0, True), done.stderr
+
+
+def test_a_file_that_is_cut_off_before_there_is_anything_to_replay_says_so(tmp_path: Path) -> None:
+    """Wherever it is cut up to the end of the first beginning: it is not that nothing was recorded."""
+    content = recorded(tmp_path / "whole").read_bytes()
+    lines = [each["what"] for each in map(json.loads, gzip.decompress(content).splitlines())]
+    cut = tmp_path / "cut"
+    for size in (5, 40):
+        cut.write_bytes(content[:size])
+        done = run(cut, "--cut")
+        assert (done.exit_code, "is cut off in its first line" in done.stderr) == (2, True), done.stderr
+    for line in range(1, lines.index("ready")):
+        text = b"".join(gzip.decompress(content).splitlines(keepends=True)[:line]) + b'{"what":'
+        cut.write_bytes(gzip.compress(text))
+        done = run(cut, "--cut")
+        assert done.exit_code == 2
+        assert f"the file is cut off behind line {line + 1}" in done.stderr
+        assert "nothing that could be replayed stands before that" in done.stderr
+
+
+def test_a_recording_without_a_leader_is_no_cut_one(tmp_path: Path) -> None:
+    file = RecordingFile(tmp_path / "a", "default", NOW_MS)
+    file.end("test", NOW_MS)
+    done = run(tmp_path / "a", "--cut")
+    assert (done.exit_code, "nothing was recorded: no leader told anything" in done.stderr) == (2, True), done.stderr
 
 
 def test_a_recording_that_was_broken_off_is_replayed_with_a_note(tmp_path: Path) -> None:
