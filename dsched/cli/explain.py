@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from dsched import config
-from dsched.cli import choosing, configuration, console, explain_history, explain_report, options
+from dsched.cli import choosing, configuration, console, explain_history, explain_report, forms, options
 from dsched.cli.explain_history import History
 from dsched.clock import SystemClock
 from dsched.errors import NotFound
@@ -91,7 +91,7 @@ def _tell_history(store: Store, wanted: str, namespace: str | None, output: Outp
     if not found.attempts and not _is_there(store, found.pod):
         raise NotFound(f"there is no pod {key}, and nothing is kept of one")
     if output is Output.JSON:
-        console.write(msgspec.json.format(msgspec.json.encode(found)).decode())
+        console.write(forms.as_json(found))
     else:
         console.write("\n".join(explain_history.lines(found, SystemClock().now_ms())))
     if not found.attempts:

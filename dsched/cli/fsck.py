@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched.cli import console, options
+from dsched.cli import console, forms, options
 from dsched.clock import SystemClock
 from dsched.cluster import opening
 from dsched.cluster.opening import Kind
@@ -128,7 +128,7 @@ def fsck(
         pause = inspection.PAUSE_S if objects is None else api_objects.PAUSE_S
     report = inspection.inspect(store, SystemClock(), known, pause, oldest_reservation, objects)
     if output is Output.JSON:
-        console.write(msgspec.json.format(msgspec.json.encode(answer(report))).decode())
+        console.write(forms.as_json(answer(report)))
     else:
         _print(report)
     if report.breaches:

@@ -9,7 +9,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dsched.cli import console, options
+from dsched.cli import console, forms, options
 from dsched.clock import Clock, SystemClock
 from dsched.errors import DschedError
 from dsched.observe.words import paused_lines, titled
@@ -121,7 +121,7 @@ def drain(
         left = wait(store, SystemClock(), timeout, show)
     drained = not any(left.values())
     if output is Output.JSON:
-        console.write(msgspec.json.format(msgspec.json.encode(Drained(drained, left))).decode())
+        console.write(forms.as_json(Drained(drained, left)))
     elif drained:
         console.out.out("drained: nothing is on its way; scheduling stays paused until 'dsched resume'")
     if not drained:
@@ -175,7 +175,7 @@ def counted(left: Mapping[str, int]) -> str:
 
 def _print(answer: Answer, output: Output, told: str) -> None:
     if output is Output.JSON:
-        console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        console.write(forms.as_json(answer))
         return
     console.out.out(told)
     for line in paused_lines(answer.paused, SystemClock().now_ms()):

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched.cli import choosing, console, options
+from dsched.cli import choosing, console, forms, options
 from dsched.clock import SystemClock
 from dsched.errors import NotFound
 from dsched.manifests import kinds
@@ -105,7 +105,7 @@ def drop(
 
 def _print(answer: Answer, output: Output) -> None:
     if output is Output.JSON:
-        console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        console.write(forms.as_json(answer))
     else:
         for line in lines(answer):
             console.out.out(line)
@@ -135,7 +135,7 @@ def place(
     paused = control.read(store)
     if output is Output.JSON:
         told = Told(found, control.holds(paused, found.profile))
-        console.write(msgspec.json.format(msgspec.json.encode(told)).decode())
+        console.write(forms.as_json(told))
         return
     console.out.out(sentence(found, SystemClock().now_ms()))
     if found.message:

@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from dsched.cli import console, options
+from dsched.cli import console, forms, options
 from dsched.clock import SystemClock
 from dsched.config import durations
 from dsched.errors import DschedError, StateError
@@ -68,7 +67,7 @@ def record(
     finally:
         listening.end()
     if as_json:
-        console.write(msgspec.json.format(msgspec.json.encode({"file": str(path), **_shown(written)})).decode())
+        console.write(forms.as_json({"file": str(path), **_shown(written)}))
     else:
         console.out.print(f"{path}: {_told(written)}", markup=False)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched.cli import console, options
+from dsched.cli import console, forms, options
 from dsched.cli.configured import ProcessStatus, processes, restarts, troubles
 from dsched.clock import Clock, SystemClock
 from dsched.errors import DschedError
@@ -51,7 +51,7 @@ def reload(
     store = options.open_store(redis_url, data_dir, name)
     found = wait(store, SystemClock(), timeout)
     if output is Output.JSON:
-        console.write(msgspec.json.format(msgspec.json.encode(found)).decode())
+        console.write(forms.as_json(found))
     else:
         for line in _lines(found):
             console.out.out(line)

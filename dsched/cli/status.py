@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from dsched.cli import console, options, watching
+from dsched.cli import console, forms, options, watching
 from dsched.cli.configured import ProcessStatus, processes, restarts, rows, troubles
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
@@ -129,7 +129,7 @@ def status(
     else:
         answer = _look(found, folder)
         if output is Output.JSON:
-            console.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+            console.write(forms.as_json(answer))
         else:
             for line in _lines(answer):
                 console.out.print(line, markup=False)

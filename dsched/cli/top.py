@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched.cli import console, options, top_report, watching
+from dsched.cli import console, forms, options, top_report, watching
 from dsched.cli.top_report import Answer, Node
 from dsched.clock import Clock, SystemClock
 from dsched.state import client, control, lease, phases, standings
@@ -50,7 +50,7 @@ def top(
         SystemClock().sleep(interval)
         answer = looks.take()
         if output is Output.JSON:
-            console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
+            console.write(forms.as_json(answer))
         else:
             console.write("\n".join(top_report.lines(answer, SystemClock().now_ms())))
     elif output is Output.JSON:

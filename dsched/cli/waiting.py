@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dsched.cli import choosing, console, options
+from dsched.cli import choosing, console, forms, options
 from dsched.clock import Clock, SystemClock
 from dsched.cluster import keys as cluster_keys
 from dsched.cluster.interface import Change, Event
@@ -173,7 +173,7 @@ def wait(
         reached = waiting.run(goal, timeout, show)
     if output is Output.JSON:
         answer = Answer(goal, reached, len(waiting.tally.done), sorted(waiting.tally.open), waiting.queues)
-        console.write(msgspec.json.format(msgspec.json.encode(answer)).decode())
+        console.write(forms.as_json(answer))
     if not reached:
         console.err.print(f"not {goal} after {timeout:g}s: {waiting.left()}", style="red", markup=False)
         for line in paused_lines(control.read(store), SystemClock().now_ms()):
