@@ -221,8 +221,8 @@ def kube_scheduler(path: str) -> Start:
 def bare(_: ApiServer, kubeconfig: Path, stack: ExitStack) -> Sequence[int]:
     """A loop of binds that decides nothing: what client and API server can do at most."""
     access = Access(str(kubeconfig))
-    found, _ = streams.list_all(Wire(access, 60.0), resources.POD)
-    nodes, _ = streams.list_all(Wire(access, 60.0), resources.NODE)
+    found, _version = streams.list_all(Wire(access, 60.0), resources.POD)
+    nodes, _version = streams.list_all(Wire(access, 60.0), resources.NODE)
     names = [resources.decode(resources.NODE, raw).key for raw in nodes]
     known = [resources.decode(resources.POD, raw) for raw in found]
     many = ManyCalls(access)
