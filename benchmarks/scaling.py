@@ -50,13 +50,13 @@ class Constants:
     message: float = 730.0
     message_redis: float = 39.0
     round_trip: float = 1_900.0
-    change: float = 16.0
+    change: float = 14.0
     reply_bytes: float = 48.0
     change_bytes: float = 210.0
     log_node_bytes: float = 270.0
     byte_ns: float = 3.1
     node_bytes: float = 1_600.0
-    pod_bytes: float = 2_800.0
+    pod_bytes: float = 920.0
 
 
 BATCH = 256
