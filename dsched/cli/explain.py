@@ -139,5 +139,6 @@ def _warn_of_others(store: Store, configured: SchedulerConfiguration) -> None:
     now_ms = SystemClock().now_ms()
     if any(not worker.silent(now_ms) and worker.config != configured.hash for worker in known):
         console.err.print(
-            "note: the system's workers have another configuration; --config names its file", markup=False
+            "note: the system's workers have another configuration, or other code; --config names its file",
+            markup=False,
         )

@@ -4,6 +4,7 @@ A message is a hint: what is owed is read from Redis, and every wait here has a 
 of no use later says so by Redis' clock: Celery's ``expires`` compares the sender's clock with the receiver's.
 """
 
+import random
 import secrets
 from collections.abc import Sequence
 
@@ -19,6 +20,7 @@ from dsched.errors import RedisUnavailable
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS, PING, BindRequest, EvaluateShard, Message
 from dsched.state import time as redis_time
+from dsched.state import workers
 from dsched.state.broker import celery_settings
 from dsched.state.client import Store, reachable
 
@@ -31,13 +33,31 @@ class Dispatcher:
         self._app = Celery("dsched", set_as_current=False)
         self._app.conf.update(celery_settings(store.url, store.name))
 
-    def bind(self, request: BindRequest) -> None:
+    def bind(self, request: BindRequest, *, refused: bool = False) -> None:
         """Hand reserved pods to the binders.
+
+        Args:
+            refused: a binder has refused them for its configuration. That one may well be the first again, so they go
+                to one that has the right one, if there is any.
 
         Raises:
             RedisUnavailable: the message may not have been sent.
         """
-        self._send(BIND, BINDERS, request)
+        self._send(BIND, self._fitting(request) if refused else BINDERS, request)
+
+    def _fitting(self, request: BindRequest) -> str | Queue:
+        """The queue of a binder that carries out what the request asks for, that of all binders where there is none."""
+        with reachable(self._store):
+            now_ms = redis_time.now_ms(self._store)
+            found = [
+                worker.name
+                for worker in workers.read(self._store)
+                if worker.kind == "binder"
+                and worker.config == request.config
+                and not worker.trouble
+                and not worker.silent(now_ms)
+            ]
+        return worker_direct(random.choice(found)) if found else BINDERS
 
     def evaluate(self, shards: Sequence[EvaluateShard]) -> None:
         """Hand shards to the evaluators; those nobody has taken by their deadline are dropped.
@@ -48,7 +68,7 @@ class Dispatcher:
         for shard in shards:
             self._send(EVALUATE, EVALUATORS, shard)
 
-    def ping(self, workers: Sequence[str], expires_s: float) -> None:
+    def ping(self, names: Sequence[str], expires_s: float) -> None:
         """Ask workers, each by its own queue, to note that they take tasks; pings nobody has taken by then are dropped.
 
         Raises:
@@ -56,7 +76,7 @@ class Dispatcher:
         """
         with reachable(self._store):
             deadline_ms = redis_time.now_ms(self._store) + round(expires_s * 1000)
-        for worker in workers:
+        for worker in names:
             self._publish(PING, worker_direct(worker), msgspec.msgpack.encode(deadline_ms))
 
     def forget(self, worker: str) -> None:
@@ -77,7 +97,7 @@ class Dispatcher:
         """Give the connections back."""
         self._app.close()
 
-    def _send(self, task: str, queue: str, message: Message) -> None:
+    def _send(self, task: str, queue: str | Queue, message: Message) -> None:
         self._publish(task, queue, messages.encode(message))
 
     def _publish(self, task: str, queue: str | Queue, payload: bytes) -> None:
