@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Sequence
 
 # Celery loads these with the first message; a new leader's first pods would wait for that.
+import celery.app.events
+import celery.events  # noqa: F401
 import kombu.transport.redis  # noqa: F401
 import msgspec
 from celery import Celery
@@ -30,8 +32,7 @@ class Dispatcher:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._app = Celery("dsched", set_as_current=False)
-        self._app.conf.update(celery_settings(store.url, store.name))
+        self._app = _app(store)
 
     def bind(self, request: BindRequest, *, refused: bool = False) -> None:
         """Hand reserved pods to the binders.
@@ -105,6 +106,21 @@ class Dispatcher:
             self._app.send_task(task, args=(payload,), queue=queue, ignore_result=True, retry=False)
         except OperationalError as error:
             raise RedisUnavailable(f"task {task} may not have been sent: {error}") from error
+
+
+def prepare(store: Store) -> None:
+    """Load what sending the first message of a process takes, and connect to nothing: Celery looks through all
+    installed packages then, and the first pods of a new leader would wait for that."""
+    app = _app(store)
+    app.backend  # noqa: B018 - made when it is asked for, as is the other
+    app.amqp.router  # noqa: B018
+    app.close()
+
+
+def _app(store: Store) -> Celery:
+    app = Celery("dsched", set_as_current=False)
+    app.conf.update(celery_settings(store.url, store.name))
+    return app
 
 
 def new_request() -> str:

@@ -4,18 +4,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dsched.cluster.applying import Applier
 from dsched.cluster.standalone import Standalone
-from dsched.leader.dispatch import Dispatcher
-from dsched.model.messages import BindRequest
-from dsched.state import leaders, workers
-from dsched.state import time as redis_time
+from dsched.state import leaders
 from dsched.state.client import Store
-from dsched.state.workers import Worker
 from dsched.supervisor import commands
 from tests.integration.workers.processes import WorkerProcess, Workers, wait_until
 from tests.manifests import loaded, node_manifest, pod_manifest
@@ -53,33 +48,6 @@ def status(store: Store) -> str:
     """What ``dsched status`` prints."""
     command = [sys.executable, "-m", "dsched", "status", "--redis-url", store.url, "--name", store.name]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
-
-
-@pytest.mark.parametrize(
-    ("other", "queue"),
-    [
-        ({}, "right@here.dq2"),
-        ({"trouble": "why"}, "binders"),
-        ({"kind": "evaluator"}, "binders"),
-        ({"ago_s": 30}, "binders"),
-    ],
-)
-def test_what_was_refused_is_sent_to_a_binder_that_has_the_configuration(
-    store: Store, other: dict[str, Any], queue: str
-) -> None:
-    now_ms = redis_time.now_ms(store)
-    workers.note(store, Worker("wrong@here", "binder", now_ms, "0123"))
-    seen_ms = now_ms - 1000 * other.pop("ago_s", 0)
-    workers.note(
-        store, Worker(**{"name": "right@here", "kind": "binder", "last_seen_ms": seen_ms, "config": "4567", **other})
-    )
-    dispatcher = Dispatcher(store)
-    for refused in (False, True):
-        dispatcher.bind(BindRequest(epoch=1, config="4567", profile="default-scheduler", pods=[]), refused=refused)
-    dispatcher.close()
-    names = ("binders", "wrong@here.dq2", "right@here.dq2")
-    found = {name: store.redis.llen(f"{store.key('celery:')}{name}") for name in names}
-    assert found == {name: (name == "binders") + (name == queue) for name in names}
 
 
 def test_a_worker_with_another_version_of_a_plugin_is_told_apart(
