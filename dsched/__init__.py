@@ -14,4 +14,5 @@ def __getattr__(name: str) -> str:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import version
 
-    return version(__name__)
+    found = globals()[name] = version(__name__)
+    return found

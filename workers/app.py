@@ -41,6 +41,7 @@ from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.workers import Worker
 from dsched.state.workers_clock import WorkersClock
 from workers.following import Following
+from workers.lags import Lags
 from workers.overseer import Overseer
 from workers.presence import Presence
 from workers.serving import Health, worker_server
@@ -129,6 +130,7 @@ class WorkerApp:
         soft_s, hard_s = limits.task_limits(self.limit_s)
         self.celery.conf.update(task_soft_time_limit=soft_s, task_time_limit=hard_s)
         self.slots = Slots()
+        self.lags = Lags()
         self._overseer = Overseer(lambda: connect(self.system.redis_url, self.system.name), self.slots)
         self._presence = Presence(lambda: connect(self.system.redis_url, self.system.name), self._note)
         self.task(PING, self._pinged)
@@ -216,7 +218,7 @@ class WorkerApp:
             where = address_of_metrics()
             if where is not None:
                 store = connect(self.system.redis_url, self.system.name)
-                self._served, self._health = worker_server(where, self.kind, store)
+                self._served, self._health = worker_server(where, self.kind, store, self.lags)
         except DschedError as error:
             if log.in_json():
                 _log.critical(str(error))
@@ -243,6 +245,7 @@ class WorkerApp:
     def _forked(self, **_: Any) -> None:
         """In a process of the pool."""
         self.slots.take()
+        self.lags.take()
         if self._served is not None:
             self._served.abandon()
 

@@ -66,7 +66,8 @@ class Evaluator:
         anew = not 0 <= behind < LONGEST_LAG
         REPLICA_LAG.set(0 if anew else behind)
         REPLICA_REBUILDS.inc(anew)
-        self._replica.catch_up(version)
+        with self._worker.lags.asked(version, lambda: self._replica.version):
+            self._replica.catch_up(version)
         self._worker.table = self._replica.version
         CATCH_UP_DURATION.observe(time.perf_counter() - started)
 

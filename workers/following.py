@@ -116,6 +116,7 @@ class Following:
             if config.hash != wanted:
                 raise ConfigError(
                     f"read here it comes to {config.hash}; leader and worker differ in version or plugins"
+                    + (f" ({config.carried_out_by} here, {told.code} there)" if told and told.code else "")
                 )
             if self.build is not None:
                 self.build(config)

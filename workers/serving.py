@@ -15,6 +15,7 @@ from dsched.observe.server import Server
 from dsched.state import lease
 from dsched.state.client import UNAVAILABLE, Store
 from dsched.state.workers import SILENT_AFTER_MS
+from workers.lags import Lags
 
 STUCK_AFTER_S = 30.0 + limits.task_limits(limits.from_environment())[1]
 """Longer than the hard time limit of a task: a worker that has run no task for so long takes none."""
@@ -28,12 +29,14 @@ class Health:
         name: by which leader and broker know the worker; not known before it has started.
     """
 
-    def __init__(self, store: Store, pool: Collector) -> None:
+    def __init__(self, store: Store, pool: Collector, lags: Lags | None = None) -> None:
         """
         Args:
             store: a connection of its own: pool processes that are forked later must not share the worker's.
+            lags: of an evaluator's replicas; None where there are none.
         """
         self.name = ""
+        self._lags = lags
         self._store = store
         self._pool = pool
         self._since = time.time()
@@ -60,7 +63,10 @@ class Health:
 
     def checks(self) -> dict[str, list[Check]]:
         """By page."""
-        return {"livez": [Check("tasks", self.stuck)], "readyz": [Check("heartbeat", self.silent)]}
+        ready = [Check("heartbeat", self.silent)]
+        if self._lags is not None:
+            ready.append(Check("replica", self._lags.wrong))
+        return {"livez": [Check("tasks", self.stuck)], "readyz": ready}
 
 
 def server(host: str, port: int, exporter: Exporter, health: Health, pool: Collector) -> Server:
@@ -72,10 +78,10 @@ def server(host: str, port: int, exporter: Exporter, health: Health, pool: Colle
     return Server(host, port, Exposition(exporter, [pool]), health.checks())
 
 
-def worker_server(where: tuple[str, int], exporter: Exporter, store: Store) -> tuple[Server, Health]:
+def worker_server(where: tuple[str, int], exporter: Exporter, store: Store, lags: Lags) -> tuple[Server, Health]:
     """A worker's server and its health, to be told the worker's name."""
     pool = Pool()
-    health = Health(store, pool)
+    health = Health(store, pool, lags if exporter == "evaluator" else None)
     return server(*where, exporter, health, pool), health
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import dsched
+
 EVERY_NODE = 100
 
 
@@ -253,6 +255,8 @@ class SchedulerConfiguration:
     """Not used."""
     document: str
     """The completed configuration as v1 JSON text, see `dsched.config.completed`."""
+    code: str = ""
+    """What tells the code of the plugins that are used and do not come with dsched; empty where there are none."""
 
     def profile(self, name: str) -> Profile | None:
         """The profile for a ``spec.schedulerName``; None when such pods are another scheduler's."""
@@ -260,5 +264,12 @@ class SchedulerConfiguration:
 
     @property
     def hash(self) -> str:
-        """Twelve hex digits that are equal for configurations that mean the same, in any process on any machine."""
-        return hashlib.sha256(f"{self.percentage_of_nodes_to_score} {self.document}".encode()).hexdigest()[:12]
+        """Twelve hex digits that are equal for configurations that mean the same and are carried out by the same code,
+        in any process on any machine."""
+        whole = f"{self.carried_out_by} {self.percentage_of_nodes_to_score} {self.document}"
+        return hashlib.sha256(whole.encode()).hexdigest()[:12]
+
+    @property
+    def carried_out_by(self) -> str:
+        """Whose code it is that carries the configuration out, for people: dsched and the plugins of others."""
+        return f"dsched {dsched.__version__}{self.code and ', '}{self.code}"

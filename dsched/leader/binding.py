@@ -28,7 +28,7 @@ from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.state.cache import Cache, amounts
 from dsched.state.queue import Move, Place
 from dsched.state.reservations import Reservations
-from dsched.state.results import PROCESS_LOST, REJECTED, WAITING, Outcome, Result
+from dsched.state.results import OTHER_CLUSTER, OTHER_CONFIGURATION, PROCESS_LOST, REJECTED, WAITING, Outcome, Result
 
 _log = logger(__name__)
 
@@ -50,6 +50,8 @@ PRE_BIND_POLL_S = 1.0
 """How long a pod waits for which PreBind was not ready. Source: plugins/volumebinding/binder.go ``BindPodVolumes``."""
 BY_THE_NODE = frozenset({REJECTED, BindVerdict.REFUSED.value})
 """Verdicts that may have their reason in the node: those that `dsched.leader.refusals` counts."""
+BY_THE_BINDER = frozenset({OTHER_CONFIGURATION, OTHER_CLUSTER})
+"""Verdicts that another binder may not come to."""
 FOR_GOOD = BY_THE_NODE | {PROCESS_LOST, BindVerdict.NOT_NOW.value}
 """Verdicts after which the pod is queued again, unless it is bound after all."""
 
@@ -62,6 +64,7 @@ class Owed:
         handed_out_at: 0 before it was.
         due_at: when it is handed out again although there was an answer; 0 while none came.
         failures: answers that settled nothing, since it was reserved.
+        refused: whether a binder has refused it for its own configuration.
         popped_at: when its attempt began.
         leaving: why its node has no place for it any more; it is given up when it turns out not to be bound …
         leaving_by: … by then.
@@ -75,6 +78,7 @@ class Owed:
     handed_out_at: float = 0.0
     due_at: float = 0.0
     failures: int = 0
+    refused: bool = False
     popped_at: float = 0.0
     leaving: str = ""
     leaving_by: float = 0.0
@@ -145,15 +149,15 @@ class Binding:
 
     def hand_out(self, pods: Sequence[Owed]) -> None:
         """Send reserved pods to the binders."""
-        by_profile: dict[str, list[Owed]] = {}
+        groups: dict[tuple[str, bool], list[Owed]] = {}
         for owed in pods:
-            by_profile.setdefault(owed.framework.profile_name, []).append(owed)
-        for profile, group in by_profile.items():
+            groups.setdefault((owed.framework.profile_name, owed.refused), []).append(owed)
+        for (profile, refused), group in groups.items():
             size = min(max(len(group) // MESSAGES_A_BATCH, FEWEST_PODS_A_MESSAGE), MOST_PODS_A_MESSAGE)
             for start in range(0, len(group), size):
-                self._send(profile, group[start : start + size])
+                self._send(profile, group[start : start + size], refused=refused)
 
-    def _send(self, profile: str, pods: Sequence[Owed]) -> None:
+    def _send(self, profile: str, pods: Sequence[Owed], *, refused: bool) -> None:
         items = [BindItem(o.info.key, o.info.uid, o.node, o.attempt, o.state.shared) for o in pods]
         for owed in pods:
             owed.handed_out_at, owed.due_at = self._clock.monotonic(), 0.0
@@ -166,7 +170,8 @@ class Binding:
                     pods=items,
                     cluster=self._cluster.kind,
                     traces=[] if self.traced is None else self.traced(pods),
-                )
+                ),
+                refused=refused,
             )
         except RedisUnavailable as error:
             _log.warning(
@@ -209,6 +214,7 @@ class Binding:
                     raise StateError(f"{owed.info.key}: its reservation is no longer in Redis")
                 else:
                     unclear[outcome.uid] = owed
+                    owed.refused = owed.refused or outcome.verdict in BY_THE_BINDER
                     self._pause(owed)
                     if outcome.verdict in FOR_GOOD:
                         failed[outcome.uid] = outcome

@@ -209,9 +209,15 @@ class Commit:
 
 
 def _missed(pod: QueuedPod) -> None:
-    """It fits, and no event had moved it: a plugin asks for too few events, or one never came."""
-    for plugin in pod.rescued:
-        MISSED.labels(plugin).inc()
-    extra = {"action": "missed", "pod": pod.key, "uid": pod.uid, "plugins": " ".join(sorted(pod.rescued))}
+    """It fits, and no event had moved it: a plugin asks for too few events or a hint is wrong, or one never came."""
+    for plugin, event in pod.rescued:
+        MISSED.labels(plugin, recording.event_name(event)).inc()
+    extra = {
+        "action": "missed",
+        "pod": pod.key,
+        "uid": pod.uid,
+        "plugins": " ".join(sorted({plugin for plugin, _ in pod.rescued})),
+        "events": " ".join(sorted({recording.event_name(event) for _, event in pod.rescued})),
+    }
     _log.warning("pod fits although no event moved it", extra=extra)
     pod.rescued = frozenset()

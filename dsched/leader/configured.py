@@ -59,7 +59,7 @@ class Loaded:
         elif self.text is None:
             withheld = READ_ELSEWHERE
         text = "" if withheld else self.text or ""
-        return Published(epoch, self.config.hash, cluster, self.source, text, withheld)
+        return Published(epoch, self.config.hash, cluster, self.source, text, withheld, self.config.carried_out_by)
 
 
 class _Call(Enum):

@@ -4,10 +4,13 @@ A message is a hint: what is owed is read from Redis, and every wait here has a 
 of no use later says so by Redis' clock: Celery's ``expires`` compares the sender's clock with the receiver's.
 """
 
+import random
 import secrets
 from collections.abc import Sequence
 
 # Celery loads these with the first message; a new leader's first pods would wait for that.
+import celery.app.events
+import celery.events  # noqa: F401
 import kombu.transport.redis  # noqa: F401
 import msgspec
 from celery import Celery
@@ -19,6 +22,7 @@ from dsched.errors import RedisUnavailable
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS, PING, BindRequest, EvaluateShard, Message
 from dsched.state import time as redis_time
+from dsched.state import workers
 from dsched.state.broker import celery_settings
 from dsched.state.client import Store, reachable
 
@@ -28,16 +32,33 @@ class Dispatcher:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._app = Celery("dsched", set_as_current=False)
-        self._app.conf.update(celery_settings(store.url, store.name))
+        self._app = _app(store)
 
-    def bind(self, request: BindRequest) -> None:
+    def bind(self, request: BindRequest, *, refused: bool = False) -> None:
         """Hand reserved pods to the binders.
+
+        Args:
+            refused: a binder has refused them for its configuration. That one may well be the first again, so they go
+                to one that has the right one, if there is any.
 
         Raises:
             RedisUnavailable: the message may not have been sent.
         """
-        self._send(BIND, BINDERS, request)
+        self._send(BIND, self._fitting(request) if refused else BINDERS, request)
+
+    def _fitting(self, request: BindRequest) -> str | Queue:
+        """The queue of a binder that carries out what the request asks for, that of all binders where there is none."""
+        with reachable(self._store):
+            now_ms = redis_time.now_ms(self._store)
+            found = [
+                worker.name
+                for worker in workers.read(self._store)
+                if worker.kind == "binder"
+                and worker.config == request.config
+                and not worker.trouble
+                and not worker.silent(now_ms)
+            ]
+        return worker_direct(random.choice(found)) if found else BINDERS
 
     def evaluate(self, shards: Sequence[EvaluateShard]) -> None:
         """Hand shards to the evaluators; those nobody has taken by their deadline are dropped.
@@ -48,7 +69,7 @@ class Dispatcher:
         for shard in shards:
             self._send(EVALUATE, EVALUATORS, shard)
 
-    def ping(self, workers: Sequence[str], expires_s: float) -> None:
+    def ping(self, names: Sequence[str], expires_s: float) -> None:
         """Ask workers, each by its own queue, to note that they take tasks; pings nobody has taken by then are dropped.
 
         Raises:
@@ -56,7 +77,7 @@ class Dispatcher:
         """
         with reachable(self._store):
             deadline_ms = redis_time.now_ms(self._store) + round(expires_s * 1000)
-        for worker in workers:
+        for worker in names:
             self._publish(PING, worker_direct(worker), msgspec.msgpack.encode(deadline_ms))
 
     def forget(self, worker: str) -> None:
@@ -77,7 +98,7 @@ class Dispatcher:
         """Give the connections back."""
         self._app.close()
 
-    def _send(self, task: str, queue: str, message: Message) -> None:
+    def _send(self, task: str, queue: str | Queue, message: Message) -> None:
         self._publish(task, queue, messages.encode(message))
 
     def _publish(self, task: str, queue: str | Queue, payload: bytes) -> None:
@@ -85,6 +106,21 @@ class Dispatcher:
             self._app.send_task(task, args=(payload,), queue=queue, ignore_result=True, retry=False)
         except OperationalError as error:
             raise RedisUnavailable(f"task {task} may not have been sent: {error}") from error
+
+
+def prepare(store: Store) -> None:
+    """Load what sending the first message of a process takes, and connect to nothing: Celery looks through all
+    installed packages then, and the first pods of a new leader would wait for that."""
+    app = _app(store)
+    app.backend  # noqa: B018 - made when it is asked for, as is the other
+    app.amqp.router  # noqa: B018
+    app.close()
+
+
+def _app(store: Store) -> Celery:
+    app = Celery("dsched", set_as_current=False)
+    app.conf.update(celery_settings(store.url, store.name))
+    return app
 
 
 def new_request() -> str:

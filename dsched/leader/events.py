@@ -21,6 +21,9 @@ LONGEST_UNSCHEDULABLE_S = 5 * 60
 """After this long an unschedulable pod is tried again, event or not. Source: backend/queue/scheduling_queue.go
 ``DefaultPodMaxInUnschedulablePodsDuration``."""
 
+NO_EVENT = "none"
+"""Stands for the event that should have moved a pod where nothing happened that its plugin has registered for."""
+
 
 class Events:
     """Gathers events and moves the pods that they may help."""
@@ -31,6 +34,8 @@ class Events:
         self._pending = pending
         self._queue = queue
         self._gathered: list[ClusterEvent] = []
+        self._last_us: dict[str, int] = {}
+        """Label of an event to when the last of its kind was applied; on the clock of ``QueuedPod.queued_us``."""
 
     def happened(self, event: ClusterEvent) -> None:
         """Something happened in the cluster."""
@@ -48,10 +53,12 @@ class Events:
         labels: list[str] = []
         handled = recording.Handled()
         kind: tuple[object, object] = (None, None)
+        now_us = self._pending.stamp()
         for event in self._gathered:
             if event.resource is not kind[0] or event.action is not kind[1]:
                 kind = (event.resource, event.action)
                 handled.begin(event.label)
+                self._last_us[event.label] = now_us
             for pod in self._hints.helped(event, self._pending):
                 if pod.key not in moves and (move := self.move_for(pod, event)) is not None:
                     moves[pod.key] = (pod, move)
@@ -65,16 +72,30 @@ class Events:
         """Move pods that have been unschedulable for too long; each was missed by some event, or none came."""
         before_us = (now_ms - LONGEST_UNSCHEDULABLE_S * 1000) * 1000
         moves = []
+        alike: dict[frozenset[tuple[str, str]], frozenset[tuple[str, str]]] = {}
         for pod in self._pending.unschedulable_since(before_us):
             move = self.move_for(pod)
             if move is not None:
                 moves.append((pod, move))
-                pod.rescued = pod.plugins
+                passed_over = self._passed_over(pod)
+                pod.rescued = alike.setdefault(passed_over, passed_over)  # there may be a million such pods
                 for plugin in pod.plugins:
                     RESCUED.labels(plugin).inc()
         if moves:
             _log.info("old unschedulable pods moved", extra={"action": "rescue", "pods": len(moves)})
         return self.make(moves, [recording.UNSCHEDULABLE_TIMEOUT] * len(moves))
+
+    def _passed_over(self, pod: QueuedPod) -> frozenset[tuple[str, str]]:
+        """(plugin, event) for each plugin that rejected the pod and each kind of event that it registered for and that
+        was applied since: the hints said that it does not help. `NO_EVENT` where there was none."""
+        return frozenset(
+            (plugin, label)
+            for plugin in pod.plugins
+            for label in self._since(pod.queued_us, self._hints.registered(plugin, pod)) or (NO_EVENT,)
+        )
+
+    def _since(self, us: int, labels: Sequence[str]) -> list[str]:
+        return [label for label in labels if self._last_us.get(label, 0) > us]
 
     def move_for(self, pod: QueuedPod, event: ClusterEvent | None = None) -> Move | None:
         """The move of a rejected pod that may be tried again, because of an event or without one; None for one that has

@@ -6,7 +6,7 @@ function, asked about this very pod, says Queue.
 Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``, ``moveAllToActiveOrBackoffQueue``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import random
 
 from dsched.errors import PluginError
@@ -38,6 +38,7 @@ class Hints:
         self._per_class = {name: _per_class(framework) for name, framework in frameworks.items()}
         self._interested_in: dict[tuple[Resource, Action], frozenset[str]] = {}
         self._silent: dict[str, frozenset[str]] = {name: _silent(framework) for name, framework in frameworks.items()}
+        self._labels = {profile: _labels(registered) for profile, registered in self._registered.items()}
 
     def helped(self, event: ClusterEvent, pending: Pending) -> list[QueuedPod]:
         """Unschedulable and gated pods that the event may have made schedulable."""
@@ -60,6 +61,10 @@ class Hints:
     def helps(self, event: ClusterEvent, pod: QueuedPod) -> bool:
         """Whether the event may have made this pod schedulable."""
         return self._help(event, pod, pod.plugins)
+
+    def registered(self, plugin: str, pod: QueuedPod) -> Sequence[str]:
+        """Labels of the events that a plugin of the pod's profile has registered for."""
+        return self._labels.get(pod.info.pod.spec.scheduler_name, {}).get(plugin, ())
 
     def end_pause(self, event: ClusterEvent, pod: QueuedPod) -> bool:
         """Whether the event may be what a plugin that said Pending waits for: then the pod is tried at once."""
@@ -150,3 +155,12 @@ def _registrations(framework: Framework) -> _Registered:
                     event = (registration.resource.value, action.value)
                     registered.setdefault(event, {}).setdefault(plugin.name, []).append(registration.hint)
     return registered
+
+
+def _labels(registered: _Registered) -> Mapping[str, Sequence[str]]:
+    """Plugin to the labels of the events it registered for."""
+    found: dict[str, list[str]] = {}
+    for (resource, action), plugins in registered.items():
+        for plugin in plugins:
+            found.setdefault(plugin, []).append(f"{resource}{action}")
+    return found

@@ -20,6 +20,7 @@ from dsched.config import SchedulerConfiguration
 from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch
 from dsched.framework import limits
 from dsched.framework.interface import Registry
+from dsched.leader import dispatch
 from dsched.leader.configured import Configured, Loaded
 from dsched.leader.progress import Progress, Stage
 from dsched.leader.reign import Reign
@@ -130,6 +131,7 @@ class Leader:
         sys.setswitchinterval(THREAD_TURN_S)
         garbage.look_seldom()
         faulthandler.enable()  # should C code fail, the log says where
+        dispatch.prepare(self._store)
         self._configured.start()
         try:
             self._run()

@@ -27,8 +27,8 @@ class QueuedPod:
         waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
         preempting: what preemption has brought it so far.
         crashes: processes that were lost while this pod was decided or bound, since that last went well.
-        rescued: who had rejected it when no event moved it for too long and it was tried again all the same; empty
-            after that attempt.
+        rescued: who had rejected it when no event moved it for too long and it was tried again all the same, each with
+            the events that did not; empty after that attempt.
     """
 
     info: PodInfo
@@ -41,7 +41,7 @@ class QueuedPod:
     order: int = 0
     turn: str = ""
     preempting: Preempting = field(default_factory=Preempting)
-    rescued: frozenset[str] = frozenset()
+    rescued: frozenset[tuple[str, str]] = frozenset()
     crashes: int = 0
     crashed: bool = False
     """Whether its record may name crashes."""

@@ -120,8 +120,10 @@ RESCUED = counter(
 MISSED = counter(
     "dsched_missed_pods_total",
     "Pods that only the flush of old unschedulable pods moved and that were then placed: no event moved them when they "
-    "began to fit; plugin: one that had rejected them.",
-    ["plugin"],
+    "began to fit; plugin: one that had rejected them; event: each kind of event that this plugin has registered for "
+    "and that came since, but by its hints did not help (named as in `scheduler_queue_incoming_pods_total`), or none: "
+    "it has not registered for what helped, or that was never heard of.",
+    ["plugin", "event"],
 )
 CACHE_MISMATCHES = counter(
     "dsched_cache_mismatch_total",

@@ -39,7 +39,14 @@ def parsed(text: str | bytes, source: str, plugins: Registry) -> SchedulerConfig
     Raises:
         ConfigError: it was refused.
     """
-    return config.load(text, source, plugins=registry.served(plugins))
+    loaded = config.load(text, source, plugins=registry.served(plugins))
+    return replace(loaded, code=_code(loaded, plugins))
+
+
+def _code(configured: SchedulerConfiguration, plugins: Registry) -> str:
+    """What tells the code of the plugins that it uses and that do not come with dsched."""
+    used = {ref.name for profile in configured.profiles for refs in profile.plugins.values() for ref in refs}
+    return ", ".join(f"{name}: {registry.code(name, plugins[name])}" for name in sorted(used - INTREE_PLUGINS.keys()))
 
 
 def frameworks(

@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 from dsched.config import INTREE_PLUGINS
 from dsched.errors import PluginError
 from dsched.framework.interface import PluginFactory, Registry
+from dsched.plugins import code as plugin_code
 from dsched.plugins.default_binder import DefaultBinder
 from dsched.plugins.default_preemption import DefaultPreemption
 from dsched.plugins.image_locality import ImageLocality
@@ -71,6 +72,10 @@ _POINTS: Mapping[str, tuple[str, ...]] = {
 """Extension point as configurations name it, and the methods of which a plugin that serves it has one."""
 
 
+_codes: dict[str, tuple[PluginFactory, str]] = {}
+"""Of plugins that were loaded, what tells their code: files may change later, the process goes on with what it has."""
+
+
 def intree() -> Registry:
     """The plugins that come with dsched."""
     return _IN_TREE
@@ -88,8 +93,16 @@ def load(entry_points: bool = True) -> Registry:
             raise PluginError(
                 f"plugin {entry.name} of {_origin(entry)}: there is another plugin of that name; rename the entry point"
             )
-        registry[entry.name] = _factory(entry)
+        factory = registry[entry.name] = _factory(entry)
+        if entry.name not in _codes or _codes[entry.name][0] is not factory:
+            _codes[entry.name] = factory, plugin_code.told(factory, _built_by(factory), entry.dist)
     return registry
+
+
+def code(name: str, factory: PluginFactory) -> str:
+    """What tells the code of a plugin that does not come with dsched; see `dsched.plugins.code`."""
+    known, told = _codes.get(name, (None, ""))
+    return told if known is factory else plugin_code.told(factory, _built_by(factory))
 
 
 def extension_points(factory: PluginFactory) -> frozenset[str]:
@@ -119,6 +132,15 @@ def _factory(entry: metadata.EntryPoint) -> PluginFactory:
         raise PluginError(f"plugin {entry.name} of {_origin(entry)} is neither a class nor a function")
     loaded: PluginFactory = factory
     return loaded
+
+
+def _built_by(factory: PluginFactory) -> type | None:
+    """The class that a factory builds, None where it does not say; that is told when it is used."""
+    plugin: Any = factory
+    try:
+        return plugin if inspect.isclass(plugin) else _returned(plugin)
+    except (PluginError, NameError, TypeError):
+        return None
 
 
 def _returned(factory: PluginFactory) -> type:

@@ -35,7 +35,7 @@ class Configured:
         with client.reachable(store):
             known = workers.read(store)
         if any(not worker.silent(now_ms) and worker.config != self.config.hash for worker in known):
-            return "the system's workers have another configuration; --config names its file"
+            return "the system's workers have another configuration, or other code; --config names its file"
         return ""
 
 

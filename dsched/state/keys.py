@@ -51,7 +51,9 @@ WORKERS = Key(
 )
 LEADERS = Key("leaders", "hash", "leader process, standby or not, to what it says of itself (JSON), every 2 s")
 CONFIGURATION = Key(
-    "configuration", "hash", "the leader's configuration, for workers to take up: epoch, hash, cluster, source, text"
+    "configuration",
+    "hash",
+    "the leader's configuration, for workers to take up: epoch, hash, cluster, source, text, whose code carries it out",
 )
 REPLIES = Key(
     "replies:", "list", "`replies:ID`, answers of evaluators to the leader, of the leader to commands; expires"

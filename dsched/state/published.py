@@ -23,6 +23,7 @@ class Published:
         source: the file's name, for messages; empty for the default configuration.
         text: the file as it is; empty for the default configuration, and where it is withheld.
         withheld: why the text is not told, empty where it is.
+        code: of whom the code is that carries it out there; empty where an older leader does not say.
     """
 
     epoch: int
@@ -31,6 +32,7 @@ class Published:
     source: str = ""
     text: str = ""
     withheld: str = ""
+    code: str = ""
 
 
 def publish(store: Store, published: Published) -> None:
@@ -46,6 +48,7 @@ def publish(store: Store, published: Published) -> None:
         "source": published.source,
         "text": published.text,
         "withheld": published.withheld,
+        "code": published.code,
     }
     packed = msgpack.packb([item for pair in fields.items() for item in pair])
     Script(store, "config_publish")(keys.names(keys.EPOCH, keys.CONFIGURATION), [published.epoch, packed])
@@ -68,4 +71,5 @@ def read(store: Store) -> Published | None:
         fields.get("source", ""),
         fields.get("text", ""),
         fields.get("withheld", ""),
+        fields.get("code", ""),
     )

@@ -5,12 +5,21 @@ from pathlib import Path
 
 from tests.acceptance import processes
 from tests.faults.arena import AOF, Arena
+from tests.faults.history import PREFIX
 from tests.faults.scenario import Run
 from tests.redis_server import RedisServer
 
 
+def keep_everything(run: Run) -> None:
+    """From now on Redis answers only once what it was told is on the disk (appendfsync always); until it is started
+    again."""
+    run.arena.redis.config_set("appendfsync", "always")
+    run.note("appendfsync always")
+
+
 def restart(run: Run, *, away_s: float = 0.0, loses_s: float = 0.0) -> None:
-    """kill -9 Redis and start it again.
+    """kill -9 Redis and start it again. What it has acknowledged is still there, unless writes are cut off: the kernel
+    has it, and with appendfsync always the disk.
 
     Args:
         away_s: how long it is away.
@@ -20,6 +29,7 @@ def restart(run: Run, *, away_s: float = 0.0, loses_s: float = 0.0) -> None:
     arena = run.arena
     before = _written(arena.server.folder)
     time.sleep(loses_s)
+    acknowledged = _cluster_version(arena)
     arena.server.kill()
     run.note("kill -9 redis")
     arena.proxy.refuse()
@@ -30,6 +40,8 @@ def restart(run: Run, *, away_s: float = 0.0, loses_s: float = 0.0) -> None:
     time.sleep(away_s)
     with run.churn.frozen():
         arena.server.start()
+        kept = loses_s or _cluster_version(arena) >= acknowledged
+        run.require(kept, f"Redis has lost changes after version {acknowledged}, which it had acknowledged")
         arena.went_back()
     run.measure("redis back")
     arena.proxy.heal()
@@ -58,6 +70,11 @@ def fail_over(run: Run, folder: Path, *, behind_s: float, read_only_s: float) ->
     time.sleep(read_only_s)
     _ask(replica, "REPLICAOF", "NO", "ONE")
     run.measure("redis back")
+
+
+def _cluster_version(arena: Arena) -> int:
+    """The last change of a cluster that is kept in Redis; 0 of another one."""
+    return int(arena.redis.get(PREFIX + "cluster:version") or 0)
 
 
 def _ask(server: RedisServer, *words: str) -> None:

@@ -76,6 +76,9 @@ def _pause_redis(run: Run) -> None:
 
 
 def _restart_redis(run: Run) -> None:
+    if run.rng.random() < 0.5:
+        rediskill.keep_everything(run)
+        run.pause(0.0, 0.5)
     rediskill.restart(run, away_s=run.rng.choice((0.0, 0.5, 1.5)))
 
 

@@ -1,6 +1,6 @@
 -- config_publish: tell which configuration the leader has, for workers to take up; killed before it, they refuse to work.
 -- KEYS[1] leader:epoch   string  the present epoch
--- KEYS[2] configuration  hash    epoch, hash, cluster, source, text, withheld
+-- KEYS[2] configuration  hash    epoch, hash, cluster, source, text, withheld, code
 -- ARGV[1] epoch   int      the caller's epoch
 -- ARGV[2] fields  msgpack  [field, value, …], all of them
 -- RETURNS 1 | error STALE_EPOCH

@@ -1,14 +1,22 @@
-"""Redis comes back without the last second (appendfsync everysec), or a replica that lacks it takes over."""
+"""Redis comes back without the last second (appendfsync everysec), with all that it had acknowledged (always), or a
+replica that lacks the last second takes over."""
 
 from tests.faults import rediskill
 from tests.faults.scenario import KUBERNETES, STANDALONE, Run, Scenario
 
+CUT, FAIL_OVER, ALWAYS = range(3)
+
 
 def inject(run: Run) -> None:
-    """One or the other."""
+    """One of the three."""
+    variant = run.seed // 2 % 3
+    if variant == ALWAYS:
+        rediskill.keep_everything(run)
     run.pause(0.5, 1.2)
     run.highest = run.arena.epoch()
-    if run.seed // 2 % 2:
+    if variant == ALWAYS:
+        rediskill.restart(run, away_s=run.rng.uniform(0.0, 1.0))
+    elif variant == FAIL_OVER:
         folder = run.arena.folder / f"replica-{run.arena.runs}"
         rediskill.fail_over(run, folder, behind_s=run.rng.uniform(0.1, 1.0), read_only_s=run.rng.uniform(0.0, 0.5))
     else:
@@ -24,7 +32,7 @@ def after(run: Run) -> list[str]:
 
 SCENARIO = Scenario(
     11,
-    "Redis restarts without its last second, or fails over to a replica that lacks it",
+    "Redis restarts with all it has acknowledged or without its last second, or fails over to a replica that lacks it",
     "Kubernetes: nothing is lost, decisions pause for a moment; standalone: what was applied and bound in that second",
     inject,
     (KUBERNETES, STANDALONE),

@@ -3,13 +3,15 @@
 import json
 import threading
 
-from tests.faults import points
+from tests.faults import gangs, points
+from tests.faults.churn import wait_for
 from tests.faults.history import PREFIX
 from tests.faults.proxy import When
 from tests.faults.scenario import KUBERNETES, STANDALONE, Run, Scenario
 from tests.faults.standalone import NotNow
 
 MOST = 5
+WAITED_S = 30.0
 
 
 def inject(run: Run) -> None:
@@ -39,6 +41,30 @@ def inject(run: Run) -> None:
         members = run.arena.redis.zrange(f"{PREFIX}queue:{state}", 0, MOST)
         _replace(run, [member.rpartition(" ")[2] for member in members], state)
         run.pause(0.05, 0.3)
+    _while_waiting(run)
+
+
+def _while_waiting(run: Run) -> None:
+    """Members of a gang that Permit holds back: one fits nowhere, so the others wait for it until their deadline."""
+    size = run.rng.randint(3, 5)
+    gang = [*gangs.pods(run, "waits", size, size - 1), *gangs.pods(run, "waits", size, 1, cpu="1000")]
+    keys = [gangs.key(pod) for pod in gang]
+    replaced: list[str] = []
+
+    def struck() -> bool:
+        replaced.extend(_replace(run, _waiting(run, keys), "waiting at Permit"))
+        return bool(replaced)
+
+    run.arena.put("Pod", *gang)
+    run.require(wait_for(struck, WAITED_S), "no member of a gang ever waited at Permit")
+    run.pause(0.0, 0.5)
+    # Those that were made anew are pods as any other; the rest of the gang would wait for ever.
+    run.churn.delete_pods(*sorted(set(keys) - set(replaced)))
+
+
+def _waiting(run: Run, keys: list[str]) -> list[str]:
+    members = run.arena.redis.zrange(f"{PREFIX}queue:waiting", 0, -1)
+    return sorted({member.rpartition(" ")[2] for member in members} & set(keys))
 
 
 def _inflight(run: Run) -> list[str]:
@@ -49,8 +75,8 @@ def _reserved(run: Run) -> list[str]:
     return [text.partition(" ")[0] for text in run.arena.redis.hvals(PREFIX + "reservations")]
 
 
-def _replace(run: Run, keys: list[str], state: str) -> int:
-    """Delete pods and create others of the same names; some are only deleted."""
+def _replace(run: Run, keys: list[str], state: str) -> list[str]:
+    """Delete pods and create others of the same names; some are only deleted. Returns which."""
     chosen = run.rng.sample(keys, min(len(keys), MOST))
     with run.arena.history.lock:
         chosen = [key for key in chosen if key in run.arena.history.pods]
@@ -61,10 +87,10 @@ def _replace(run: Run, keys: list[str], state: str) -> int:
             run.arena.put("Pod", *again)
     except NotNow as error:
         run.notes.append(json.dumps(str(error)))
-        return 0
+        return []
     if chosen:
         run.note(f"pod deleted while {state}", len(chosen))
-    return len(chosen)
+    return chosen
 
 
 SCENARIO = Scenario(
@@ -73,4 +99,6 @@ SCENARIO = Scenario(
     "The old pod is never bound once it is gone; the new one is scheduled as any other",
     inject,
     (STANDALONE, KUBERNETES),
+    options=gangs.OPTIONS,
+    variables=gangs.VARIABLES,
 )

@@ -1,14 +1,13 @@
 """The leader is killed between the members of a gang; with an API server, it refuses one of them."""
 
-from tests.faults import points, sites, waits
-from tests.faults.churn import KEPT, wait_for
+from tests.faults import gangs, points, waits
+from tests.faults.churn import wait_for
 from tests.faults.harm import LeaderKill, Point
 from tests.faults.proxy import When
 from tests.faults.scenario import KUBERNETES, STANDALONE, Run, Scenario
 
 GANGS = 3
 SIZE = 5
-DEADLINE_S = 5
 POINTS = (
     Point("between reservations", points.RESERVE, When.REPLY),
     Point("before all are let go", points.ALLOW, When.REQUEST),
@@ -26,8 +25,8 @@ def inject(run: Run) -> None:
 
 def _refused(run: Run) -> None:
     """One member's bind is refused again and again when all have been let go: those that are bound wait for it."""
-    gang = _gang(run, "refused", SIZE)
-    keys = [_key(pod) for pod in gang]
+    gang = gangs.pods(run, "refused", SIZE)
+    keys = [gangs.key(pod) for pod in gang]
     chosen = run.rng.choice(keys)
     name = chosen.partition("/")[2]
     run.churn.pausing.set()
@@ -45,48 +44,29 @@ def _refused(run: Run) -> None:
 
 def _killed(run: Run) -> None:
     """At a point of the seed, while gangs wait for each other; one of them is never complete."""
-    gangs = [_gang(run, f"g{number}", SIZE) for number in range(GANGS)]
-    lonely = _gang(run, "lonely", SIZE, made=SIZE - 2)
+    whole_ones = [gangs.pods(run, f"g{number}", SIZE) for number in range(GANGS)]
+    lonely = gangs.pods(run, "lonely", SIZE, made=SIZE - 2)
     run.churn.pausing.set()  # it would delete nodes with members on them, and a gang that has lost one waits for it
     run.pause(0.3, 0.5)
     kill = LeaderKill(run, POINTS[run.seed % len(POINTS)])
     try:
-        for gang in gangs:
+        for gang in whole_ones:
             run.arena.put("Pod", *gang)
             run.pause(0.0, 0.2)
         run.arena.put("Pod", *lonely)
         kill.wait(30)
         kill.wait_for_next()
-        keys = [_key(pod) for gang in gangs for pod in gang]
+        keys = [gangs.key(pod) for gang in whole_ones for pod in gang]
         whole = wait_for(lambda: len(waits.bound(run, keys)) == len(keys), 90)
-        counts = [len(waits.bound(run, [_key(pod) for pod in gang])) for gang in gangs]
+        counts = [len(waits.bound(run, [gangs.key(pod) for pod in gang])) for gang in whole_ones]
         run.require(whole, f"I10 gangs of {SIZE} that fit: {counts} members bound")
-        run.require(not waits.bound(run, [_key(pod) for pod in lonely]), "I10 members of an incomplete gang were bound")
+        run.require(
+            not waits.bound(run, [gangs.key(pod) for pod in lonely]), "I10 members of an incomplete gang were bound"
+        )
     finally:
         run.churn.pausing.clear()
-        run.churn.delete_pods(*[_key(pod) for gang in (*gangs, lonely) for pod in gang])
+        run.churn.delete_pods(*[gangs.key(pod) for gang in (*whole_ones, lonely) for pod in gang])
 
-
-def _gang(run: Run, name: str, size: int, made: int = 0) -> list[dict[str, object]]:
-    found = []
-    for _ in range(made or size):
-        pod = run.churn.pod(cpu="50m", plain=True, priority=100)
-        gang = {"example.com/gang": f"{name}-{run.seed}", "example.com/gang-size": str(size)}
-        pod["metadata"]["labels"] |= {KEPT: "yes", **gang}
-        found.append(pod)
-    return found
-
-
-def _key(pod: dict[str, object]) -> str:
-    return f"default/{pod['metadata']['name']}"  # type: ignore[index]
-
-
-CONFIGURATION = sites.HEAD + (
-    "profiles:\n"
-    "- schedulerName: default-scheduler\n"
-    "  plugins: {multiPoint: {enabled: [{name: Gang}]}}\n"
-    f"  pluginConfig: [{{name: Gang, args: {{deadlineSeconds: {DEADLINE_S}, zoneLabel: ''}}}}]\n"
-)
 
 SCENARIO = Scenario(
     20,
@@ -94,7 +74,7 @@ SCENARIO = Scenario(
     "A gang is let go as a whole, by the next leader, or waits as a whole; one whose bind is refused is tried again",
     inject,
     (STANDALONE, KUBERNETES),
-    options=("--config", sites.written("gang.yaml", CONFIGURATION)),
-    variables={"PYTHONPATH": sites.installed("gang", sites.GANG, "Gang = dsched_gang:GangPlugin")},
+    options=gangs.OPTIONS,
+    variables=gangs.VARIABLES,
     goal_s=90.0,
 )

@@ -22,7 +22,7 @@ from dsched.leader.settings import Settings
 from dsched.manifests import kinds
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.plugins import registry
+from dsched.plugins import profiles, registry
 from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.lease import Lease
@@ -41,10 +41,12 @@ class RecordingDispatcher:
 
     def __init__(self, store: Store) -> None:
         self.binds: list[BindRequest] = []
+        self.refused: list[bool] = []
         self.pings: list[str] = []
 
-    def bind(self, request: BindRequest) -> None:
+    def bind(self, request: BindRequest, *, refused: bool = False) -> None:
         self.binds.append(request)
+        self.refused.append(refused)
 
     def ping(self, workers: Sequence[str], expires_s: float) -> None:
         self.pings += workers
@@ -230,7 +232,7 @@ class Rig:
     def configure(self, text: str, *plugins: type[Any]) -> None:
         """Use another configuration from the next leader on, with plugins of the test."""
         self.plugins = {**registry.intree(), **{plugin.name: plugin for plugin in plugins}}
-        self.configuration = config.load(text, "test.yaml", plugins=registry.served(self.plugins))
+        self.configuration = profiles.parsed(text, "test.yaml", self.plugins)
 
     # -- the cluster -----------------------------------------------------------------------------------------------
 

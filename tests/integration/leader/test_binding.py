@@ -155,6 +155,18 @@ def test_what_stays_unclear_is_handed_out_more_and_more_seldom(
     assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
 
 
+@pytest.mark.parametrize(("verdict", "refused"), [(BindVerdict.UNKNOWN, False), (OTHER_CONFIGURATION, True)])
+def test_what_a_binder_refuses_for_its_configuration_goes_to_one_that_has_the_right_one(
+    rig: Rig, led: Led, request_: BindRequest, verdict: BindVerdict | str, refused: bool
+) -> None:
+    assert led.dispatcher.refused == [False]
+    rig.binder.says(request_, verdict, "why")
+    led.settle()
+    rig.clock.advance(FIRST_PAUSE_S)
+    led.run()
+    assert led.dispatcher.refused == [False, refused]
+
+
 def test_a_pod_whose_pre_bind_waits_is_asked_again_every_second(rig: Rig, led: Led, request_: BindRequest) -> None:
     """Source: plugins/volumebinding/binder.go ``BindPodVolumes``."""
     request = request_
@@ -401,7 +413,7 @@ def test_overdue_and_bound_but_being_deleted(
 def test_a_message_that_cannot_be_sent_is_looked_up_later(rig: Rig, check: Checker, led: Led) -> None:
     sent = led.dispatcher.bind
 
-    def lose(request: BindRequest) -> None:
+    def lose(request: BindRequest, *, refused: bool = False) -> None:
         raise RedisUnavailable("broker away")
 
     led.dispatcher.bind = lose  # type: ignore[method-assign]

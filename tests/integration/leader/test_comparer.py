@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from dsched.errors import StateError
+from dsched.framework.interface import Action, Hint, Registration, Resource, Status, unschedulable
 from dsched.leader import comparer
 from dsched.model.meta import NodeName, PodUid
 from dsched.state import keys
@@ -45,6 +46,13 @@ def pod(name: str, cpu: str = "100m", labels: dict[str, str] | None = None, **sp
     )
 
 
+WITH_SHUT = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    filter: {enabled: [{name: Shut}]}
+"""
 KINDS = (
     *("node_missing", "node_redundant", "pod_missing", "pod_elsewhere", "pod_redundant"),
     *("queue_missing", "queue_elsewhere", "queue_redundant", "reservation_lost", "reservation_stray", "usage"),
@@ -280,11 +288,12 @@ def test_looking_while_pods_come_bind_and_go_finds_nothing(led: Led) -> None:
     assert counting.repaired() == {}
 
 
-def test_a_pod_that_only_the_flush_moved_and_that_fits_is_counted_with_its_plugin(rig: Rig) -> None:
-    def missed() -> float:
-        labels = {"plugin": "NodeResourcesFit"}
-        return REGISTRY.get_sample_value("dsched_missed_pods_total", labels) or 0.0
+def missed(plugin: str = "NodeResourcesFit", event: str = "none") -> float:
+    labels = {"plugin": plugin, "event": event}
+    return REGISTRY.get_sample_value("dsched_missed_pods_total", labels) or 0.0
 
+
+def test_a_pod_that_only_the_flush_moved_and_that_fits_is_counted_with_its_plugin(rig: Rig) -> None:
     rig.apply(node("n1", cpu="1"), pod("big", cpu="4"))
     led = rig.lead()
     led.run()
@@ -301,6 +310,40 @@ def test_a_pod_that_only_the_flush_moved_and_that_fits_is_counted_with_its_plugi
     led.run()
     assert rig.node_of("default/big") == "n1"
     assert missed() == before + 1
+
+
+class Shut:
+    """Rejects nodes that are not labelled ``open``, and takes a change of a node for nothing that helps."""
+
+    name = "Shut"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return None if "open" in node.node.metadata.labels else unschedulable("shut")
+
+    def events_to_register(self) -> list[Registration]:
+        return [Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), lambda pod, event: Hint.SKIP)]
+
+
+def test_a_pod_that_a_hint_passed_over_is_counted_with_the_event(rig: Rig) -> None:
+    rig.configure(WITH_SHUT, Shut)
+    rig.apply(node_manifest("n1"), pod("web"))
+    led = rig.lead()
+    led.run()
+    rig.apply(node_manifest("n1", labels={"open": "yes"}))
+    led.run()
+    assert rig.node_of("default/web") == "", "the hint says that this does not help"
+    before = {event: missed("Shut", event) for event in ("NodeUpdate", "NodeAdd", "none")}
+    rig.clock.advance(331)
+    led.run()
+    assert rig.node_of("default/web") == "n1"
+    assert {event: missed("Shut", event) - count for event, count in before.items()} == {
+        "NodeUpdate": 1,
+        "NodeAdd": 0,
+        "none": 0,
+    }
 
 
 def rig_node(rig: Rig, cpu: str) -> Any:

@@ -194,7 +194,7 @@ def abandon(rig: Rig, led: Led, point: str) -> list[BindRequest]:
         led.reign._queue.pop("x", 10, rig.clock.now_ms(), from_backoff=True)
         return []
     if point == "after reserve":
-        led.dispatcher.bind = lambda request: None  # type: ignore[method-assign]
+        led.dispatcher.bind = lambda request, refused=False: None  # type: ignore[method-assign]
     led.reign._decide()
     requests = led.requests()
     for request in requests:

@@ -24,7 +24,7 @@ class Handed:
         self.dispatcher: Dispatcher = self.led.reign._dispatcher
         sent: list[BindRequest] = []
         send = self.dispatcher.bind
-        self.dispatcher.bind = sent.append  # type: ignore[method-assign]
+        self.dispatcher.bind = lambda request, refused=False: sent.append(request)  # type: ignore[method-assign]
         self.led.turns()
         self.dispatcher.bind = send  # type: ignore[method-assign]
         (self.request,) = sent

@@ -1,6 +1,5 @@
 """Plugins that misbehave in real workers: their pod fails alone, by name, and the leader does not run them itself."""
 
-import importlib
 import os
 import shutil
 import sys
@@ -20,6 +19,7 @@ from dsched.leader.pending import PARKED
 from dsched.manifests import kinds
 from dsched.manifests.load import Manifest
 from dsched.model.messages import BindRequest
+from dsched.plugins import registry
 from dsched.state import client
 from tests.integration.leader.rig import Led, Rig
 from tests.integration.workers.processes import Workers, wait_until
@@ -96,7 +96,7 @@ def mad(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> 
         farm = Workers(store, folder, path, evaluators=1)
         try:
             farm.start("evaluator-1", "binder-1")
-            yield farm, importlib.import_module("mad_plugin").Mad
+            yield farm, registry.load()["Mad"]  # its code is told by its package then, as the workers tell it
         finally:
             farm.stop()
             store.close()
@@ -111,6 +111,9 @@ def house(mad: tuple[Workers, type[Any]], tmp_path: Path, monkeypatch: pytest.Mo
     rig = Rig(farm.store, tmp_path, clock=SystemClock(), mode=Mode.DISTRIBUTED)
     rig.configure(CONFIGURATION, plugin)
     made = Madhouse(rig, farm, plugin.journal)
+    # The test before may have cost the evaluator its pool: while it says nothing the leader judges by itself.
+    began_ms = rig.clock.now_ms()
+    made.until("the evaluator takes tasks", lambda: farm.known()["evaluator-1"].last_seen_ms > began_ms)
     yield made
     made.led.reign._dispatcher.close()
     for each in plugin.journal.iterdir():
@@ -185,7 +188,7 @@ def test_pre_bind_that_misbehaves_fails_its_pod_alone(house: Madhouse, how: str)
 def test_a_pod_that_kills_binders_is_parked(house: Madhouse) -> None:
     requests: list[BindRequest] = []
     bind = house.led.reign._dispatcher.bind
-    house.led.reign._dispatcher.bind = lambda request: (requests.append(request), bind(request))
+    house.led.reign._dispatcher.bind = lambda request, refused=False: (requests.append(request), bind(request))
     house.poison("prebind-killed")
     house.until("it is parked", lambda: "parked for 60 s" in house.failed())
     assert house.rig.record("default/m")["crashes"] == str(PARKED)

@@ -63,7 +63,8 @@ CASES: dict[str, Case] = {
         {"dsched_fencing_rejections_total": "0+1x180"}, {"dsched_fencing_rejections_total": "0x100 1x80"}
     ),
     "DschedHintMissing": Case(
-        {'dsched_missed_pods_total{plugin="P"}': "0x150 1x30"}, {'dsched_missed_pods_total{plugin="P"}': "1x180"}
+        {'dsched_missed_pods_total{plugin="P",event="NodeAdd"}': "0x150 1x30"},
+        {'dsched_missed_pods_total{plugin="P",event="NodeAdd"}': "1x180"},
     ),
     "DschedBeliefWrong": Case(
         {'dsched_cache_mismatch_total{what="pod_missing"}': "0x150 1x30"},

@@ -7,7 +7,7 @@ import pytest
 from dsched.clock import ManualClock
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.events import LONGEST_UNSCHEDULABLE_S, Events
+from dsched.leader.events import LONGEST_UNSCHEDULABLE_S, NO_EVENT, Events
 from dsched.leader.pending import Backoff, Pending, QueuedPod
 from dsched.metrics import RESCUED
 from dsched.state.queue import Place
@@ -89,6 +89,22 @@ def test_a_gated_pod_moves_only_when_its_gates_are_gone(room: Room) -> None:
 @pytest.mark.parametrize("place", [Place.ACTIVE, Place.BACKOFF, Place.INFLIGHT, Place.RESERVED, Place.WAITING])
 def test_other_pods_have_no_move(room: Room, place: Place) -> None:
     assert room.events.move_for(room.pod("web", place)) is None
+
+
+def test_a_rescued_pod_tells_the_events_since_its_attempt_that_its_plugins_have_registered_for(room: Room) -> None:
+    early = room.pod("early", Place.UNSCHEDULABLE, "NodeResourcesFit", "TaintToleration", cpu="8")
+    for event in (
+        ClusterEvent(Resource.NODE, Action.ADD, new=make_node("small", cpu="1", taints=["a:NoSchedule"])),
+        ClusterEvent(Resource.SERVICE, Action.ADD),
+        UNRELATED,
+    ):
+        room.events.happened(event)
+        assert room.events.apply() == 0
+    late = room.pod("late", Place.UNSCHEDULABLE, "NodeResourcesFit", cpu="8")
+    room.clock.advance(301)
+    room.events.rescue(room.clock.now_ms())
+    assert early.rescued == {("NodeResourcesFit", "NodeAdd"), ("TaintToleration", "NodeAdd")}
+    assert late.rescued == {("NodeResourcesFit", NO_EVENT)}
 
 
 def test_pods_nobody_helped_are_rescued_after_five_minutes(room: Room) -> None:
