@@ -158,6 +158,11 @@ def undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
 
 
+def unheard() -> None:
+    """From now on the signal goes to other threads than this one, which waits with ``SimpleQueue.get`` as well."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+
+
 def _signalled(_signal: int, _frame: FrameType | None) -> None:
     if WATCH.look():
         _put_off(WATCH.limit_s)

@@ -19,6 +19,7 @@ from dsched.clock import Clock
 from dsched.cluster.opening import Kind
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ConfigError, DschedError, PluginError
+from dsched.framework import limits
 from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
@@ -157,6 +158,7 @@ class Configured:
         self._calls.put(_Call.READ)
 
     def _run(self) -> None:
+        limits.unheard()
         calls: set[_Call] = set()
         while not self._over.is_set():
             try:

@@ -1,5 +1,7 @@
 """What a leader makes of its configuration file: a look at a time, no thread."""
 
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -206,5 +208,24 @@ def test_what_the_process_does_is_told_when_it_changes(
         for stage, epoch in ((Stage.TAKEOVER, 3), (Stage.LEADING, 3), (Stage.STANDBY, 0)):
             watched.progress.enter(stage, epoch)
             wait_until(stage, lambda: [(each.stage, each.epoch) for each in leaders.read(store)] == [(stage, epoch)])  # noqa: B023
+    finally:
+        watched.configured.close()
+
+
+def test_the_signal_of_the_plugin_watch_goes_to_other_threads(
+    store: Store, connect: Any, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One at the very moment the wait is over would make it wait for ever: nothing was read and told any more."""
+    from tests.integration.workers.processes import wait_until
+
+    monkeypatch.setattr(configured_module, "LOOK_EVERY_S", 0.01)
+    watched = Watched(connect(store.name), file)
+    watched.configured.start()
+    try:
+        wait_until("it is noted", lambda: leaders.read(store))
+        (thread,) = [each for each in threading.enumerate() if each.name == "configuration"]
+        status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+        blocked = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")), 16)
+        assert blocked >> (signal.SIGALRM - 1) & 1
     finally:
         watched.configured.close()
