@@ -46,13 +46,6 @@ class Output(StrEnum):
     JSON = "json"
 
 
-class CheckOutput(StrEnum):
-    """How it is told what is wrong with files."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 class Checked(msgspec.Struct, frozen=True):
     """A file and what is wrong with it, ``FIELD.PATH: what`` each."""
 
@@ -102,7 +95,7 @@ def view(
 @group.command(epilog="Example: dsched config check scheduler.yaml")
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to check.", show_default=False)],
-    output: Annotated[CheckOutput, typer.Option("--output", "-o", help="How to print it.")] = CheckOutput.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
 ) -> None:
     """Say of each file that it can be used, or what is wrong with it, a line an error; exit code 1 then."""
     plugins = registry.load()
@@ -110,10 +103,10 @@ def check(
     for path in files:
         errors = [" ".join(line.split()) for line in problems(path, plugins)]
         checked.append(Checked(str(path), not errors, errors))
-        if output is CheckOutput.TEXT:
+        if output is forms.Answer.TEXT:
             for line in errors or ["ok"]:
                 console.out.out(f"{path}: {line}", highlight=False)
-    if output is CheckOutput.JSON:
+    if output is forms.Answer.JSON:
         console.write(forms.as_json(checked))
     if not all(each.ok for each in checked):
         raise typer.Exit(1)

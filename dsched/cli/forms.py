@@ -1,11 +1,23 @@
-"""Answers for programs: JSON and YAML."""
+"""How commands print their answers: for people, as JSON, as YAML."""
 
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
 import msgspec
+import typer
 import yaml
 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+class Answer(StrEnum):
+    """For people, or for programs."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Printed = Annotated[Answer, typer.Option("--output", "-o", help="How to print it.")]
 
 
 def as_json(value: object) -> str:

@@ -1,6 +1,5 @@
 """``dsched fsck``: whether what is in Redis keeps the invariants."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -22,13 +21,6 @@ from dsched.state import standings
 
 NOTES_SHOWN = 20
 """So many notes are printed; of more, only how many. JSON has all of them."""
-
-
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -100,7 +92,7 @@ def fsck(
     oldest_reservation: Annotated[
         float, typer.Option(min=0, help="Seconds that a reservation may stand while there is nothing to decide.")
     ] = inspection.OLDEST_RESERVATION_S,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -127,7 +119,7 @@ def fsck(
     if pause is None:
         pause = inspection.PAUSE_S if objects is None else api_objects.PAUSE_S
     report = inspection.inspect(store, SystemClock(), known, pause, oldest_reservation, objects)
-    if output is Output.JSON:
+    if output is forms.Answer.JSON:
         console.write(forms.as_json(answer(report)))
     else:
         _print(report)

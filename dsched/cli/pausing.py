@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -24,14 +23,6 @@ MOVING = (Place.INFLIGHT, Place.WAITING, Place.RESERVED)
 """Where pods stand that are being decided or have a node and are not bound yet."""
 
 
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-Printed = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]
 Profile = Annotated[
     str | None,
     typer.Option("--profile", help="Only pods of this schedulerName (default: of all).", show_default=False),
@@ -69,7 +60,7 @@ def register(app: typer.Typer) -> None:
 def pause(
     profile: Profile = None,
     reason: Reason = "",
-    output: Printed = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -87,7 +78,7 @@ def pause(
 
 def resume(
     profile: Profile = None,
-    output: Printed = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -105,7 +96,7 @@ def resume(
 def drain(
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait.")] = 300.0,
     reason: Reason = "drain",
-    output: Printed = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -120,7 +111,7 @@ def drain(
     with _progress() as show:
         left = wait(store, SystemClock(), timeout, show)
     drained = not any(left.values())
-    if output is Output.JSON:
+    if output is forms.Answer.JSON:
         console.write(forms.as_json(Drained(drained, left)))
     elif drained:
         console.out.out("drained: nothing is on its way; scheduling stays paused until 'dsched resume'")
@@ -173,8 +164,8 @@ def counted(left: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {place}" for place, count in left.items())
 
 
-def _print(answer: Answer, output: Output, told: str) -> None:
-    if output is Output.JSON:
+def _print(answer: Answer, output: forms.Answer, told: str) -> None:
+    if output is forms.Answer.JSON:
         console.write(forms.as_json(answer))
         return
     console.out.out(told)

@@ -1,6 +1,5 @@
 """``dsched queue requeue``, ``drop`` and ``position``: about some pods of the queue."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -21,14 +20,6 @@ from dsched.state.requests import Answer
 TIMEOUT_S = 10.0
 
 
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-Printed = Annotated[Output, typer.Option("--output", "-o", help="How to print it.")]
 InNamespace = Annotated[
     str | None,
     typer.Option(
@@ -58,7 +49,7 @@ def requeue(
     ] = False,
     namespace: InNamespace = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the leader.")] = TIMEOUT_S,
-    output: Printed = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -84,7 +75,7 @@ def drop(
     words: Annotated[list[str], typer.Argument(metavar="[NS/]POD…", show_default=False)],
     namespace: choosing.Namespace = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for the leader.")] = TIMEOUT_S,
-    output: Printed = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -103,8 +94,8 @@ def drop(
         raise typer.Exit(1)
 
 
-def _print(answer: Answer, output: Output) -> None:
-    if output is Output.JSON:
+def _print(answer: Answer, output: forms.Answer) -> None:
+    if output is forms.Answer.JSON:
         console.write(forms.as_json(answer))
     else:
         for line in lines(answer):
@@ -121,7 +112,7 @@ def lines(answer: Answer) -> list[str]:
 def place(
     wanted: Annotated[str, typer.Argument(metavar="[NS/]POD", show_default=False)],
     namespace: choosing.Namespace = None,
-    output: Printed = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -133,7 +124,7 @@ def place(
     if found is None:
         raise NotFound(f"pod {key} is not pending: it is bound, has ended, is not there, or is another scheduler's")
     paused = control.read(store)
-    if output is Output.JSON:
+    if output is forms.Answer.JSON:
         told = Told(found, control.holds(paused, found.profile))
         console.write(forms.as_json(told))
         return

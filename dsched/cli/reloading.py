@@ -1,6 +1,5 @@
 """``dsched config reload``: have every leader read its configuration file again, and see what came of it."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -14,13 +13,6 @@ from dsched.state import client, leaders, lease, workers
 from dsched.state.client import Store
 
 LOOK_EVERY_S = 0.1
-
-
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Reloaded(msgspec.Struct, frozen=True):
@@ -38,7 +30,7 @@ class Reloaded(msgspec.Struct, frozen=True):
 
 def reload(
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for all processes.")] = 30.0,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -50,7 +42,7 @@ def reload(
     """
     store = options.open_store(redis_url, data_dir, name)
     found = wait(store, SystemClock(), timeout)
-    if output is Output.JSON:
+    if output is forms.Answer.JSON:
         console.write(forms.as_json(found))
     else:
         for line in _lines(found):

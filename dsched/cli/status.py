@@ -1,9 +1,8 @@
 """``dsched status``: what runs, who leads, how full the queues are."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import typer
@@ -19,13 +18,6 @@ from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
 HASHES = (keys.INFLIGHT.name, keys.RESERVATIONS.name, "cluster:nodes", "cluster:pods")
-
-
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class ChildStatus(msgspec.Struct, frozen=True):
@@ -116,19 +108,19 @@ def status(
     data_dir: options.DataDir = None,
     redis_url: options.RedisUrl = None,
     name: options.Name = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     watch: watching.Watch = False,
 ) -> None:
     """Tell what runs, who leads and how full the queues are; exit code 1 when it does not run or nobody leads."""
     folder = (data_dir or address.default_data_dir()).absolute()
     found = address.find(redis_url, folder, name)
-    if watch and output is Output.JSON:
+    if watch and output is forms.Answer.JSON:
         watching.repeat_json(lambda: msgspec.json.encode(_look(found, folder)))
     elif watch:
         watching.repeat_text(lambda: "\n".join(_lines(_look(found, folder))))
     else:
         answer = _look(found, folder)
-        if output is Output.JSON:
+        if output is forms.Answer.JSON:
             console.write(forms.as_json(answer))
         else:
             for line in _lines(answer):

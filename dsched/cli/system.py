@@ -1,6 +1,5 @@
 """``dsched up`` and ``down``: a whole system on this machine."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +16,6 @@ from dsched.observe.address import LOOPBACK, PORT_VARIABLE
 from dsched.plugins import registry
 from dsched.state import address, client
 from dsched.supervisor import background, commands, supervise
-
-
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -106,11 +98,11 @@ def up(
         bool, typer.Option("--detach", "-d", help="Return when the system is ready; it runs on.")
     ] = False,
     output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to print what was started; with --detach.")
-    ] = Output.TEXT,
+        forms.Answer, typer.Option("--output", "-o", help="How to print what was started; with --detach.")
+    ] = forms.Answer.TEXT,
 ) -> None:
     """Run a system on this machine: Redis (unless --redis-url names one), leaders, evaluators and binders."""
-    if output is Output.JSON and not detach:
+    if output is forms.Answer.JSON and not detach:
         raise typer.BadParameter("it goes with --detach", param_hint="--output")
     if log.wants_json() and not detach:
         log.configure()
@@ -140,12 +132,12 @@ def up(
 def down(
     data_dir: options.DataDir = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to stop.")] = 60.0,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
 ) -> None:
     """Stop the system that 'dsched up' runs with the data folder. Its data stays."""
     folder = (data_dir or address.default_data_dir()).absolute()
     stopped = background.stop(folder, timeout, SystemClock())
-    if output is Output.JSON:
+    if output is forms.Answer.JSON:
         console.write(forms.as_json(Stopped(stopped is not None, stopped or [])))
     elif stopped is None:
         console.out.print(f"nothing runs with the data folder {folder}", markup=False)
@@ -161,10 +153,10 @@ def _report(line: str) -> None:
         console.out.print(line, markup=False)
 
 
-def _start_in_background(system: commands.System, data_dir: Path | None, output: Output) -> None:
+def _start_in_background(system: commands.System, data_dir: Path | None, output: forms.Answer) -> None:
     found = background.start(system, SystemClock())
     logs = system.data_dir / "logs"
-    if output is Output.JSON:
+    if output is forms.Answer.JSON:
         shown = client.shown(found.redis_url)
         console.write(forms.as_json(Started(found.name, shown, found.supervisor_pid, str(system.data_dir), str(logs))))
         return

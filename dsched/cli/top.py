@@ -1,6 +1,5 @@
 """``dsched top``: what happens in a system: queues, throughput, the leader's time, the fullest nodes."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -17,13 +16,6 @@ from dsched.state.places import Places
 NODES = 15
 
 
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def register(app: typer.Typer) -> None:
     """Add this module's command."""
     app.command(epilog="Example: dsched top --once -o json | jq .rates.scheduled")(top)
@@ -33,7 +25,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Look twice, an interval apart, print once, and end.")] = False,
     interval: Annotated[float, typer.Option(min=0.05, help="Seconds between looks.")] = 1.0,
     nodes: Annotated[int, typer.Option(min=0, help="So many of the fullest nodes, 0 for all.")] = NODES,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TEXT,
+    output: forms.Printed = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -49,11 +41,11 @@ def top(
         looks.take()
         SystemClock().sleep(interval)
         answer = looks.take()
-        if output is Output.JSON:
+        if output is forms.Answer.JSON:
             console.write(forms.as_json(answer))
         else:
             console.write("\n".join(top_report.lines(answer, SystemClock().now_ms())))
-    elif output is Output.JSON:
+    elif output is forms.Answer.JSON:
         watching.repeat_json(lambda: msgspec.json.encode(looks.take()), interval)
     else:
         watching.repeat_text(lambda: "\n".join(top_report.lines(looks.take(), SystemClock().now_ms())), interval)

@@ -37,13 +37,6 @@ class Goal(StrEnum):
     SETTLED = "settled"
 
 
-class Output(StrEnum):
-    """How the answer is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @dataclass(frozen=True, slots=True)
 class Wish:
     """Which pods; ``namespace`` None for every one."""
@@ -155,7 +148,9 @@ def wait(
     namespace: choosing.Namespace = None,
     all_namespaces: choosing.AllNamespaces = False,
     labels: choosing.Labels = "",
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print what came of it.")] = Output.TEXT,
+    output: Annotated[
+        forms.Answer, typer.Option("--output", "-o", help="How to print what came of it.")
+    ] = forms.Answer.TEXT,
     redis_url: options.RedisUrl = None,
     data_dir: options.DataDir = None,
     name: options.Name = None,
@@ -171,7 +166,7 @@ def wait(
     waiting = Waiting(store, Wish(place, selector.parse(labels)), SystemClock())
     with _progress(waiting) as show:
         reached = waiting.run(goal, timeout, show)
-    if output is Output.JSON:
+    if output is forms.Answer.JSON:
         answer = Answer(goal, reached, len(waiting.tally.done), sorted(waiting.tally.open), waiting.queues)
         console.write(forms.as_json(answer))
     if not reached:
@@ -179,7 +174,7 @@ def wait(
         for line in paused_lines(control.read(store), SystemClock().now_ms()):
             console.err.print(f"paused: {line}; go on with 'dsched resume'", markup=False)
         raise typer.Exit(1)
-    if output is Output.TEXT:
+    if output is forms.Answer.TEXT:
         console.out.out(f"{goal}: {waiting.counts()}")
 
 

@@ -3,6 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from dsched.metrics import CONFIG_REFUSED, CONFIG_RELOADS
 from dsched.plugins import profiles, registry
 from dsched.state import leaders
 from dsched.state.client import Store
+from tests.integration.workers.processes import wait_until
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 MORE = "podInitialBackoffSeconds: 2\n"
@@ -175,57 +177,45 @@ def test_what_takes_a_restart_is_said(store: Store, file: Path) -> None:
     assert len(watched.told().restart) == 2
 
 
-def test_the_thread_notes_the_process_and_answers_requests(
-    store: Store, connect: Any, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.integration.workers.processes import wait_until
-
-    monkeypatch.setattr(configured_module, "LOOK_EVERY_S", 0.01)
-    watched = Watched(connect(store.name), file)
+@contextmanager
+def running(store: Store, file: Path) -> Iterator[Watched]:
+    """A configuration whose thread looks at it, noted in Redis."""
+    watched = Watched(store, file)
     watched.configured.start()
     try:
         wait_until("it is noted", lambda: leaders.read(store))
+        yield watched
+    finally:
+        watched.configured.close()
+
+
+def test_the_thread_notes_the_process_and_answers_requests(
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configured_module, "LOOK_EVERY_S", 0.01)
+    with running(store, file):
         file.write_text(HEAD + BAD)
         number = leaders.ask_reload(store)
         wait_until("it has answered", lambda: leaders.read(store)[0].reload == number)
         assert "percentageOfNodesToScore" in leaders.read(store)[0].error
-    finally:
-        watched.configured.close()
     assert leaders.read(store) == []
 
 
 def test_what_the_process_does_is_told_when_it_changes(
-    store: Store, connect: Any, file: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a leader that has just begun shows as standing by, and one that has lost its lease as leading."""
-    from tests.integration.workers.processes import wait_until
-
     monkeypatch.setattr(configured_module, "LOOK_EVERY_S", 3600.0)
-    watched = Watched(connect(store.name), file)
-    watched.configured.start()
-    try:
-        wait_until("it is noted", lambda: leaders.read(store))
+    with running(store, file) as watched:
         for stage, epoch in ((Stage.TAKEOVER, 3), (Stage.LEADING, 3), (Stage.STANDBY, 0)):
             watched.progress.enter(stage, epoch)
             wait_until(stage, lambda: [(each.stage, each.epoch) for each in leaders.read(store)] == [(stage, epoch)])  # noqa: B023
-    finally:
-        watched.configured.close()
 
 
-def test_the_signal_of_the_plugin_watch_goes_to_other_threads(
-    store: Store, connect: Any, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_signal_of_the_plugin_watch_goes_to_other_threads(store: Store, file: Path) -> None:
     """One at the very moment the wait is over would make it wait for ever: nothing was read and told any more."""
-    from tests.integration.workers.processes import wait_until
-
-    monkeypatch.setattr(configured_module, "LOOK_EVERY_S", 0.01)
-    watched = Watched(connect(store.name), file)
-    watched.configured.start()
-    try:
-        wait_until("it is noted", lambda: leaders.read(store))
+    with running(store, file):
         (thread,) = [each for each in threading.enumerate() if each.name == "configuration"]
         status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
         blocked = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")), 16)
         assert blocked >> (signal.SIGALRM - 1) & 1
-    finally:
-        watched.configured.close()
