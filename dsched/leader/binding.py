@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from dsched.clock import Clock
 from dsched.cluster.interface import BindVerdict, Cluster, SchedulingStatus
-from dsched.errors import ClusterUnavailable, RedisUnavailable, StateError
+from dsched.errors import ClusterUnavailable, StateError
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.leader.dispatch import Dispatcher
+from dsched.leader.courier import Courier
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
 from dsched.leader.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
 from dsched.leader.pending import PARKED, Pending
@@ -35,7 +35,8 @@ _log = logger(__name__)
 FEWEST_PODS_A_MESSAGE = 64
 MOST_PODS_A_MESSAGE = 256
 MESSAGES_A_BATCH = 2
-"""A message costs the leader as much as deciding several pods, but a batch has to keep several binders busy."""
+"""A message costs leader and binder as much as several pods do, but a batch has to keep several binders busy, unless
+they have enough to do already."""
 LANDING_S = 2.0
 """How often it is looked what became of a bind that was on its way to an API server when its node went or became too
 small. It binds to any name, and there may be another node of that name by then: its room is kept until it is known …"""
@@ -95,7 +96,7 @@ class Binding:
         cache: Cache,
         cluster: Cluster,
         reservations: Reservations,
-        dispatcher: Dispatcher,
+        courier: Courier,
         failures: Failures,
         clock: Clock,
         happened: Callable[[ClusterEvent], None],
@@ -107,7 +108,7 @@ class Binding:
         self._cache = cache
         self._cluster = cluster
         self._reservations = reservations
-        self._dispatcher = dispatcher
+        self._courier = courier
         self._failures = failures
         self._clock = clock
         self._happened = happened
@@ -149,11 +150,13 @@ class Binding:
 
     def hand_out(self, pods: Sequence[Owed]) -> None:
         """Send reserved pods to the binders."""
+        busy = len(self._owed) - len(pods) >= MOST_PODS_A_MESSAGE
         groups: dict[tuple[str, bool], list[Owed]] = {}
         for owed in pods:
             groups.setdefault((owed.framework.profile_name, owed.refused), []).append(owed)
         for (profile, refused), group in groups.items():
-            size = min(max(len(group) // MESSAGES_A_BATCH, FEWEST_PODS_A_MESSAGE), MOST_PODS_A_MESSAGE)
+            wanted = len(group) if busy else max(len(group) // MESSAGES_A_BATCH, FEWEST_PODS_A_MESSAGE)
+            size = min(wanted, MOST_PODS_A_MESSAGE)
             for start in range(0, len(group), size):
                 self._send(profile, group[start : start + size], refused=refused)
 
@@ -161,23 +164,15 @@ class Binding:
         items = [BindItem(o.info.key, o.info.uid, o.node, o.attempt, o.state.shared) for o in pods]
         for owed in pods:
             owed.handed_out_at, owed.due_at = self._clock.monotonic(), 0.0
-        try:
-            self._dispatcher.bind(
-                BindRequest(
-                    epoch=self._epoch,
-                    config=self._config,
-                    profile=profile,
-                    pods=items,
-                    cluster=self._cluster.kind,
-                    traces=[] if self.traced is None else self.traced(pods),
-                ),
-                refused=refused,
-            )
-        except RedisUnavailable as error:
-            _log.warning(
-                "bind job not sent, will be looked up",
-                extra={"action": "hand_out", "pods": len(pods), "error": str(error)},
-            )
+        request = BindRequest(
+            epoch=self._epoch,
+            config=self._config,
+            profile=profile,
+            pods=items,
+            cluster=self._cluster.kind,
+            traces=[] if self.traced is None else self.traced(pods),
+        )
+        self._courier.bind(request, refused=refused)
 
     # -- settling --------------------------------------------------------------------------------------------------
 
@@ -230,7 +225,7 @@ class Binding:
         """These pods are bound where they were reserved."""
         if not pods:
             return
-        self._reservations.confirm([(owed.info.key, owed.info.uid) for owed in pods])
+        self._reservations.confirm_ahead([(owed.info.key, owed.info.uid) for owed in pods])
         counted = recording.Bound()
         now = self._clock.monotonic()
         for owed in pods:

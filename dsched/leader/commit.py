@@ -7,6 +7,7 @@ reservations stand, and the next leader adopts them.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from dsched.clock import Clock
 from dsched.framework.diagnosis import Diagnosis
@@ -31,6 +32,23 @@ _log = logger(__name__)
 
 Placed = tuple[Decision, NodeName]
 """A decision for a node, and the node."""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A batch that was decided.
+
+    Attributes:
+        version: of the table after the last decision.
+        number: what to wait for until ``verdicts`` are there, one for each of ``placed``.
+    """
+
+    decisions: Sequence[Decision]
+    placed: Sequence[Placed]
+    version: int
+    number: int = 0
+    verdicts: list[str] = field(default_factory=list)
+
 
 ROUNDS = 5
 """Times a pod is decided again at once; then it waits its turn in backoff."""
@@ -70,35 +88,57 @@ class Commit:
         self._log = log
         self._clock = clock
         self._phase = phase
+        self._begun: _Begun | None = None
         self._tell = tell
 
-    def batch(self, popped: Sequence[Popped]) -> None:
-        """Take a batch from in flight to reserved, or back into the queue."""
+    def begin(self, popped: Sequence[Popped]) -> None:
+        """Decide a batch and have Redis reserve; `finish` goes on once it has."""
         candidates = self._candidates(popped, self._clock.monotonic())
+        if candidates:
+            self._begun = self._decide(candidates)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a batch to be finished. Its pods are in flight, and assumed, and not reserved yet."""
+        return self._begun is not None
+
+    def finish(self) -> None:
+        """Take the batch that was begun from in flight to reserved, or back into the queue."""
         for round_ in range(ROUNDS):
-            if not candidates:
+            begun, self._begun = self._begun, None
+            if begun is None:
                 return
-            self._phase(EVALUATE)
-            began = recording.now()
-            decisions = self._cycle.decide(candidates)
-            recording.decided(recording.now() - began, len(decisions))
             self._phase(RESERVE)
-            version = self._cache.snapshot.table.version
-            again = self._place([(decision, decision.node) for decision in decisions if decision.node is not None])
+            again = self._placed(begun)
             self._phase(REQUEUE)
-            unplaced = [decision for decision in decisions if decision.node is None]
+            unplaced = [decision for decision in begun.decisions if decision.node is None]
             self._preemptions.note(unplaced)
             self._failures.requeue(unplaced, self._clock.monotonic())
             self._preemptions.carry_out(unplaced)
             refused = {id(decision) for decision in again}
-            committed = [decision for decision in decisions if id(decision) not in refused]
-            self._log.write(committed, version)
+            committed = [decision for decision in begun.decisions if id(decision) not in refused]
+            self._log.write(committed, begun.version)
             self._tell(committed)
-            candidates = [decision.candidate for decision in again]
-            if round_ == ROUNDS - 1:
+            if again and round_ < ROUNDS - 1:
+                self._begun = self._decide([decision.candidate for decision in again])
+            else:
                 for decision in again:
                     self._preemptions.ended(decision.candidate.info)
                 self._failures.give_up(again, NODE_KEPT_CHANGING, self._clock.monotonic())
+
+    def _decide(self, candidates: Sequence[Candidate]) -> _Begun:
+        self._phase(EVALUATE)
+        began = recording.now()
+        decisions = self._cycle.decide(candidates)
+        recording.decided(recording.now() - began, len(decisions))
+        self._phase(RESERVE)
+        placed = [(decision, decision.node) for decision in decisions if decision.node is not None]
+        begun = _Begun(decisions, placed, self._cache.snapshot.table.version)
+        self._cache.usage.flush_ahead()
+        if placed:
+            requests, now_ms = self._requests(placed), self._clock.now_ms()
+            begun.number = self._reservations.reserve_ahead(requests, now_ms, begun.verdicts.extend)
+        return begun
 
     def _candidates(self, popped: Sequence[Popped], popped_at: float) -> list[Candidate]:
         found: list[Candidate] = []
@@ -106,21 +146,20 @@ class Commit:
         for entry in popped:
             pod = self._pending.get(entry.key)
             if pod is not None and pod.uid == entry.uid:
-                self._pending.placed(pod, Place.INFLIGHT)
                 pod.attempts = entry.attempt
                 pod.first_ms = pod.first_ms or now_ms
                 found.append(Candidate(pod.info, entry.attempt, popped_at))
         return found
 
-    def _place(self, placed: Sequence[Placed]) -> list[Decision]:
-        """Reserve, and hand out what may be bound; returns what has to be decided again."""
-        if not placed:
+    def _placed(self, begun: _Begun) -> list[Decision]:
+        """Take down what Redis has reserved, and hand out what may be bound; returns what has to be decided again."""
+        if not begun.placed:
             return []
-        verdicts = self._reservations.reserve(self._requests(placed), self._clock.now_ms())
+        self._reservations.settle(begun.number)
         again: list[Decision] = []
         ready: list[Owed] = []
         refused: set[NodeName] = set()
-        for (decision, node), verdict in zip(placed, verdicts, strict=True):
+        for (decision, node), verdict in zip(begun.placed, begun.verdicts, strict=True):
             if verdict == reservations.OK:
                 owed = self._reserved(decision, node)
                 if decision.waiting is None:

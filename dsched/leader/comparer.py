@@ -97,6 +97,11 @@ class Comparer:
         self._since: dict[Suspect, float] = {}
         self._foreign: set[str] = set()
 
+    @property
+    def looking(self) -> bool:
+        """Whether a look is under way, so that the next step reads what is in Redis."""
+        return self._look is not None
+
     def step(self) -> None:
         """Compare one piece; at the end of a look, repair what was found in earlier ones, too.
 

@@ -44,17 +44,21 @@ class Dispatcher:
         Raises:
             RedisUnavailable: the message may not have been sent.
         """
-        self._send(BIND, self._fitting(request) if refused else BINDERS, request)
+        self.bind_encoded(messages.encode(request), request.config, refused=refused)
 
-    def _fitting(self, request: BindRequest) -> str | Queue:
-        """The queue of a binder that carries out what the request asks for, that of all binders where there is none."""
+    def bind_encoded(self, payload: bytes, config: str, *, refused: bool) -> None:
+        """As `bind`, with a request for this configuration that is encoded already."""
+        self._publish(BIND, self._fitting(config) if refused else BINDERS, payload)
+
+    def _fitting(self, config: str) -> str | Queue:
+        """The queue of a binder with a configuration, that of all binders where there is none."""
         with reachable(self._store):
             now_ms = redis_time.now_ms(self._store)
             found = [
                 worker.name
                 for worker in workers.read(self._store)
                 if worker.kind == "binder"
-                and worker.config == request.config
+                and worker.config == config
                 and not worker.trouble
                 and not worker.silent(now_ms)
             ]

@@ -4,7 +4,7 @@ Events are gathered while the leader works on something else and applied afterwa
 when an event happened is back in the queue by then, so the event finds it: none is missed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from dsched.framework.interface import ClusterEvent
 from dsched.framework.runtime import Framework
@@ -117,12 +117,31 @@ class Events:
     def make(self, moves: list[tuple[QueuedPod, Move]], causes: Sequence[str]) -> int:
         """Make moves, each with the event that causes it; returns how many were made."""
         refused = set(self._queue.move([move for _, move in moves]))
-        recording.came(
-            (move.target, cause)
-            for number, ((_, move), cause) in enumerate(zip(moves, causes, strict=True))
-            if number not in refused
-        )
+        _came(moves, causes, refused)
         for number, (pod, move) in enumerate(moves):
             if number not in refused:
                 self._pending.placed(pod, move.target)
         return len(moves) - len(refused)
+
+    def make_ahead(self, moves: list[tuple[QueuedPod, Move]], causes: Sequence[str]) -> None:
+        """Make moves without waiting for Redis: they are taken as made, and pods that Redis leaves where they are go
+        back there."""
+
+        def answered(positions: Sequence[int]) -> None:
+            refused = set(positions)
+            _came(moves, causes, refused)
+            for pod, move in [moves[number] for number in refused]:
+                if pod.place is move.target and self._pending.get(pod.key) is pod:
+                    self._pending.placed(pod, move.source)
+
+        for pod, move in moves:
+            self._pending.placed(pod, move.target)
+        self._queue.move_ahead([move for _, move in moves], answered)
+
+
+def _came(moves: Sequence[tuple[QueuedPod, Move]], causes: Sequence[str], refused: Collection[int]) -> None:
+    recording.came(
+        (move.target, cause)
+        for number, ((_, move), cause) in enumerate(zip(moves, causes, strict=True))
+        if number not in refused
+    )

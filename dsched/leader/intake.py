@@ -3,7 +3,7 @@
 Source: pkg/scheduler/eventhandlers.go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dsched.cluster.interface import Change, Cluster, Event
@@ -51,7 +51,13 @@ class Intake:
         cluster: Cluster,
         binding: Binding,
         events: Events,
+        answered: Callable[[], None] = lambda: None,
     ) -> None:
+        """
+        Args:
+            answered: waits until of no pod it is open whether it is reserved. Pods that are new and binds that were
+                asked for do not concern such pods; whatever else may do so waits.
+        """
         self._frameworks = frameworks
         self._pending = pending
         self._cache = cache
@@ -59,12 +65,13 @@ class Intake:
         self._cluster = cluster
         self._binding = binding
         self._events = events
+        self._answered = answered
         self._moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
         self._removals: list[tuple[PodKey, PodUid]] = []
         self._bound: list[Owed] = []
 
     def take(self, events: Sequence[Event]) -> None:
-        """Take in changes in order; afterwards Redis has them too."""
+        """Take in changes in order, and send Redis what they come to."""
         for event in events:
             if event.kind == "Pod":
                 self._pod(event)
@@ -75,21 +82,23 @@ class Intake:
         self.flush()
 
     def flush(self) -> None:
-        """Write what has been gathered: usage of nodes, pods out of the queue, pods into it."""
-        self._cache.usage.flush()
+        """Write what has been gathered: usage of nodes, pods out of the queue, pods into it; without waiting for
+        Redis."""
+        self._cache.usage.flush_ahead()
         bound, self._bound = self._bound, []
         self._binding.bound(bound)
         removals, self._removals = self._removals, []
-        self._queue.remove(removals)
+        self._queue.remove_ahead(removals)
         moves, self._moves = list(self._moves.values()), {}
         causes = [recording.POD_UPDATE if pod.place else recording.POD_ADD for pod, _ in moves]
-        self._events.make(moves, causes)
+        self._events.make_ahead(moves, causes)
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
     def _pod(self, event: Event) -> None:
         key, uid = PodKey(event.key), PodUid(event.uid)
         if event.change is Change.DELETED:
+            self._answered()
             self._gone(key, uid)
         elif event.change is Change.BOUND:
             self._bound_to(key, uid, event)
@@ -99,6 +108,7 @@ class Intake:
     def pod(self, pod: Pod) -> None:
         """A pod as it is now."""
         if pod.finished:
+            self._answered()
             self._gone(pod.key, pod.uid)
         elif pod.node_name:
             self._assigned(shared(pod), pod.node_name)
@@ -115,6 +125,8 @@ class Intake:
         if owed is not None and owed.node == node:
             self._bound.append(owed)
             return
+        self._answered()
+        owed = self._binding.owed(info.uid)
         pending = self._pending.get(info.key)
         if owed is not None or (pending is not None and pending.uid == info.uid):
             self._binding.rivals.bound(info.key, info.uid, node)
@@ -135,13 +147,19 @@ class Intake:
         owed = self._binding.owed(uid)
         if owed is not None and owed.node == event.node:
             self._bound.append(owed)
-        elif self._cache.snapshot.table.node_of(uid) is None or owed is not None:
+            return
+        self._answered()
+        owed = self._binding.owed(uid)
+        if self._cache.snapshot.table.node_of(uid) is None or owed is not None:
             for pod in [event.object] if isinstance(event.object, Pod) else self._cluster.get_pods([key]):
                 if pod is not None and pod.uid == uid and not pod.finished:
                     self._assigned(shared(pod), pod.node_name)
 
     def _unassigned(self, pod: Pod) -> None:
         known = self._pending.get(pod.key)
+        if known is not None or pod.deleting:
+            self._answered()
+            known = self._pending.get(pod.key)
         if known is not None and known.uid != pod.uid:
             self._gone(known.key, known.uid)
             known = None
@@ -220,6 +238,8 @@ class Intake:
     # -- nodes and other objects -----------------------------------------------------------------------------------
 
     def _node(self, event: Event) -> None:
+        if event.key in self._cache.snapshot.table.index:
+            self._answered()
         if event.change is Change.DELETED:
             name = NodeName(event.key)
             self.flush()
@@ -256,6 +276,7 @@ class Intake:
                 self._assigned(shared(pod), pod.node_name)
 
     def _other(self, event: Event) -> None:
+        self._answered()
         resource = RESOURCES.get(event.kind)
         if event.change is Change.DELETED:
             old: Mapping[str, Any] | None = self._cache.drop(event.kind, event.key)

@@ -4,7 +4,7 @@ Every change of place is prepared here as a `Move` and takes effect here once Re
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsched.clock import Clock
@@ -13,7 +13,7 @@ from dsched.framework.runtime import Framework
 from dsched.leader.preempting import Preempting
 from dsched.model import tape
 from dsched.model.meta import PodKey, PodUid
-from dsched.state.queue import Move, Place, Record
+from dsched.state.queue import Move, Place, Popped, Record
 
 
 @dataclass(slots=True)
@@ -223,6 +223,13 @@ class Pending:
         known = [pod for key in self._suspects if (pod := self._pods.get(key)) is not None and pod.crashes >= SUSPECT]
         self._suspects = {pod.key for pod in known}
         return any(pod.place is Place.ACTIVE for pod in known)
+
+    def popped(self, pods: Sequence[Popped]) -> None:
+        """These have come in flight."""
+        for each in pods:
+            pod = self._pods.get(each.key)
+            if pod is not None and pod.uid == each.uid:
+                self.placed(pod, Place.INFLIGHT)
 
     def requeued(
         self,

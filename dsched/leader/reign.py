@@ -4,7 +4,8 @@ Each turn of the loop: hear what came in, look at the timers, decide a batch. It
 decide, and then for the next thing to come in, so a pod that arrives at an idle system is decided at once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from dsched import log
 from dsched.clock import Clock
@@ -18,6 +19,7 @@ from dsched.framework.select import Selector
 from dsched.leader.binding import Binding
 from dsched.leader.commit import Commit
 from dsched.leader.comparer import STEP_S, Comparer
+from dsched.leader.courier import Courier
 from dsched.leader.cycle import Cycle
 from dsched.leader.decisions import DecisionLog
 from dsched.leader.dispatch import Dispatcher
@@ -51,8 +53,9 @@ from dsched.state import workers
 from dsched.state.cache import Cache
 from dsched.state.client import Store
 from dsched.state.explained import Keeper
+from dsched.state.line import Line
 from dsched.state.nodelog import NodeLog
-from dsched.state.queue import Place, Queue
+from dsched.state.queue import Place, Popped, Queue
 from dsched.state.reservations import Reservations
 from dsched.state.results import Results
 from dsched.state.tape import Tape
@@ -74,6 +77,15 @@ CYCLE_S = 0.05
 LARGEST_BATCH = 512
 SMALL_BATCH, BUSY_CYCLE_S = 64, 0.2
 """So few pods may take this long: on a busy machine even small batches take long, and smaller ones only cost more."""
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """A batch that Redis pops while the one before is not finished; ``popped`` comes with the answer."""
+
+    name: str
+    number: int = 0
+    popped: Sequence[Popped] = ()
 
 
 class Reign:
@@ -102,18 +114,21 @@ class Reign:
         self._clock = clock
         self._epoch = epoch
         self._cluster = cluster
-        self._queue = Queue(store, epoch)
+        self._line = Line(store.redis)
+        lined = store.on(self._line)
+        self._queue = Queue(lined, epoch)
         self._pending = Pending(
             clock, Backoff(config.pod_initial_backoff_seconds * 1000, config.pod_max_backoff_seconds * 1000)
         )
-        self._cache = Cache(Usage(store, epoch), NodeLog(store, epoch))
+        self._cache = Cache(Usage(lined, epoch), NodeLog(store, epoch))
         self._waiting = WaitingPods()
         self._phases = Phases(store)
         handle = LeaderHandle(self._cache, self._waiting, self._pending, clock)
         self._frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
         self._dispatcher = Dispatcher(store)
-        self._results = Results(store, epoch)
-        reservations = Reservations(store, epoch)
+        self._courier = Courier(self._dispatcher)
+        self._results = Results(lined, epoch)
+        reservations = Reservations(lined, epoch)
         failures = Failures(self._pending, self._queue, cluster)
         self._events = Events(self._frameworks, self._pending, self._queue)
         refusals = Refusals(self._cache, cluster, self._events.happened, clock)
@@ -125,7 +140,7 @@ class Reign:
             self._cache,
             cluster,
             reservations,
-            self._dispatcher,
+            self._courier,
             failures,
             clock,
             self._events.happened,
@@ -178,7 +193,14 @@ class Reign:
             explaining.tell,
         )
         self._intake = Intake(
-            self._frameworks, self._pending, self._cache, self._queue, cluster, self._binding, self._events
+            self._frameworks,
+            self._pending,
+            self._cache,
+            self._queue,
+            cluster,
+            self._binding,
+            self._events,
+            self._finish,
         )
         self._takeover = Takeover(
             store,
@@ -218,14 +240,24 @@ class Reign:
         self._comparer = Comparer(
             store, cluster, self._pending, self._cache, self._binding, repairs, lambda: self._marked, clock
         )
-        self._timers.every(STEP_S, self._comparer.step)
+        self._timers.every(STEP_S, self._compare)
         requested = Requested(store, epoch, self._frameworks, self._pending, self._events)
         self._timers.every(REQUESTS_EVERY_S, requested.answer)
         self._timers.every(PAUSES_EVERY_S, requested.notice)
         self._timers.every(LOOK_EVERY_S, self._taping.look)
         self._batch_size = 1 if config.extenders else 32  # how long extenders take is not known yet
         self._batches = 0
+        self._batch, self._pods, self._took_s = "", 0, 0.0
+        """The batch that was begun and is not finished: name, size, and how long it has taken so far."""
+        self._ahead: _Ahead | None = None
+        self._whole = False
+        """Whether the last batch was as large as it was to be, so that more pods are likely to wait."""
+        self._heard = 0
+        """The version of the cluster up to which changes were heard."""
         self._marked = 0
+        """The one up to which it was said that they are taken in."""
+        self._to_mark = 0, 0
+        """The one to say next, and the number of the last script that it came to."""
         self._stopping = False
         self._inbox: Inbox | None = None
 
@@ -246,9 +278,11 @@ class Reign:
         self._progress.enter(Stage.TAKEOVER, self._epoch)
         began = recording.now()
         version = self._takeover.run()
+        self._line.settle()
         TAKEOVER_DURATION.observe(recording.now() - began)
         self._progress.enter(Stage.LEADING, self._epoch)
-        self._marked = version
+        self._marked = self._heard = version
+        self._to_mark = version, 0
         inbox = self._inbox = Inbox(self._cluster, self._results, version)
         inbox.open()
         try:
@@ -261,6 +295,7 @@ class Reign:
                 began = recording.now()
                 self._progress.turn()
                 self._hear(letters)
+                self._finish()
                 self._phases.to(TIMERS)
                 self._timers.run()
                 self._phases.to(EVENTS)
@@ -273,57 +308,114 @@ class Reign:
                 self._taping.flush()
                 recording.flush()
                 TURN_DURATION.observe(recording.now() - began)
+            self._finish()
+            if self._ahead is not None:
+                self._decide()
         finally:
             log.about()
             inbox.close()
             if self._traces is not None:
                 self._traces.close()
             self._cluster.stand_down()
+            self._courier.close()
             self._dispatcher.close()
+            self._line.close()
 
     def _hear(self, letters: list[Letter]) -> None:
-        version = self._marked
         for letter in letters:
             match letter:
                 case Heard(events=events, version=up_to):
                     self._phases.to(INTAKE)
                     self._intake.take(events)
-                    version = up_to
+                    self._heard = up_to
                 case Answered(results=results):
                     self._phases.to(SETTLE)
                     self._binding.settle(results)
                     self._results.ack(results)
                 case Broken(error=error):
                     raise error if isinstance(error, StateError) else StateError(f"cannot go on: {error}") from error
-        if version != self._marked:
+
+    def _mark(self) -> None:
+        """Say what has been taken in, once Redis has done all that it came to."""
+        if self._to_mark[0] == self._marked:
+            self._to_mark = self._heard, self._line.count
+        version, number = self._to_mark
+        if version != self._marked and self._line.answered(number):
             self._queue.mark_intake(version, self._frameworks, self._cluster.kind)
             self._marked = version
 
     def _decide(self) -> bool:
         """Decide a batch; False when there was nothing to decide, or the binders have enough to do."""
-        if self._binding.is_full(len(self._waiting)):
-            return False
         started = self._clock.monotonic()
-        self._cache.usage.flush()
-        self._batches += 1
-        batch = f"{self._epoch}-{self._batches}"
-        size = 1 if self._pending.suspects() else self._batch_size
-        popped = self._queue.pop(batch, size, self._clock.now_ms(), from_backoff=True)
+        batch, popped = self._pop()
+        self._mark()
         if not popped:
+            self._line.settle()
+            self._mark()
             return False
         BATCH_SIZE.observe(len(popped))
+        self._batch = batch
         log.about(epoch=self._epoch, batch=batch)
-        if self._traces is None:
-            self._commit.batch(popped)
-        else:
+        if self._traces is not None:
             self._traces.popped(batch, popped)
-            self._commit.batch(popped)
+        self._commit.begin(popped)
+        self._pop_ahead()
+        log.about(epoch=self._epoch)
+        self._took_s, self._pods = self._clock.monotonic() - started, len(popped)
+        if self._ahead is None:
+            self._finish()
+        return True
+
+    def _finish(self) -> None:
+        """Finish the batch that was begun, if there is one."""
+        if not self._pods:
+            return
+        started = self._clock.monotonic()
+        log.about(epoch=self._epoch, batch=self._batch)
+        self._commit.finish()
+        if self._traces is not None:
             self._traces.committed()
         log.about(epoch=self._epoch)
-        took_s = self._clock.monotonic() - started
-        BATCH_DURATION.observe(took_s)
-        self._resize(len(popped), took_s)
-        return True
+        self._took_s += self._clock.monotonic() - started
+        BATCH_DURATION.observe(self._took_s)
+        self._resize(self._pods, self._took_s)
+        self._pods = 0
+
+    def _pop(self) -> tuple[str, Sequence[Popped]]:
+        """A batch: the one that was popped ahead, else another one, unless the binders have enough to do."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            self._line.settle(ahead.number)
+            if ahead.popped:
+                return ahead.name, ahead.popped
+        if self._binding.is_full(len(self._waiting)):
+            return "", ()
+        batch, size = self._next_batch()
+        popped = self._queue.pop(batch, size, self._clock.now_ms(), from_backoff=True)
+        self._pending.popped(popped)
+        self._whole = len(popped) == size
+        return batch, popped
+
+    def _pop_ahead(self) -> None:
+        """Have Redis pop the next batch while the leader is busy with this one, if there are likely to be as many pods
+        again. Whom processes are lost with is decided alone, and so nobody is popped beside it."""
+        if not self._whole or self._stopping:
+            return
+        if self._pending.suspects() or self._binding.is_full(len(self._waiting)):
+            return
+        batch, size = self._next_batch()
+        self._ahead = ahead = _Ahead(batch)
+
+        def answered(popped: Sequence[Popped]) -> None:
+            ahead.popped = popped
+            self._pending.popped(popped)
+            self._whole = len(popped) == size
+
+        ahead.number = self._queue.pop_ahead(batch, size, self._clock.now_ms(), from_backoff=True, then=answered)
+
+    def _next_batch(self) -> tuple[str, int]:
+        self._batches += 1
+        return f"{self._epoch}-{self._batches}", 1 if self._pending.suspects() else self._batch_size
 
     def _resize(self, pods: int, took_s: float) -> None:
         if took_s > (CYCLE_S if pods > SMALL_BATCH else BUSY_CYCLE_S) and pods > 1:
@@ -347,6 +439,11 @@ class Reign:
 
     def _rescue(self) -> None:
         self._events.rescue(self._clock.now_ms())
+
+    def _compare(self) -> None:
+        if self._comparer.looking:
+            self._line.settle()  # what it looks up by other connections is to be there
+        self._comparer.step()
 
     def _ping(self) -> None:
         now_ms = self._clock.now_ms()

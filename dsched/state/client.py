@@ -12,14 +12,14 @@ from redis.sentinel import Sentinel
 
 from dsched.errors import NotAllowed, RedisUnavailable
 from dsched.state import location
+from dsched.state.line import Line
+from dsched.state.line import Value as Value
 from dsched.state.location import shown as shown
 
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 HEALTH_CHECK_S = 5
 SCANNED_AT_ONCE = 1000
-
-Value = str | bytes | int | float
 
 
 class CannotPersist(redis.ResponseError):
@@ -38,12 +38,14 @@ class Store:
         redis: the client; replies are bytes.
         name: the scheduler's cluster name, part of every key.
         url: where the server is, as given.
+        line: the connection that scripts are sent on, where they are sent ahead.
     """
 
-    def __init__(self, client: "redis.Redis", name: str, url: str) -> None:
+    def __init__(self, client: "redis.Redis", name: str, url: str, line: Line | None = None) -> None:
         self.redis: Any = client
         self.name = name
         self.url = url
+        self.line = line
         self._prefix = prefix(name)
 
     def key(self, suffix: str) -> str:
@@ -54,6 +56,19 @@ class Store:
         """The full names of the keys whose suffix begins so, each once (SCAN may name a key twice)."""
         found = self.redis.scan_iter(match=_literal(self.key(beginning)) + "*", count=SCANNED_AT_ONCE)
         return list(dict.fromkeys(found))
+
+    def on(self, line: Line) -> "Store":
+        """The same store, whose scripts are sent on a line."""
+        return Store(self.redis, self.name, self.url, line)
+
+    def settle(self, number: int | None = None) -> None:
+        """Wait for what was sent ahead, up to the script with a number where that is given.
+
+        Raises:
+            as `dsched.state.line.Line.settle`.
+        """
+        if self.line is not None:
+            self.line.settle(number)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -11,16 +11,17 @@ A pod's record ``pod:NS/NAME`` names its one place; each move is one script for 
 two moves leaves every pod where the last one put it: in flight is put back by `recover`, the rest goes on from there.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, cast
 
 import msgpack
 import msgspec
 
 from dsched.model.meta import PodKey, PodUid
 from dsched.state import keys
-from dsched.state.client import Store
+from dsched.state.client import Store, Value
 from dsched.state.scripts import Script
 
 FLUSH_AT_ONCE = 1000
@@ -87,6 +88,8 @@ class Queue:
         self._mark = Script(store, "intake_mark")
         self._passed: tuple[str, str, str] | None = None
         """What was paused at the last pop, and score and member up to where all pods in the active queue were."""
+        self._overtaken = False
+        """Whether pods were put into the active queue after the last pop was sent, be it answered or not."""
 
     def move(self, moves: Sequence[Move]) -> list[int]:
         """Make moves; returns the positions of those not made because the pod is elsewhere or is another one.
@@ -96,10 +99,23 @@ class Queue:
         """
         if not moves:
             return []
-        packed = msgpack.packb([move.packed() for move in moves])
+        return [int(number) for number in self._move(_KEYS, [self._epoch, self._packed(moves)])]
+
+    def move_ahead(self, moves: Sequence[Move], then: Callable[[list[int]], None]) -> None:
+        """As `move`, but without waiting for Redis (`Script.ahead`).
+
+        Args:
+            then: is given the positions of those not made.
+        """
+        if moves:
+            args: list[Value] = [self._epoch, self._packed(moves)]
+            self._move.ahead(_KEYS, args, lambda reply: then([int(number) for number in reply]))
+
+    def _packed(self, moves: Sequence[Move]) -> bytes:
         if self._passed is not None and any(_before(move, self._passed) for move in moves):
             self._passed = None
-        return [int(number) for number in self._move(_KEYS, [self._epoch, packed])]
+        self._overtaken = self._overtaken or any(move.target is Place.ACTIVE for move in moves)
+        return cast(bytes, msgpack.packb([move.packed() for move in moves]))
 
     def pop(self, batch: str, count: int, now_ms: int, *, from_backoff: bool) -> list[Popped]:
         """Move up to ``count`` pods from the head of the active queue to in flight. When it is empty and
@@ -109,11 +125,23 @@ class Queue:
         Raises:
             StaleEpoch: another leader has taken over; nothing was popped.
         """
-        passed = msgpack.packb(self._passed or ())
-        signature, score, member, *flat = self._pop(
-            _POP_KEYS, [self._epoch, batch, count, now_ms, int(from_backoff), passed]
-        )
-        self._passed = (signature.decode(), score.decode(), member.decode()) if signature else None
+        return self._popped(self._pop(_POP_KEYS, self._pop_args(batch, count, now_ms, from_backoff)))
+
+    def pop_ahead(
+        self, batch: str, count: int, now_ms: int, *, from_backoff: bool, then: Callable[[list[Popped]], None]
+    ) -> int:
+        """As `pop`, but without waiting for Redis (`Script.ahead`); ``then`` is given the pods."""
+        args = self._pop_args(batch, count, now_ms, from_backoff)
+        return self._pop.ahead(_POP_KEYS, args, lambda reply: then(self._popped(reply)))
+
+    def _pop_args(self, batch: str, count: int, now_ms: int, from_backoff: bool) -> list[Value]:
+        self._overtaken = False
+        return [self._epoch, batch, count, now_ms, int(from_backoff), msgpack.packb(self._passed or ())]
+
+    def _popped(self, reply: Sequence[Any]) -> list[Popped]:
+        signature, score, member, *flat = reply
+        known = signature and not self._overtaken
+        self._passed = (signature.decode(), score.decode(), member.decode()) if known else None
         return [
             Popped(PodKey(flat[at].decode()), PodUid(flat[at + 1].decode()), int(flat[at + 2]))
             for at in range(0, len(flat), 3)
@@ -121,7 +149,7 @@ class Queue:
 
     def flush_backoff(self, now_ms: int) -> list[PodKey]:
         """Move pods whose backoff is over to the active queue; returns them."""
-        self._passed = None
+        self._passed, self._overtaken = None, True
         moved: list[PodKey] = []
         while True:
             chunk = self._flush(_KEYS, [self._epoch, now_ms, FLUSH_AT_ONCE])
@@ -135,6 +163,11 @@ class Queue:
             return []
         return [_place(place.decode()) for place in self._remove(_KEYS, [self._epoch, msgpack.packb(pods)])]
 
+    def remove_ahead(self, pods: Sequence[tuple[PodKey, PodUid]]) -> None:
+        """As `remove`, but without waiting for Redis (`Script.ahead`)."""
+        if pods:
+            self._remove.ahead(_KEYS, [self._epoch, msgpack.packb(pods)])
+
     def recover(self, before: int = 0) -> int:
         """Put what an earlier leader had in flight back to active; returns how many.
 
@@ -144,8 +177,9 @@ class Queue:
         return int(self._recover(_KEYS, [self._epoch, before]))
 
     def mark_intake(self, version: int, schedulers: Iterable[str], cluster: str = "standalone") -> None:
-        """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in."""
-        self._mark(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
+        """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in;
+        without waiting for Redis (`Script.ahead`)."""
+        self._mark.ahead(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
 
 
 def _place(text: str) -> Place:

@@ -10,7 +10,7 @@ timer ends one: an overdue bind is looked up in the cluster first. Who is killed
 standing under an older epoch; the next leader adopts it, which makes every bind job of the older epoch void.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgpack
@@ -63,6 +63,7 @@ class Reservations:
     """The reservations of one system, changed under one epoch."""
 
     def __init__(self, store: Store, epoch: int) -> None:
+        self._store = store
         self._epoch = epoch
         self._reserve = Script(store, "reserve")
         self._release = Script(store, "reservation_release")
@@ -77,6 +78,12 @@ class Reservations:
         Raises:
             StaleEpoch: another leader has taken over; nothing was reserved.
         """
+        verdicts: list[str] = []
+        self._store.settle(self.reserve_ahead(requests, now_ms, verdicts.extend))
+        return verdicts
+
+    def reserve_ahead(self, requests: Sequence[Request], now_ms: int, then: Callable[[Iterable[str]], None]) -> int:
+        """As `reserve`, but without waiting for Redis (`Script.ahead`); ``then`` is given the verdicts."""
         packed = [
             [
                 request.key,
@@ -91,8 +98,16 @@ class Reservations:
             ]
             for request in requests
         ]
-        replies = self._reserve(_KEYS, [self._epoch, now_ms, msgpack.packb(packed)])
-        return [reply.decode() for reply in replies]
+        args = [self._epoch, now_ms, msgpack.packb(packed)]
+        return self._reserve.ahead(_KEYS, args, lambda reply: then(verdict.decode() for verdict in reply))
+
+    def settle(self, number: int) -> None:
+        """Wait for the answer to what was sent ahead under a number.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+        """
+        self._store.settle(number)
 
     def release(self, releases: Sequence[tuple[Move, NodeName, Amounts]]) -> list[bool]:
         """End reservations without a bind and make each pod's move (to NOWHERE: forget it); says which stood."""
@@ -109,6 +124,11 @@ class Reservations:
         if not pods:
             return []
         return [bool(reply) for reply in self._confirm(_KEYS, [self._epoch, msgpack.packb(pods)])]
+
+    def confirm_ahead(self, pods: Sequence[tuple[PodKey, PodUid]]) -> None:
+        """As `confirm`, but without waiting for Redis (`Script.ahead`)."""
+        if pods:
+            self._confirm.ahead(_KEYS, [self._epoch, msgpack.packb(pods)])
 
     def allow(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[bool]:
         """Permit no longer holds these pods back; says which were waiting."""

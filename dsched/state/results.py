@@ -98,14 +98,14 @@ class Results:
         return [_result(entry, fields) for _, entries in reply or () for entry, fields in entries]
 
     def ack(self, results: Sequence[Result]) -> None:
-        """Drop results that have been acted on.
+        """Drop results that have been acted on; without waiting for Redis (`Script.ahead`).
 
         Raises:
             StaleEpoch: another leader has taken over and will read them itself.
         """
         if results:
             ids = " ".join(result.entry for result in results)
-            self._ack(keys.names(keys.EPOCH, keys.RESULTS), [self._epoch, ids])
+            self._ack.ahead(keys.names(keys.EPOCH, keys.RESULTS), [self._epoch, ids])
 
 
 def _result(entry: bytes, fields: dict[bytes, bytes]) -> Result:

@@ -12,8 +12,8 @@ is a code (``STALE_EPOCH``); such a script has changed nothing.
 """
 
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -58,25 +58,47 @@ class Script:
             RedisUnavailable: the server's memory is full. What `UNAVAILABLE` lists: it is away or a replica.
             ScriptError: called with a wrong number of keys, or the script itself failed.
         """
+        names, line = self._names(keys), self._store.line
+        if line is not None:
+            return line.call(self._script, names, args, partial(self._named, args))
+        try:
+            return self._script(keys=names, args=args)
+        except redis.ResponseError as error:
+            raise self._named(args, error) from None
+
+    def ahead(
+        self, keys: Sequence[str], args: Sequence[Value] = (), then: Callable[[Any], None] = lambda reply: None
+    ) -> int:
+        """Run it on the server without waiting for it, where the store has a line; returns its number for
+        `Store.settle`.
+
+        Args:
+            then: is given what comes back, once somebody waits for a script that was sent later.
+
+        Raises:
+            as a call. Where the store has a line, so does what is next waited for on it.
+        """
+        line = self._store.line
+        if line is None:
+            then(self(keys, args))
+            return 0
+        return line.send(self._script, self._names(keys), args, partial(self._named, args), then)
+
+    def _names(self, keys: Sequence[str]) -> list[str]:
         if len(keys) != self._key_count:
             raise ScriptError(f"{self.name}: {len(keys)} keys given, its header names {self._key_count}")
-        try:
-            return self._script(keys=[self._store.key(key) for key in keys], args=args)
-        except redis.OutOfMemoryError as error:
-            raise self._named(error) from error
-        except UNAVAILABLE:
-            raise
-        except redis.ResponseError as error:
-            if str(error).startswith("STALE_EPOCH"):
-                raise StaleEpoch(int(args[0]), self.name) from None
-            raise self._named(error) from error
+        return [self._store.key(key) for key in keys]
 
-    def _named(self, error: redis.ResponseError) -> Exception:
+    def _named(self, args: Sequence[Value], error: redis.ResponseError) -> Exception:
         """The error of a script as an error of ours. What a command within a script answers is handed on by Redis 7,
         but wrapped by Redis 6.2 (``Error running script … -OOM …``)."""
         text = str(error)
+        if text.startswith("STALE_EPOCH"):
+            return StaleEpoch(int(args[0]), self.name)
         if isinstance(error, redis.OutOfMemoryError) or " -OOM " in text:
             return RedisUnavailable(f"Redis at {shown(self._store.url)} is full, nothing was changed: {text}")
+        if isinstance(error, UNAVAILABLE):
+            return error
         if isinstance(error, redis.exceptions.NoPermissionError) or any(mark in text for mark in _NOT_ALLOWED):
             return not_allowed(self._store, text)
         if " -READONLY " in text:

@@ -79,11 +79,16 @@ class Usage:
         """Write what has been gathered.
 
         Raises:
-            StaleEpoch: another leader has taken over; nothing of the chunk was written.
+            StaleEpoch: another leader has taken over; nothing was written.
         """
+        self.flush_ahead()
+        self._store.settle()
+
+    def flush_ahead(self) -> None:
+        """As `flush`, but without waiting for Redis (`Script.ahead`)."""
         while self._pending:
             chunk = self._pending[:WRITE_AT_ONCE]
-            self._write(keys.names(keys.EPOCH, keys.NODE), [self._epoch, msgpack.packb(chunk)])
+            self._write.ahead(keys.names(keys.EPOCH, keys.NODE), [self._epoch, msgpack.packb(chunk)])
             del self._pending[: len(chunk)]
 
     def rebuild(self, nodes: Sequence[tuple[NodeName, Amounts, Amounts]]) -> None:

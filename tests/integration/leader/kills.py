@@ -31,7 +31,7 @@ class Kill:
     @contextmanager
     def armed(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """While this lasts, script calls are counted; ends with the leader's death, if it comes to that."""
-        call = Script.__call__
+        call, ahead = Script.__call__, Script.ahead
 
         def counted(script: Script, keys: Any, args: Any = ()) -> Any:
             if script.name in _OTHERS:
@@ -45,8 +45,21 @@ class Kill:
                 raise Killed
             return reply
 
+        def counted_ahead(script: Script, keys: Any, args: Any = (), then: Any = lambda reply: None) -> int:
+            self.made.append(script.name)
+            last = len(self.made) == self._at
+            if last and not self._after:
+                script._store.settle()  # Redis does what it was sent before, whoever is killed
+                raise Killed
+            number = ahead(script, keys, args, then)
+            if last:
+                script._store.settle(number)
+                raise Killed
+            return number
+
         with monkeypatch.context() as patched:
             patched.setattr(Script, "__call__", counted)
+            patched.setattr(Script, "ahead", counted_ahead)
             with suppress(Killed):
                 yield
 

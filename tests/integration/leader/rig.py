@@ -15,11 +15,13 @@ from dsched.cluster.standalone import Standalone
 from dsched.errors import StaleEpoch
 from dsched.framework.interface import Registry
 from dsched.leader import reign as reign_module
+from dsched.leader.courier import Courier, Job
 from dsched.leader.fanout import Mode
 from dsched.leader.inbox import Answered, Heard
 from dsched.leader.reign import Reign
 from dsched.leader.settings import Settings
 from dsched.manifests import kinds
+from dsched.model import messages
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.plugins import profiles, registry
@@ -48,6 +50,9 @@ class RecordingDispatcher:
         self.binds.append(request)
         self.refused.append(refused)
 
+    def bind_encoded(self, payload: bytes, config: str, *, refused: bool) -> None:
+        self.bind(messages.decode(payload, BindRequest), refused=refused)
+
     def ping(self, workers: Sequence[str], expires_s: float) -> None:
         self.pings += workers
 
@@ -56,6 +61,13 @@ class RecordingDispatcher:
 
     def close(self) -> None:
         pass
+
+
+class SteppedCourier(Courier):
+    """Sends at once."""
+
+    def bind(self, request: BindRequest, *, refused: bool = False) -> None:
+        self._send(Job(messages.encode(request), request.config, len(request.pods), refused))
 
 
 class SteppedBinder:
@@ -117,14 +129,18 @@ class Led:
 
     def take_over(self) -> None:
         """What comes before the loop."""
-        self.reign._marked = self.reign._takeover.run()
+        version = self.reign._takeover.run()
+        self.reign._line.settle()
+        self.reign._marked, self.reign._heard, self.reign._to_mark = version, version, (version, 0)
 
     def hear(self) -> None:
         """Take in what happened in the cluster."""
-        events, version = self.rig.cluster.watch(self.reign._marked, 0)
+        events, version = self.rig.cluster.watch(self.reign._heard, 0)
         while events:
             self.reign._hear([Heard(events, version)])
             events, version = self.rig.cluster.watch(version, 0)
+        self.reign._line.settle()
+        self.reign._mark()
 
     def settle(self) -> None:
         """Act on what binders have reported."""
@@ -132,6 +148,7 @@ class Led:
         if results:
             self._read = results[-1].entry
             self.reign._hear([Answered(results)])
+            self.reign._line.settle()
 
     def unread(self) -> list[Result]:
         """Results that the leader has not read; it waits for none, because Redis is slow to end a wait."""
@@ -145,10 +162,12 @@ class Led:
         """One turn of the loop; False when there was nothing to decide."""
         self.hear()
         self.settle()
+        self.reign._finish()
         self.reign._timers.run()
         self.reign._commit.settle_waiting()
         self.reign._events.apply()
         decided: bool = self.reign._decide()
+        self.reign._finish()
         self.reign._taping.flush()
         return decided
 
@@ -228,6 +247,7 @@ class Rig:
         self.tracing: Tracing | None = None
         if monkeypatch is not None:
             monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
+            monkeypatch.setattr(reign_module, "Courier", SteppedCourier)
 
     def configure(self, text: str, *plugins: type[Any]) -> None:
         """Use another configuration from the next leader on, with plugins of the test."""

@@ -100,22 +100,22 @@ def test_only_the_refused_pods_of_a_batch_are_decided_again(rig: Rig, check: Che
 def test_a_node_that_keeps_changing_sends_the_pod_to_backoff(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
     led = rig.lead()
-    reserve = led.reign._commit._reservations.reserve
+    reserve = led.reign._commit._reservations.reserve_ahead
     rounds = 0
 
-    def change_first(requests: Any, now_ms: int) -> Any:
+    def change_first(requests: Any, now_ms: int, then: Any) -> Any:
         nonlocal rounds
         rounds += 1
         moved(rig, "n1", "version", "object")
-        return reserve(requests, now_ms)
+        return reserve(requests, now_ms, then)
 
-    led.reign._commit._reservations.reserve = change_first
+    led.reign._commit._reservations.reserve_ahead = change_first
     led.reign._decide()
     assert rounds == ROUNDS == 5
     assert (rig.queue(WEB), rig.record(WEB)["error"], rig.record(WEB)["attempts"]) == ("backoff", "1", "1")
     assert rig.condition(WEB) == ("SchedulerError", NODE_KEPT_CHANGING)
     check.settled()
-    led.reign._commit._reservations.reserve = reserve
+    led.reign._commit._reservations.reserve_ahead = reserve
     rig.clock.advance(2)
     led.run()
     assert rig.node_of(WEB) == "n1"
@@ -126,13 +126,13 @@ def test_a_pod_that_is_no_longer_in_flight_is_let_go(rig: Rig) -> None:
     """Somebody took the record away underneath (Redis lost it): nothing is reserved."""
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
     led = rig.lead()
-    reserve = led.reign._commit._reservations.reserve
+    reserve = led.reign._commit._reservations.reserve_ahead
 
-    def vanish_first(requests: Any, now_ms: int) -> Any:
+    def vanish_first(requests: Any, now_ms: int, then: Any) -> Any:
         rig.store.redis.delete(rig.store.key(f"pod:{WEB}"))
-        return reserve(requests, now_ms)
+        return reserve(requests, now_ms, then)
 
-    led.reign._commit._reservations.reserve = vanish_first
+    led.reign._commit._reservations.reserve_ahead = vanish_first
     led.reign._decide()
     assert rig.reserved() == {}
     assert led.requests() == []

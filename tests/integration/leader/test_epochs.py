@@ -73,7 +73,7 @@ ACTS: dict[str, tuple[Callable[[Led], Any], Callable[[Led], Any]]] = {
     ),
     "drop results": (
         lambda led: say(led, "rejected"),
-        lambda led: led.reign._results.ack(led.unread()),
+        lambda led: (led.reign._results.ack(led.unread()), led.reign._line.settle()),
     ),
 }
 
