@@ -250,6 +250,8 @@ class Reign:
         self._batch, self._pods, self._took_s = "", 0, 0.0
         """The batch that was begun and is not finished: name, size, and how long it has taken so far."""
         self._ahead: _Ahead | None = None
+        self._alone = False
+        """Whether the last pod was popped alone, because processes were lost with it."""
         self._whole = False
         """Whether the last batch was as large as it was to be, so that more pods are likely to wait."""
         self._heard = 0
@@ -399,7 +401,7 @@ class Reign:
     def _pop_ahead(self) -> None:
         """Have Redis pop the next batch while the leader is busy with this one, if there are likely to be as many pods
         again. Whom processes are lost with is decided alone, and so nobody is popped beside it."""
-        if not self._whole or self._stopping:
+        if not self._whole or self._alone or self._stopping:
             return
         if self._pending.suspects() or self._binding.is_full(len(self._waiting)):
             return
@@ -415,7 +417,8 @@ class Reign:
 
     def _next_batch(self) -> tuple[str, int]:
         self._batches += 1
-        return f"{self._epoch}-{self._batches}", 1 if self._pending.suspects() else self._batch_size
+        self._alone = self._pending.suspects()
+        return f"{self._epoch}-{self._batches}", 1 if self._alone else self._batch_size
 
     def _resize(self, pods: int, took_s: float) -> None:
         if took_s > (CYCLE_S if pods > SMALL_BATCH else BUSY_CYCLE_S) and pods > 1:

@@ -1,6 +1,7 @@
 """The leader process: stands by, leads, steps down, and outlives Redis."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from dsched.errors import PluginError, StateError, UnfitRedis, WatchExpired
 from dsched.leader import reign as reign_module
 from dsched.leader.inbox import Broken, Heard, Inbox
 from dsched.leader.main import Leader
+from dsched.leader.reign import Reign
 from dsched.leader.settings import Settings
 from dsched.plugins import registry
 from dsched.state import client, keys, lease
 from dsched.state.client import Store
+from dsched.state.queue import Place, read_records
 from dsched.state.results import Results
 from tests.full_disk import full_disk
 from tests.integration.leader.rig import RecordingDispatcher
@@ -94,6 +97,32 @@ def test_a_leader_decides_what_comes_and_gives_the_lease_back(
     leader.stop()
     assert lease.holder(store) is None
     assert leader.error is None
+
+
+def test_a_leader_that_is_told_to_stop_decides_what_it_has_in_flight(
+    store: Store, run: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods in flight under a leader that is gone count as lost with its process."""
+    monkeypatch.setattr(reign_module, "LARGEST_BATCH", 32)
+    apply(store, tmp_path, node_manifest("n1"), *(pod_manifest(f"shop/p{number}") for number in range(100)))
+    decide = Reign._decide
+    batches: list[bool] = []
+
+    def stop_at_the_first(reign: Reign) -> bool:
+        decided = decide(reign)
+        if not batches:
+            batches.append(reign._commit.begun)
+            reign.stop()
+            leader.leader.stop()
+        return decided
+
+    monkeypatch.setattr(Reign, "_decide", stop_at_the_first)
+    leader = run("one", store)
+    wait_until("the leader ends", leader.ended)
+    assert batches == [True]
+    assert store.redis.hlen(store.key(keys.INFLIGHT.name)) == 0
+    places = Counter(record.queue for record in read_records(store))
+    assert places == {Place.RESERVED: 64, Place.ACTIVE: 36}
 
 
 def test_a_standby_takes_over(store: Store, run: Callable[..., Running], tmp_path: Path) -> None:
