@@ -104,7 +104,7 @@ def test_a_leader_that_is_told_to_stop_decides_what_it_has_in_flight(
 ) -> None:
     """Pods in flight under a leader that is gone count as lost with its process."""
     monkeypatch.setattr(reign_module, "LARGEST_BATCH", 32)
-    apply(store, tmp_path, node_manifest("n1"), *(pod_manifest(f"shop/p{number}") for number in range(100)))
+    apply(store, tmp_path, node_manifest("n1", cpu="100"), *(pod_manifest(f"shop/p{number}") for number in range(100)))
     decide = Reign._decide
     batches: list[bool] = []
 
