@@ -122,7 +122,7 @@ class Reign:
         )
         self._cache = Cache(Usage(lined, epoch), NodeLog(store, epoch))
         self._waiting = WaitingPods()
-        self._phases = Phases(store)
+        self._phases = Phases(lined)
         handle = LeaderHandle(self._cache, self._waiting, self._pending, clock)
         self._frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
         self._dispatcher = Dispatcher(store)

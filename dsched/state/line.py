@@ -49,15 +49,19 @@ class Line:
             named: makes the error that is raised of the one that Redis answers.
             then: is given the answer when it is read.
         """
-        if self._connection is None:
-            self._connection = self._pool.get_connection()
         if script.sha not in self._loaded:  # nobody waits to hear that Redis does not know it
             self._send(("SCRIPT", "LOAD", script.script), _Sent(named, lambda sha: None))
             self._loaded.add(script.sha)
         self._send(("EVALSHA", script.sha, len(keys), *keys, *args), _Sent(named, then))
         return self.count
 
+    def say(self, *command: Value) -> None:
+        """Have a command carried out whose answer nobody needs."""
+        self._send(command, _Sent(lambda error: error, lambda answer: None))
+
     def _send(self, command: Sequence[Value], sent: _Sent) -> None:
+        if self._connection is None:
+            self._connection = self._pool.get_connection()
         try:
             # The check of its health is a PING, whose answer would come after those that are to come.
             self._connection.send_command(*command, check_health=not self._sent)

@@ -4,6 +4,7 @@ nothing is decided by it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from dsched.state import client, keys
 from dsched.state.client import Store
@@ -36,7 +37,11 @@ def write(store: Store, told: Written) -> None:
     fields[_BOUNDS] = " ".join(map(str, told.bounds))
     fields |= {_PHASE + name: f"{seconds:.6f}" for name, seconds in told.seconds.items()}
     fields |= {_ATTEMPTS + result: " ".join(map(str, counts)) for result, counts in told.attempts.items()}
-    store.redis.hset(store.key(keys.PHASES.name), mapping=fields)
+    name = store.key(keys.PHASES.name)
+    if store.line is None:
+        store.redis.hset(name, mapping=fields)
+    else:
+        store.line.say("HSET", name, *chain.from_iterable(fields.items()))
 
 
 def read(store: Store) -> Written:

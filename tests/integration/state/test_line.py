@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from dsched.errors import ScriptError, StaleEpoch
 from dsched.model.meta import NodeName
@@ -137,6 +138,16 @@ def test_a_server_that_goes_away_takes_the_answers_with_it(server: RedisServer) 
     assert seen == [[], []]
     line.close()
     store.close()
+
+
+def test_a_plain_command_takes_its_turn(store: Store, queue: Queue, line: Line) -> None:
+    found: list[Popped] = []
+    line.say("SET", store.key("x"), 1)
+    queue.pop_ahead("1-1", 1, NOW_MS, from_backoff=True, then=found.extend)
+    line.say("HINCRBY", store.key("x"), "field", 1)
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        line.settle()
+    assert store.redis.get(store.key("x")) == b"1"
 
 
 def test_a_line_that_is_closed_gives_its_connection_back(store: Store, queue: Queue, line: Line) -> None:
