@@ -97,11 +97,6 @@ class Commit:
         if candidates:
             self._begun = self._decide(candidates)
 
-    @property
-    def begun(self) -> bool:
-        """Whether there is a batch to be finished. Its pods are in flight, and assumed, and not reserved yet."""
-        return self._begun is not None
-
     def finish(self) -> None:
         """Take the batch that was begun from in flight to reserved, or back into the queue."""
         for round_ in range(ROUNDS):

@@ -4,8 +4,7 @@ Each turn of the loop: hear what came in, look at the timers, decide a batch. It
 decide, and then for the next thing to come in, so a pod that arrives at an idle system is decided at once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from dsched import log
 from dsched.clock import Clock
@@ -16,6 +15,7 @@ from dsched.framework import limits
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
+from dsched.leader.batches import CYCLE_S, Batches
 from dsched.leader.binding import Binding
 from dsched.leader.commit import Commit
 from dsched.leader.comparer import STEP_S, Comparer
@@ -47,7 +47,7 @@ from dsched.leader.taping import LOOK_EVERY_S, TapedCycle, Taping
 from dsched.leader.timers import Timers
 from dsched.leader.traces import Traces
 from dsched.log import logger
-from dsched.metrics import BATCH_DURATION, BATCH_SIZE, TAKEOVER_DURATION, TURN_DURATION, recording
+from dsched.metrics import TAKEOVER_DURATION, TURN_DURATION, recording
 from dsched.plugins import profiles
 from dsched.state import workers
 from dsched.state.cache import Cache
@@ -55,7 +55,7 @@ from dsched.state.client import Store
 from dsched.state.explained import Keeper
 from dsched.state.line import Line
 from dsched.state.nodelog import NodeLog
-from dsched.state.queue import Place, Popped, Queue
+from dsched.state.queue import Place, Queue
 from dsched.state.reservations import Reservations
 from dsched.state.results import Results
 from dsched.state.tape import Tape
@@ -72,20 +72,6 @@ PROMISES_EVERY_S = 5.0
 ASIDE_EVERY_S = 1.0
 REQUESTS_EVERY_S = 0.25
 PAUSES_EVERY_S = 1.0
-CYCLE_S = 0.05
-"""A batch is kept so small that it takes about this long: a late pod of high priority waits no longer."""
-LARGEST_BATCH = 512
-SMALL_BATCH, BUSY_CYCLE_S = 64, 0.2
-"""So few pods may take this long: on a busy machine even small batches take long, and smaller ones only cost more."""
-
-
-@dataclass(slots=True)
-class _Ahead:
-    """A batch that Redis pops while the one before is not finished; ``popped`` comes with the answer."""
-
-    name: str
-    number: int = 0
-    popped: Sequence[Popped] = ()
 
 
 class Reign:
@@ -192,6 +178,19 @@ class Reign:
             self._phases.to if self._traces is None else self._traces.timing(self._phases.to),
             explaining.tell,
         )
+        size = 1 if config.extenders else 32  # how long extenders take is not known yet
+        self._batches = Batches(
+            epoch,
+            self._queue,
+            self._line,
+            self._pending,
+            self._binding,
+            self._waiting,
+            self._commit,
+            clock,
+            self._traces,
+            size,
+        )
         self._intake = Intake(
             self._frameworks,
             self._pending,
@@ -200,7 +199,7 @@ class Reign:
             cluster,
             self._binding,
             self._events,
-            self._finish,
+            self._batches.finish,
         )
         self._takeover = Takeover(
             store,
@@ -245,15 +244,6 @@ class Reign:
         self._timers.every(REQUESTS_EVERY_S, requested.answer)
         self._timers.every(PAUSES_EVERY_S, requested.notice)
         self._timers.every(LOOK_EVERY_S, self._taping.look)
-        self._batch_size = 1 if config.extenders else 32  # how long extenders take is not known yet
-        self._batches = 0
-        self._batch, self._pods, self._took_s = "", 0, 0.0
-        """The batch that was begun and is not finished: name, size, and how long it has taken so far."""
-        self._ahead: _Ahead | None = None
-        self._alone = False
-        """Whether the last pod was popped alone, because processes were lost with it."""
-        self._whole = False
-        """Whether the last batch was as large as it was to be, so that more pods are likely to wait."""
         self._heard = 0
         """The version of the cluster up to which changes were heard."""
         self._marked = 0
@@ -297,7 +287,8 @@ class Reign:
                 began = recording.now()
                 self._progress.turn()
                 self._hear(letters)
-                self._finish()
+                self._batches.finish()
+                self._mark()
                 self._phases.to(TIMERS)
                 self._timers.run()
                 self._phases.to(EVENTS)
@@ -306,13 +297,14 @@ class Reign:
                     self._traces.turn()
                 self._events.apply()
                 self._phases.to(POP)
-                busy = self._decide()
+                busy = self._batches.decide()
+                if not busy:
+                    self._line.settle()
+                    self._mark()
                 self._taping.flush()
                 recording.flush()
                 TURN_DURATION.observe(recording.now() - began)
-            self._finish()
-            if self._ahead is not None:
-                self._decide()
+            self._batches.end()
         finally:
             log.about()
             inbox.close()
@@ -345,86 +337,6 @@ class Reign:
         if version != self._marked and self._line.answered(number):
             self._queue.mark_intake(version, self._frameworks, self._cluster.kind)
             self._marked = version
-
-    def _decide(self) -> bool:
-        """Decide a batch; False when there was nothing to decide, or the binders have enough to do."""
-        started = self._clock.monotonic()
-        batch, popped = self._pop()
-        self._mark()
-        if not popped:
-            self._line.settle()
-            self._mark()
-            return False
-        BATCH_SIZE.observe(len(popped))
-        self._batch = batch
-        log.about(epoch=self._epoch, batch=batch)
-        if self._traces is not None:
-            self._traces.popped(batch, popped)
-        self._commit.begin(popped)
-        self._pop_ahead()
-        log.about(epoch=self._epoch)
-        self._took_s, self._pods = self._clock.monotonic() - started, len(popped)
-        if self._ahead is None:
-            self._finish()
-        return True
-
-    def _finish(self) -> None:
-        """Finish the batch that was begun, if there is one."""
-        if not self._pods:
-            return
-        started = self._clock.monotonic()
-        log.about(epoch=self._epoch, batch=self._batch)
-        self._commit.finish()
-        if self._traces is not None:
-            self._traces.committed()
-        log.about(epoch=self._epoch)
-        self._took_s += self._clock.monotonic() - started
-        BATCH_DURATION.observe(self._took_s)
-        self._resize(self._pods, self._took_s)
-        self._pods = 0
-
-    def _pop(self) -> tuple[str, Sequence[Popped]]:
-        """A batch: the one that was popped ahead, else another one, unless the binders have enough to do."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            self._line.settle(ahead.number)
-            if ahead.popped:
-                return ahead.name, ahead.popped
-        if self._binding.is_full(len(self._waiting)):
-            return "", ()
-        batch, size = self._next_batch()
-        popped = self._queue.pop(batch, size, self._clock.now_ms(), from_backoff=True)
-        self._pending.popped(popped)
-        self._whole = len(popped) == size
-        return batch, popped
-
-    def _pop_ahead(self) -> None:
-        """Have Redis pop the next batch while the leader is busy with this one, if there are likely to be as many pods
-        again. Whom processes are lost with is decided alone, and so nobody is popped beside it."""
-        if not self._whole or self._alone or self._stopping:
-            return
-        if self._pending.suspects() or self._binding.is_full(len(self._waiting)):
-            return
-        batch, size = self._next_batch()
-        self._ahead = ahead = _Ahead(batch)
-
-        def answered(popped: Sequence[Popped]) -> None:
-            ahead.popped = popped
-            self._pending.popped(popped)
-            self._whole = len(popped) == size
-
-        ahead.number = self._queue.pop_ahead(batch, size, self._clock.now_ms(), from_backoff=True, then=answered)
-
-    def _next_batch(self) -> tuple[str, int]:
-        self._batches += 1
-        self._alone = self._pending.suspects()
-        return f"{self._epoch}-{self._batches}", 1 if self._alone else self._batch_size
-
-    def _resize(self, pods: int, took_s: float) -> None:
-        if took_s > (CYCLE_S if pods > SMALL_BATCH else BUSY_CYCLE_S) and pods > 1:
-            self._batch_size = max(1, pods // 2)
-        elif pods == self._batch_size and took_s < CYCLE_S / 2:
-            self._batch_size = min(2 * self._batch_size, LARGEST_BATCH)
 
     def held(self) -> Held:
         """What the reign holds in memory; from any thread."""

@@ -162,12 +162,14 @@ class Led:
         """One turn of the loop; False when there was nothing to decide."""
         self.hear()
         self.settle()
-        self.reign._finish()
+        self.reign._batches.finish()
         self.reign._timers.run()
         self.reign._commit.settle_waiting()
         self.reign._events.apply()
-        decided: bool = self.reign._decide()
-        self.reign._finish()
+        decided: bool = self.reign._batches.decide()
+        self.reign._batches.finish()
+        self.reign._line.settle()
+        self.reign._mark()
         self.reign._taping.flush()
         return decided
 

@@ -28,9 +28,9 @@ def begin(rig: Rig) -> Led:
     led = rig.lead()
     rig.apply(*(pod(name) for name in PODS))
     led.hear()
-    led.reign._batch_size = SIZE
-    led.reign._decide()
-    assert led.reign._commit.begun
+    led.reign._batches.size = SIZE
+    led.reign._batches.decide()
+    assert led.reign._batches.begun
     assert led.dispatcher.binds == []
     return led
 
@@ -38,7 +38,7 @@ def begin(rig: Rig) -> Led:
 def test_a_batch_is_reserved_and_the_next_one_in_flight_when_it_is_finished(rig: Rig, check: Checker) -> None:
     led = begin(rig)
     assert set(rig.reserved()) <= set(PODS[:SIZE])  # sent, and done soon
-    led.reign._finish()
+    led.reign._batches.finish()
     assert set(rig.reserved()) == set(PODS[:SIZE])
     (request,) = led.requests()
     assert [item.key for item in request.pods] == PODS[:SIZE]
@@ -54,9 +54,9 @@ def test_a_batch_is_reserved_and_the_next_one_in_flight_when_it_is_finished(rig:
 def test_nothing_is_popped_ahead_of_a_batch_that_was_not_full(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), *(pod_manifest(name) for name in PODS))
     led = rig.lead()
-    assert led.reign._batch_size > len(PODS)
-    led.reign._decide()
-    assert not led.reign._commit.begun
+    assert led.reign._batches.size > len(PODS)
+    led.reign._batches.decide()
+    assert not led.reign._batches.begun
     assert len(rig.reserved()) == len(PODS)
     led.run()
     check.at_rest()
@@ -67,8 +67,8 @@ def test_a_pod_with_which_processes_were_lost_has_nobody_in_flight_beside_it(rig
     led = rig.lead()
     led.reign._pending.crashed(led.reign._pending.get(PODS[8]), 2)
     for _ in PODS:
-        led.reign._decide()
-        assert not led.reign._commit.begun
+        led.reign._batches.decide()
+        assert not led.reign._batches.begun
         assert rig.store.redis.hlen(rig.store.key(keys.INFLIGHT.name)) == 0
 
 
@@ -104,7 +104,7 @@ def test_what_happens_while_a_batch_is_reserved_comes_to_the_same_as_after_it(
     led = begin(rig)
     HAPPENINGS[what](rig)
     led.hear()
-    led.reign._finish()
+    led.reign._batches.finish()
     led.reign._line.settle()
     check.always()
     led.run()
@@ -134,16 +134,16 @@ def test_a_leader_that_is_lost_meanwhile_leaves_all_to_the_next_one(rig: Rig, ch
 
 def test_binds_of_the_batch_before_are_settled_while_one_is_reserved(rig: Rig, check: Checker) -> None:
     led = begin(rig)
-    led.reign._finish()
-    led.reign._decide()
-    assert led.reign._commit.begun
+    led.reign._batches.finish()
+    led.reign._batches.decide()
+    assert led.reign._batches.begun
     (request,) = led.requests()
     rig.binder.work(request)
     events, version = rig.cluster.watch(led.reign._heard, 0)
     led.reign._intake.take(events)
     led.reign._heard = version
-    assert led.reign._commit.begun  # binds that were asked for are no reason to wait
+    assert led.reign._batches.begun  # binds that were asked for are no reason to wait
     led.reign._hear([Answered(led.reign._results.read("0", 1.0))])
-    led.reign._finish()
+    led.reign._batches.finish()
     led.run()
     check.at_rest()

@@ -26,7 +26,7 @@ def led(rig: Rig) -> Led:
     """A leader that has just handed a pod out."""
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
     found = rig.lead()
-    found.reign._decide()
+    found.reign._batches.decide()
     return found
 
 
@@ -63,7 +63,7 @@ def test_many_pods_go_in_several_messages(rig: Rig, led: Led) -> None:
     led.requests()
     rig.apply(node_manifest("n1", cpu="100"))
     rig.apply(*(pod_manifest(f"shop/p{number:03}") for number in range(FEWEST_PODS_A_MESSAGE + 6)))
-    led.reign._batch_size = 512
+    led.reign._batches.size = 512
     led.turns()
     assert [len(request.pods) for request in led.requests()] == [FEWEST_PODS_A_MESSAGE, 6]
 

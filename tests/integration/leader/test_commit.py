@@ -34,7 +34,7 @@ def test_a_batch_on_one_node(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), *(pod_manifest(f"shop/p{number}") for number in range(10)))
     before = refused()
     led = rig.lead()
-    led.reign._decide()
+    led.reign._batches.decide()
     assert len(rig.reserved()) == 10
     assert refused() == before
     check.settled()
@@ -64,7 +64,7 @@ def test_a_changed_node_is_decided_again_at_once(rig: Rig, check: Checker, why: 
     if why == "full":
         rig.store.redis.hset(rig.store.key("node:n1"), "used.cpu", "4000")
     before = refused()
-    led.reign._decide()
+    led.reign._batches.decide()
     if why == "full":  # the leader knows better what is used: it goes by versions the second time
         rig.store.redis.hset(rig.store.key("node:n1"), "used.cpu", "1000")
     assert refused() == before + 1
@@ -88,7 +88,7 @@ def test_only_the_refused_pods_of_a_batch_are_decided_again(rig: Rig, check: Che
         return decide(batch)
 
     led.reign._commit._cycle.decide = note
-    led.reign._decide()
+    led.reign._batches.decide()
     assert [len(batch) for batch in decided] == [6, 3]
     assert {node for node, _ in rig.reserved().values()} == {"n1", "n2"}
     assert len(rig.reserved()) == 6
@@ -110,7 +110,7 @@ def test_a_node_that_keeps_changing_sends_the_pod_to_backoff(rig: Rig, check: Ch
         return reserve(requests, now_ms, then)
 
     led.reign._commit._reservations.reserve_ahead = change_first
-    led.reign._decide()
+    led.reign._batches.decide()
     assert rounds == ROUNDS == 5
     assert (rig.queue(WEB), rig.record(WEB)["error"], rig.record(WEB)["attempts"]) == ("backoff", "1", "1")
     assert rig.condition(WEB) == ("SchedulerError", NODE_KEPT_CHANGING)
@@ -133,7 +133,7 @@ def test_a_pod_that_is_no_longer_in_flight_is_let_go(rig: Rig) -> None:
         return reserve(requests, now_ms, then)
 
     led.reign._commit._reservations.reserve_ahead = vanish_first
-    led.reign._decide()
+    led.reign._batches.decide()
     assert rig.reserved() == {}
     assert led.requests() == []
     assert led.reign._cache.snapshot.table.pod_count.tolist() == [0]

@@ -56,7 +56,7 @@ def pass_by(led: Led, seconds: float) -> None:
 
 ACTS: dict[str, tuple[Callable[[Led], Any], Callable[[Led], Any]]] = {
     "hear of the cluster": (lambda led: None, lambda led: led.hear()),
-    "decide": (lambda led: None, lambda led: led.reign._decide()),
+    "decide": (lambda led: None, lambda led: led.reign._batches.decide()),
     "act on a failed bind": (lambda led: say(led, "rejected"), lambda led: led.settle()),
     "flush the backoff": (lambda led: pass_by(led, 20), lambda led: led.reign._flush_backoff()),
     "rescue": (lambda led: pass_by(led, 400), lambda led: led.reign._rescue()),

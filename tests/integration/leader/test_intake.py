@@ -37,7 +37,7 @@ def test_a_pod_is_bound(rig: Rig, check: Checker) -> None:
     led.hear()
     assert (rig.queue(WEB), led.place(WEB)) == ("active", "active")
     check.settled()
-    led.reign._decide()
+    led.reign._batches.decide()
     assert rig.reserved() == {WEB: ("n1", "reserved")}
     check.settled()
     led.run()
@@ -217,9 +217,9 @@ def to_place(rig: Rig, led: Led, place: str) -> None:
         led.hear()
         rig.apply(node_manifest("tiny", cpu="1m"))
         led.hear()
-        led.reign._decide()
+        led.reign._batches.decide()
     elif place in ("reserved", "binding", "bound unreported", "bound unread"):
-        led.reign._decide()
+        led.reign._batches.decide()
         (request,) = led.requests()
         if place != "reserved":
             items = rig.binder.begin(request)
@@ -316,7 +316,7 @@ def test_pods_of_other_schedulers_are_left_alone(rig: Rig, check: Checker) -> No
 def test_a_node_that_goes_while_a_pod_is_reserved_on_it(rig: Rig, check: Checker, begun: bool) -> None:
     rig.apply(node_manifest("n1"), web())
     led = rig.lead()
-    led.reign._decide()
+    led.reign._batches.decide()
     (request,) = led.requests()
     items = rig.binder.begin(request) if begun else []
     rig.delete_node("n1")
@@ -484,7 +484,7 @@ def test_what_a_watch_repeats_of_a_pod_that_was_replaced(rig: Rig, check: Checke
 def test_bound_is_told_by_the_watch_before_the_binder_says_so(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), web())
     led = rig.lead()
-    led.reign._decide()
+    led.reign._batches.decide()
     (request,) = led.requests()
     rig.binder.work(request)
     led.hear()

@@ -13,10 +13,11 @@ from dsched.clock import SystemClock
 from dsched.cluster.interface import Change, Event
 from dsched.cluster.standalone import Standalone
 from dsched.errors import PluginError, StateError, UnfitRedis, WatchExpired
+from dsched.leader import batches as batches_module
 from dsched.leader import reign as reign_module
+from dsched.leader.batches import Batches
 from dsched.leader.inbox import Broken, Heard, Inbox
 from dsched.leader.main import Leader
-from dsched.leader.reign import Reign
 from dsched.leader.settings import Settings
 from dsched.plugins import registry
 from dsched.state import client, keys, lease
@@ -103,23 +104,22 @@ def test_a_leader_that_is_told_to_stop_decides_what_it_has_in_flight(
     store: Store, run: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pods in flight under a leader that is gone count as lost with its process."""
-    monkeypatch.setattr(reign_module, "LARGEST_BATCH", 32)
+    monkeypatch.setattr(batches_module, "LARGEST_BATCH", 32)
     apply(store, tmp_path, node_manifest("n1", cpu="100"), *(pod_manifest(f"shop/p{number}") for number in range(100)))
-    decide = Reign._decide
-    batches: list[bool] = []
+    decide = Batches.decide
+    begun: list[bool] = []
 
-    def stop_at_the_first(reign: Reign) -> bool:
-        decided = decide(reign)
-        if not batches:
-            batches.append(reign._commit.begun)
-            reign.stop()
+    def stop_at_the_first(batches: Batches) -> bool:
+        decided = decide(batches)
+        if not begun:
+            begun.append(batches.begun)
             leader.leader.stop()
         return decided
 
-    monkeypatch.setattr(Reign, "_decide", stop_at_the_first)
+    monkeypatch.setattr(Batches, "decide", stop_at_the_first)
     leader = run("one", store)
     wait_until("the leader ends", leader.ended)
-    assert batches == [True]
+    assert begun == [True]
     assert store.redis.hlen(store.key(keys.INFLIGHT.name)) == 0
     places = Counter(record.queue for record in read_records(store))
     assert places == {Place.RESERVED: 64, Place.ACTIVE: 36}

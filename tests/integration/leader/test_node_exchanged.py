@@ -27,7 +27,7 @@ def test_a_pod_bound_to_the_new_node_counts_at_once(rig: Rig) -> None:
     events, _ = rig.cluster.watch(led.reign._marked, 0)
     heard = [event for event in events if event.change is not Change.BOUND]
     led.reign._hear([Heard(heard, heard[-1].version)])
-    led.reign._decide()
+    led.reign._batches.decide()
     assert "shop/second" not in rig.reserved()
     led.run()
     assert rig.node_of("shop/second") == ""

@@ -195,7 +195,7 @@ def abandon(rig: Rig, led: Led, point: str) -> list[BindRequest]:
         return []
     if point == "after reserve":
         led.dispatcher.bind = lambda request, refused=False: None  # type: ignore[method-assign]
-    led.reign._decide()
+    led.reign._batches.decide()
     requests = led.requests()
     for request in requests:
         items = rig.binder.begin(request) if point != "after hand out" else []

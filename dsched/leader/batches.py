@@ -1,0 +1,179 @@
+"""One batch after the other, so that neither the leader nor Redis stands still: see docs/architecture.md, The cycle.
+
+Killed between `decide` and `finish`: Redis has reserved the batch or not, and popped the next one or not. What is
+reserved is adopted by the next leader, what is in flight goes back to active.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dsched import log
+from dsched.clock import Clock
+from dsched.leader.binding import Binding
+from dsched.leader.commit import Commit
+from dsched.leader.pending import Pending
+from dsched.leader.permit import WaitingPods
+from dsched.leader.traces import Traces
+from dsched.metrics import BATCH_DURATION, BATCH_SIZE
+from dsched.state.line import Line
+from dsched.state.queue import Popped, Queue
+
+CYCLE_S = 0.05
+"""A batch is kept so small that it takes about this long: a late pod of high priority waits for two at most."""
+LARGEST_BATCH = 512
+SMALL_BATCH, BUSY_CYCLE_S = 64, 0.2
+"""So few pods may take this long: on a busy machine even small batches take long, and smaller ones only cost more."""
+
+
+@dataclass(slots=True)
+class _Ahead:
+    """A batch that Redis pops while the one before is not finished; ``popped`` comes with the answer."""
+
+    name: str
+    number: int = 0
+    popped: Sequence[Popped] = ()
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A batch that is not finished; ``took_s`` leaves out what the leader did in between."""
+
+    name: str
+    pods: int
+    took_s: float
+
+
+class Batches:
+    """The batches of one epoch.
+
+    Attributes:
+        size: of the next batch, unless it is a pod alone.
+    """
+
+    def __init__(
+        self,
+        epoch: int,
+        queue: Queue,
+        line: Line,
+        pending: Pending,
+        binding: Binding,
+        waiting: WaitingPods,
+        commit: Commit,
+        clock: Clock,
+        traces: Traces | None,
+        size: int,
+    ) -> None:
+        """
+        Args:
+            line: that the scripts of ``queue`` and ``commit`` are sent on.
+        """
+        self.size = size
+        self._epoch = epoch
+        self._queue = queue
+        self._line = line
+        self._pending = pending
+        self._binding = binding
+        self._waiting = waiting
+        self._commit = commit
+        self._clock = clock
+        self._traces = traces
+        self._number = 0
+        self._begun: _Begun | None = None
+        self._ahead: _Ahead | None = None
+        self._full = False
+        """Whether the last batch was as large as it was to be, so that more pods are likely to wait."""
+        self._alone = False
+        """Whether the last one was a pod alone, because processes were lost with it."""
+        self._ending = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a batch to be finished: its pods are in flight, and assumed, and not reserved yet."""
+        return self._begun is not None
+
+    def decide(self) -> bool:
+        """Decide a batch and have Redis reserve it; it is finished at once unless the next one is popped as well.
+        Returns False when there was nothing to decide, or the binders have enough to do."""
+        started = self._clock.monotonic()
+        name, popped = self._pop()
+        if not popped:
+            return False
+        BATCH_SIZE.observe(len(popped))
+        log.about(epoch=self._epoch, batch=name)
+        if self._traces is not None:
+            self._traces.popped(name, popped)
+        self._commit.begin(popped)
+        self._pop_ahead()
+        log.about(epoch=self._epoch)
+        self._begun = _Begun(name, len(popped), self._clock.monotonic() - started)
+        if self._ahead is None:
+            self.finish()
+        return True
+
+    def finish(self) -> None:
+        """Act on what Redis has reserved of the batch that was decided, if there is one."""
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return
+        started = self._clock.monotonic()
+        log.about(epoch=self._epoch, batch=begun.name)
+        self._commit.finish()
+        if self._traces is not None:
+            self._traces.committed()
+        log.about(epoch=self._epoch)
+        took_s = begun.took_s + self._clock.monotonic() - started
+        BATCH_DURATION.observe(took_s)
+        self._resize(begun.pods, took_s)
+
+    def end(self) -> None:
+        """Finish, and decide what is in flight: pods in flight under a leader that is gone count as lost with it."""
+        self._ending = True
+        self.finish()
+        if self._ahead is not None:
+            self.decide()
+
+    def _pop(self) -> tuple[str, Sequence[Popped]]:
+        """A batch: the one that was popped ahead, else another one, unless the binders have enough to do."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            self._line.settle(ahead.number)
+            if ahead.popped:
+                return ahead.name, ahead.popped
+        if self._ending or self._binding.is_full(len(self._waiting)):
+            return "", ()
+        name, size = self._next()
+        popped = self._queue.pop(name, size, self._clock.now_ms(), from_backoff=True)
+        self._came(popped, size)
+        return name, popped
+
+    def _pop_ahead(self) -> None:
+        """Have Redis pop the next batch after it has reserved this one, if as many pods are likely to wait. Whom
+        processes are lost with is decided alone, so nobody is in flight beside it."""
+        if not self._full or self._alone or self._ending:
+            return
+        if self._pending.suspects() or self._binding.is_full(len(self._waiting)):
+            return
+        name, size = self._next()
+        self._ahead = ahead = _Ahead(name)
+
+        def answered(popped: Sequence[Popped]) -> None:
+            ahead.popped = popped
+            self._came(popped, size)
+
+        ahead.number = self._queue.pop_ahead(name, size, self._clock.now_ms(), from_backoff=True, then=answered)
+
+    def _next(self) -> tuple[str, int]:
+        """Name and size."""
+        self._number += 1
+        self._alone = self._pending.suspects()
+        return f"{self._epoch}-{self._number}", 1 if self._alone else self.size
+
+    def _came(self, popped: Sequence[Popped], size: int) -> None:
+        self._pending.popped(popped)
+        self._full = len(popped) == size
+
+    def _resize(self, pods: int, took_s: float) -> None:
+        if took_s > (CYCLE_S if pods > SMALL_BATCH else BUSY_CYCLE_S) and pods > 1:
+            self.size = max(1, pods // 2)
+        elif pods == self.size and took_s < CYCLE_S / 2:
+            self.size = min(2 * self.size, LARGEST_BATCH)
