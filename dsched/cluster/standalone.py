@@ -309,7 +309,7 @@ def _readable(kind: str, key: bytes, read: Callable[..., Read], *raw: Any) -> Re
 
 
 def _pod(raw: bytes, fields: Mapping[bytes, bytes]) -> Pod:
-    found = from_json(raw, Pod)
+    found = stored.applied(raw)
     node = fields.get(b"node")
     return stored.on_node(found, node.decode()) if node else stored.with_status(found, fields.get(b"status"))
 

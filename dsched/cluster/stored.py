@@ -7,6 +7,7 @@ scheduler wrote about a pending pod, in its status.
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,14 +15,16 @@ import msgpack
 import msgspec
 
 from dsched.manifests import kinds
-from dsched.model.meta import ApiRecord, PodUid, from_json
-from dsched.model.pod import Pod, PodCondition
+from dsched.model.meta import ApiRecord, ObjectMeta, PodUid, from_json
+from dsched.model.pod import Pod, PodCondition, PodSpec, PodStatus
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
 POD_SCHEDULED = "PodScheduled"
 PENDING = "Pending"
 _NOTHING = "-"
+SPECS = 4096
+"""Specs that are kept as they were read."""
 _BATCH = 500
 _BATCH_BYTES = 4_000_000
 
@@ -87,9 +90,38 @@ def tail(value: Object) -> bytes:
     return b'",' + msgspec.json.encode(metadata)[1:] + (b"," + encoded[1:] if rest else b"}")
 
 
+class _ReadPod(ApiRecord, frozen=True):
+    """A pod whose spec is still JSON."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: PodStatus = PodStatus()
+
+
+_pods = msgspec.json.Decoder(_ReadPod)
+
+
+@lru_cache(maxsize=SPECS)
+def _spec(raw: bytes) -> PodSpec:
+    return msgspec.json.decode(raw, type=PodSpec)
+
+
+def applied(raw: bytes) -> Pod:
+    """A pod as it was applied. Pods of one template have equal specs, most of a pod, which are read once.
+
+    Raises:
+        msgspec.ValidationError, msgspec.DecodeError: as `from_json`.
+    """
+    try:
+        read = _pods.decode(raw)
+        return Pod(read.metadata, _spec(bytes(read.spec)), read.status)
+    except msgspec.ValidationError:  # explicit nulls, or no pod at all
+        return from_json(raw, Pod)
+
+
 def pod(raw: bytes, line: bytes, status: bytes | None) -> Pod:
     """A pod as it is now. A bound pod's condition PodScheduled=True is left to `shown`: scheduling does not read it."""
-    found = from_json(raw, Pod)
+    found = applied(raw)
     state = pod_state(line)
     if found.metadata.uid != state.uid:
         return found
