@@ -4,12 +4,14 @@ binding.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go ``fitsRequest``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dsched.arithmetic.few_nodes import wrapped
 
 PODS = "pods"
 _CODE_BITS = 40
@@ -82,6 +84,27 @@ def shortages(
     kinds, patterns = (0, here) if len(bad) == 1 else distinct(here)
     index[bad] = kinds + 1
     return index, tuple(_shortage(names, pattern) for pattern in patterns.T)
+
+
+def few_shortages(requests: Mapping[str, int], columns: Columns, rows: Sequence[int]) -> list[Shortage | None]:
+    """What `shortages` says, in plain integers: an operation on arrays costs as much for a handful of nodes as for a
+    thousand."""
+    pods, allowed = columns.pod_count.data, columns.allowed_pods.data
+    wanted = [
+        (name, amount, columns.allocatable(name).data, columns.requested(name).data)
+        for name, amount in requests.items()
+    ]
+    found: list[Shortage | None] = []
+    for row in rows:
+        short = [PODS] if pods[row] >= allowed[row] else []
+        hopeless = False
+        for name, amount, allocatable, requested in wanted:
+            whole = allocatable[row]
+            if amount > wrapped(whole - requested[row]):
+                short.append(name)
+                hopeless = hopeless or amount > whole
+        found.append(Shortage(tuple(short), hopeless) if short else None)
+    return found
 
 
 def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
