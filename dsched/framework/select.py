@@ -146,9 +146,12 @@ class Selector:
     def _first_of_best(self, evaluation: Evaluation, uid: PodUid, attempt: int) -> int | None:
         """What `draw` makes of the best set of a table that is searched whole, mostly without gathering the set."""
         totals = evaluation.totals
-        highest = np.maximum.reduce(totals, initial=INFEASIBLE)
-        if highest == INFEASIBLE:
+        first = int(totals.argmax()) if len(totals) else 0
+        if not len(totals) or (highest := totals[first]) == INFEASIBLE:
             return None
+        others = totals[first + 1 :]
+        if not len(others) or others[others.argmax()] != highest:
+            return first
         rows = self._by_hash[self._walk(uid, attempt).first(_FEW)]
         hits = totals[rows] == highest
         at = int(hits.argmax())
