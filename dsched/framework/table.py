@@ -227,10 +227,12 @@ class NodeTable:
         """Put exactly these pods on a node again, in this order, after a trial that began at a mark; it is then as if
         nothing had been changed."""
         wanted = {pod.uid: pod for pod in pods}
-        for uid in [uid for uid in self.pods[row] if uid not in wanted]:
+        there = self.pods[row]
+        for uid in [uid for uid in there if uid not in wanted]:
             self.remove_pod(uid)
         for pod in pods:
-            self.add_pod(pod, self.names[row])
+            if there.get(pod.uid) is not pod:
+                self.add_pod(pod, self.names[row])
         self.pods[row] = wanted
         if self._journal.back_to(mark.position):
             self.version = mark.version
