@@ -19,7 +19,7 @@ from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.foresight import Foresight
 from dsched.framework.interface import Normalization, Rows, Scope, Status
-from dsched.framework.judge import Columns, all_passed, judge_shard, overwrite, run_filters, run_scores
+from dsched.framework.judge import Columns, all_passed, judge_shard, overwrite, overwrite_few, run_filters, run_scores
 from dsched.framework.likeness import Likeness
 from dsched.framework.measured import whole
 from dsched.framework.pod_info import PodInfo
@@ -171,6 +171,8 @@ class Evaluation(Answers):
             if changes.moved:
                 at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
                 kept = self._judge_wide(at, changes.moved)
+            elif not changes.objects and self._few_suffice(changes.rows):
+                self._judge_few(list(changes.rows))
             elif len(at := self._positions(list(changes.rows))):
                 self._judge_again(at, changes.objects)
         except PluginFailure as failure:
@@ -279,6 +281,50 @@ class Evaluation(Answers):
             self._ranking.update(at, at[flipped], rescored=objects)
         else:
             self._ranking.shifted(at, shift)
+
+    def _few_suffice(self, rows: Collection[int]) -> bool:
+        """Whether these rows can be judged by `_judge_few`."""
+        if len(rows) > FEW_ROWS or self._ranking is None or self._in_turn or not isinstance(self.rows, slice):
+            return False
+        return all(runner.few_form is not None for runner in self._moving) and all(
+            scorer.few_form is not None and scorer.normalization is Normalization.NONE
+            for scorer in self._scorers()
+            if _looks_at_pods(scorer)
+        )
+
+    def _judge_few(self, rows: Sequence[int]) -> None:
+        """What `_judge_again` does where only pods moved, without arrays of so few rows."""
+        state, pod, table, columns = self.state, self.pod, self._table, self._columns
+        passed, local, widely, unmoved = (
+            flags.data for flags in (columns.passed, self._local, self._widely, self._unmoved)
+        )
+        before = [passed[row] for row in rows]
+        fits = [unmoved[row] for row in rows]
+        for runner in self._moving:
+            statuses = runner.run_few(state, pod, table, rows)
+            columns.verdicts[runner.name] = overwrite_few(columns.verdicts[runner.name], rows, statuses)
+            fits = [fit and status is None for fit, status in zip(fits, statuses, strict=True)]
+        for row, fit in zip(rows, fits, strict=True):
+            local[row] = fit
+            passed[row] = fit and widely[row]
+        if self._foresight is not None:
+            self._foresight.forget(rows)
+        if promised := self._promised():
+            self._keep_promises([row for row in promised if row in rows])
+        if self._ranking is None:
+            return
+        flipped = [row for row, did in zip(rows, before, strict=True) if passed[row] != did]
+        scorers = self._scorers()
+        for scorer in scorers:
+            if _looks_at_pods(scorer):
+                column = columns.raw_scores[scorer.name]
+                for row, raw in zip(rows, scorer.run_few(state, pod, table, rows), strict=True):
+                    column[row] = raw
+        joined = [row for row in flipped if passed[row]]
+        if joined and (unscored := [each for each in self._unscored(scorers) if not _looks_at_pods(each)]):
+            at = np.array(joined, dtype=np.intp)
+            self._score(at, at, unscored)
+        self._ranking.update_few(rows, flipped)
 
     def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
         """Ask the filters that judge a node by itself about some positions."""
@@ -429,18 +475,15 @@ class Evaluation(Answers):
         """Reject nodes on which the pod would take room that was promised to others."""
         for row in rows:
             at = self._place(row)
-            beside = (
-                None
-                if at is None
-                else filter_beside_nominated(
-                    self.framework, self.state, self.pod, self._snapshot, row, NOBODY if self._shared else self.pod.uid
-                )
-            )
-            if beside is not None and not beside.passed[0]:
-                here = np.array([at], dtype=np.intp)
-                for name, verdict in beside.verdicts.items():
-                    self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], here, verdict)
-                self._columns.passed[here] = False
+            if at is None:
+                continue
+            uid, unsettled = NOBODY if self._shared else self.pod.uid, self.unsettled(row)
+            beside = filter_beside_nominated(self.framework, self.state, self.pod, self._snapshot, row, uid, unsettled)
+            if beside:
+                for runner in self._filters if unsettled is None else unsettled:
+                    verdict = self._columns.verdicts[runner.name]
+                    self._columns.verdicts[runner.name] = overwrite_few(verdict, (at,), (beside.get(runner.name),))
+                self._columns.passed[at] = False
 
     def _note_dependence(self) -> None:
         try:
@@ -492,6 +535,8 @@ class Evaluation(Answers):
 
 
 NOBODY = PodUid("")
+FEW_ROWS = 24
+"""Up to so many rows, what is said of one after the other costs less than arrays of them."""
 _OFTEN = 3
 """From so many pods of a class in a row on it pays to look ahead."""
 _NEVER = -(2**62)

@@ -424,6 +424,7 @@ class Framework:
             name,
             _widened(plugin, getattr(plugin, "filter_scope", Scope.ANYTHING)),
             getattr(plugin, "filter_table", None),
+            _few_form(plugin, "filter_few", "filter_table"),
             getattr(plugin, "filter", None),
         )
 
@@ -437,6 +438,7 @@ class Framework:
             _widened(plugin, getattr(plugin, "score_scope", Scope.ANYTHING)),
             getattr(plugin, "normalization", declared),
             getattr(plugin, "score_table", None),
+            _few_form(plugin, "score_few", "score_table"),
             getattr(plugin, "score", None),
             custom,
         )
@@ -450,6 +452,17 @@ def _pre_filter_scope(plugin: Any) -> Scope:
     """Where a plugin says nothing of its PreFilter, it depends on what its Filter depends on."""
     said: Scope = getattr(plugin, "pre_filter_scope", getattr(plugin, "filter_scope", Scope.ANYTHING))
     return said
+
+
+def _few_form(plugin: Any, few: str, table: str) -> Callable[..., Any] | None:
+    """A plugin's form for few rows, unless it is inherited from one that says something else of the whole table."""
+    for namespace in (getattr(plugin, "__dict__", {}), *map(vars, type(plugin).__mro__)):
+        if few in namespace:
+            form: Callable[..., Any] = getattr(plugin, few)
+            return form
+        if table in namespace:
+            break
+    return None
 
 
 def _widened(plugin: Any, scope: Scope) -> Scope:

@@ -7,11 +7,9 @@ order of the node's pods included.
 from collections.abc import Sequence
 from types import TracebackType
 
-import numpy as np
-
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Status
-from dsched.framework.judge import Columns, first_rejection, run_filters
+from dsched.framework.judge import row_rejections
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import Framework
@@ -77,14 +75,13 @@ class Trial:
         self._table.remove_pod(other.uid)
         self._framework.run_remove_pod(self._state, self._pod, other, self.node)
 
-    def filter(self) -> Columns:
-        """What the filters say of the node as it is in the trial.
+    def rejections(self) -> dict[str, Status]:
+        """By filter that rejects the node as it is in the trial, in running order.
 
         Raises:
             PluginFailure: a filter failed.
         """
-        rows = np.array([self._row], dtype=np.intp)
-        return run_filters(self._framework, self._state, self._pod, self._table, rows, self._unsettled)
+        return row_rejections(self._framework, self._state, self._pod, self._table, self._row, self._unsettled)
 
     def status(self) -> Status | None:
         """Why the pod does not fit, None when it does; it has to fit with the pods that were promised the node, and
@@ -100,27 +97,37 @@ class Trial:
             with Trial(self._framework, self._state, self._pod, self._snapshot, self._row, self._unsettled) as crowded:
                 for other in promised:
                     crowded.add(other)
-                rejection = first_rejection(crowded.filter(), 0)
+                rejection = crowded._first_rejection()
             if rejection is not None:
                 return rejection
-        return first_rejection(self.filter(), 0)
+        return self._first_rejection()
+
+    def _first_rejection(self) -> Status | None:
+        return next((status.by(plugin) for plugin, status in self.rejections().items()), None)
 
 
 def filter_beside_nominated(
-    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, uid: PodUid
-) -> Columns | None:
-    """What the filters say of a node when the pods that were promised it are there; None when there are none that
-    ``pod`` has to respect.
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    row: int,
+    uid: PodUid,
+    unsettled: Sequence[FilterRunner] | None,
+) -> dict[str, Status]:
+    """By filter that rejects a node when the pods that were promised it are there, in running order; empty as well when
+    there are none that ``pod`` has to respect.
 
     Args:
         uid: of the pod that need not make room for itself.
+        unsettled: as a `Trial` has it.
     Raises:
         PluginFailure: a plugin failed.
     """
     promised = snapshot.nominations.ahead_of(uid, pod.priority, snapshot.table.names[row])
     if not promised:
-        return None
-    with Trial(framework, state, pod, snapshot, row) as crowded:
+        return {}
+    with Trial(framework, state, pod, snapshot, row, unsettled) as crowded:
         for other in promised:
             crowded.add(other)
-        return crowded.filter()
+        return crowded.rejections()

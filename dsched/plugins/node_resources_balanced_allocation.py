@@ -3,13 +3,14 @@
 Source: pkg/scheduler/framework/plugins/noderesources/{balanced_allocation,resource_allocation}.go.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic import matching, requests, scores
+from dsched.arithmetic import few_nodes, matching, requests, scores
 from dsched.config import NodeResourcesBalancedAllocationArgs
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -53,18 +54,31 @@ class NodeResourcesBalancedAllocation:
         return None
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
-        kept = state.read(_Added)
-        amounts = self._requested_by(pod) if kept is None else kept.amounts
         count = matching.count(rows)
-        if _is_nothing(amounts):
+        added = self._added(state, pod)
+        if added is None:
             return np.zeros(count, dtype=np.int64)
-        added = [(name, amount) for name, amount in amounts if requests.takes_part(name, amount)]
         requested = np.empty((len(added), count), dtype=np.int64)
         allocatable = np.empty_like(requested)
         for place, (name, amount) in enumerate(added):
             np.add(table.requested(name)[rows], amount, out=requested[place])
             allocatable[place] = table.allocatable(name)[rows]
         return scores.balanced_allocation(requested, allocatable)
+
+    def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
+        added = self._added(state, pod)
+        if added is None:
+            return [0] * len(rows)
+        resources = [(table.requested(name).data, table.allocatable(name).data, amount) for name, amount in added]
+        return few_nodes.balanced_allocation(resources, rows)
+
+    def _added(self, state: CycleState, pod: PodInfo) -> Amounts | None:
+        """What takes part in the score of a pod, None where it requests none of the resources."""
+        kept = state.read(_Added)
+        amounts = self._requested_by(pod) if kept is None else kept.amounts
+        if _is_nothing(amounts):
+            return None
+        return tuple((name, amount) for name, amount in amounts if requests.takes_part(name, amount))
 
     def _requested(self, pod: PodInfo) -> Amounts:
         """Real requests, without the defaults that NodeResourcesFit scores with."""
@@ -78,4 +92,5 @@ def _is_nothing(amounts: Amounts) -> bool:
 
 _pre_score: type[interface.PreScorePlugin] = NodeResourcesBalancedAllocation
 _score: type[interface.TableScorePlugin] = NodeResourcesBalancedAllocation
+_few: type[interface.FewRowsScore] = NodeResourcesBalancedAllocation
 _alike: type[interface.Alike] = NodeResourcesBalancedAllocation

@@ -46,6 +46,13 @@ def test_refreshed_is_fresh(seed: int) -> None:
     keep_up(seed)
 
 
+@pytest.mark.parametrize("seed", range(15))
+def test_rows_judged_by_arrays_are_fresh_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few they are."""
+    monkeypatch.setattr("dsched.framework.evaluate.FEW_ROWS", 0)
+    keep_up(seed)
+
+
 def test_evaluations_are_indeed_kept() -> None:
     """Of 30 changes for each of six classes, a good part leaves an evaluation good."""
     assert sum(keep_up(seed) for seed in range(100, 105)) > 5 * 30
