@@ -7,9 +7,11 @@ order of the node's pods included.
 from collections.abc import Sequence
 from types import TracebackType
 
+import numpy as np
+
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Status
-from dsched.framework.judge import row_rejections
+from dsched.framework.judge import Columns, row_rejections, run_filters
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import Framework
@@ -75,12 +77,17 @@ class Trial:
         self._table.remove_pod(other.uid)
         self._framework.run_remove_pod(self._state, self._pod, other, self.node)
 
-    def rejections(self) -> dict[str, Status]:
-        """By filter that rejects the node as it is in the trial, in running order.
+    def filter(self) -> Columns:
+        """What the filters say of the node as it is in the trial.
 
         Raises:
             PluginFailure: a filter failed.
         """
+        rows = np.array([self._row], dtype=np.intp)
+        return run_filters(self._framework, self._state, self._pod, self._table, rows, self._unsettled)
+
+    def _rejections(self) -> dict[str, Status]:
+        """What `filter` says, without arrays: the filters that reject the node, in running order."""
         return row_rejections(self._framework, self._state, self._pod, self._table, self._row, self._unsettled)
 
     def status(self) -> Status | None:
@@ -103,7 +110,7 @@ class Trial:
         return self._first_rejection()
 
     def _first_rejection(self) -> Status | None:
-        return next((status.by(plugin) for plugin, status in self.rejections().items()), None)
+        return next((status.by(plugin) for plugin, status in self._rejections().items()), None)
 
 
 def filter_beside_nominated(
@@ -130,4 +137,4 @@ def filter_beside_nominated(
     with Trial(framework, state, pod, snapshot, row, unsettled) as crowded:
         for other in promised:
             crowded.add(other)
-        return crowded.rejections()
+        return crowded._rejections()

@@ -102,6 +102,7 @@ def test_a_trial_leaves_the_node_as_it_was() -> None:
         trial.add(pod("shop/other", "1"))
         trial.remove(third)
         assert trial.status() is None
+        assert trial.filter().passed.tolist() == [True]
     assert [each.key for each in table.info(0).pods] == ["shop/a", "shop/b", "shop/c"]
     assert table.info(0).requested == before
 
