@@ -5,8 +5,7 @@ Source: pkg/scheduler/framework/plugins/noderesources/fit.go ``fitsRequest``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +40,35 @@ class Columns(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Amounts(Protocol):
+    """A resource of nodes in plain integers, by row."""
+
+    @property
+    def allocatable(self) -> Sequence[int]: ...
+
+    @property
+    def requested(self) -> Sequence[int]: ...
+
+
+class PlainColumns(Protocol):
+    """What `Columns` has, for who reads few rows."""
+
+    def amounts(self, resource: str) -> Amounts:
+        """What a node has of a resource in all, and what the pods on it request of it."""
+        ...
+
+    @property
+    def pod_count(self) -> NDArray[np.int64]:
+        """Pods on a node."""
+        ...
+
+    @property
+    def allowed_pods(self) -> NDArray[np.int64]:
+        """Pods that a node takes at most."""
+        ...
+
+
+class Shortage(NamedTuple):
     """What a node is short of.
 
     Attributes:
@@ -86,19 +112,17 @@ def shortages(
     return index, tuple(_shortage(names, pattern) for pattern in patterns.T)
 
 
-def few_shortages(requests: Mapping[str, int], columns: Columns, rows: Sequence[int]) -> list[Shortage | None]:
+def few_shortages(requests: Mapping[str, int], columns: PlainColumns, rows: Sequence[int]) -> list[Shortage | None]:
     """What `shortages` says, in plain integers: an operation on arrays costs as much for a handful of nodes as for a
     thousand."""
     pods, allowed = columns.pod_count.data, columns.allowed_pods.data
-    wanted = [
-        (name, amount, columns.allocatable(name).data, columns.requested(name).data)
-        for name, amount in requests.items()
-    ]
+    wanted = [(name, amount, columns.amounts(name)) for name, amount in requests.items()]
+    needs = [(name, amount, amounts.allocatable, amounts.requested) for name, amount, amounts in wanted]
     found: list[Shortage | None] = []
     for row in rows:
         short = [PODS] if pods[row] >= allowed[row] else []
         hopeless = False
-        for name, amount, allocatable, requested in wanted:
+        for name, amount, allocatable, requested in needs:
             whole = allocatable[row]
             if amount > wrapped(whole - requested[row]):
                 short.append(name)

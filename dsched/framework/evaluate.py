@@ -171,8 +171,8 @@ class Evaluation(Answers):
             if changes.moved:
                 at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
                 kept = self._judge_wide(at, changes.moved)
-            elif not changes.objects and self._few_suffice(changes.rows):
-                self._judge_few(list(changes.rows))
+            elif not changes.objects and len(changes.rows) <= FEW_ROWS and (rescored := self._plainly()) is not None:
+                self._judge_few(list(changes.rows), rescored)
             elif len(at := self._positions(list(changes.rows))):
                 self._judge_again(at, changes.objects)
         except PluginFailure as failure:
@@ -282,18 +282,20 @@ class Evaluation(Answers):
         else:
             self._ranking.shifted(at, shift)
 
-    def _few_suffice(self, rows: Collection[int]) -> bool:
-        """Whether these rows can be judged by `_judge_few`."""
-        if len(rows) > FEW_ROWS or self._ranking is None or self._in_turn or not isinstance(self.rows, slice):
-            return False
-        return all(runner.few_form is not None for runner in self._moving) and all(
-            scorer.few_form is not None and scorer.normalization is Normalization.NONE
-            for scorer in self._scorers()
-            if _looks_at_pods(scorer)
-        )
+    def _plainly(self) -> list[ScoreRunner] | None:
+        """The scores that look at pods, where `_judge_few` can judge rows."""
+        if self._ranking is None or self._in_turn or not isinstance(self.rows, slice):
+            return None
+        rescored = [scorer for scorer in self._scorers() if _looks_at_pods(scorer)]
+        plain = all(each.few_form is not None and each.normalization is Normalization.NONE for each in rescored)
+        return rescored if plain and all(runner.few_form is not None for runner in self._moving) else None
 
-    def _judge_few(self, rows: Sequence[int]) -> None:
-        """What `_judge_again` does where only pods moved, without arrays of so few rows."""
+    def _judge_few(self, rows: Sequence[int], rescored: Sequence[ScoreRunner]) -> None:
+        """What `_judge_again` does where only pods moved, without arrays of so few rows.
+
+        Args:
+            rescored: from `_plainly`.
+        """
         state, pod, table, columns = self.state, self.pod, self._table, self._columns
         passed, local, widely, unmoved = (
             flags.data for flags in (columns.passed, self._local, self._widely, self._unmoved)
@@ -314,14 +316,12 @@ class Evaluation(Answers):
         if self._ranking is None:
             return
         flipped = [row for row, did in zip(rows, before, strict=True) if passed[row] != did]
-        scorers = self._scorers()
-        for scorer in scorers:
-            if _looks_at_pods(scorer):
-                column = columns.raw_scores[scorer.name]
-                for row, raw in zip(rows, scorer.run_few(state, pod, table, rows), strict=True):
-                    column[row] = raw
+        for scorer in rescored:
+            column = columns.raw_scores[scorer.name]
+            for row, raw in zip(rows, scorer.run_few(state, pod, table, rows), strict=True):
+                column[row] = raw
         joined = [row for row in flipped if passed[row]]
-        if joined and (unscored := [each for each in self._unscored(scorers) if not _looks_at_pods(each)]):
+        if joined and (unscored := [each for each in self._unscored(self._scorers()) if each not in rescored]):
             at = np.array(joined, dtype=np.intp)
             self._score(at, at, unscored)
         self._ranking.update_few(rows, flipped)

@@ -114,9 +114,8 @@ class NodeResourcesFit:
 
     def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
         added = state.read(_Added) or self._added_by(pod)
-        resources = [
-            (_counted(table, name).data, table.allocatable(name).data, amount) for name, amount in added.amounts
-        ]
+        columns = [(table.amounts(name), amount) for name, amount in added.amounts]
+        resources = [(amounts.nonzero_requested, amounts.allocatable, amount) for amounts, amount in columns]
         return self._score_few(resources, added.weights.tolist(), rows)
 
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import fit
 from dsched.arithmetic.fit import Shortage
+from dsched.framework.table import Amounts
 from tests.builders import make_node, make_pod, make_table
 
 GIB = 1024**3
@@ -94,6 +95,9 @@ class Drawn:
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         return np.array([used for _, used in self._amounts[resource]], dtype=np.int64)
+
+    def amounts(self, resource: str) -> fit.Amounts:
+        return Amounts(self.allocatable(resource).tolist(), self.requested(resource).tolist(), [])
 
     @property
     def pod_count(self) -> NDArray[np.int64]:
