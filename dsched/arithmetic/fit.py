@@ -14,6 +14,8 @@ from dsched.arithmetic.few_nodes import wrapped
 
 PODS = "pods"
 _CODE_BITS = 40
+_FEW_FLAGS = 10
+"""Up to so many, a table of all that they may say is shorter than sorting takes."""
 
 Rows = slice | NDArray[np.intp]
 
@@ -139,6 +141,13 @@ def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.boo
     Returns:
         per column the number of its group, and bool (flags, groups): what the columns of a group look like.
     """
+    if len(flags) <= _FEW_FLAGS:
+        bits = 1 << np.arange(len(flags))[::-1]
+        said = bits @ flags
+        found = np.flatnonzero(np.bincount(said))
+        number_of = np.empty(2 ** len(flags), dtype=np.intp)
+        number_of[found] = np.arange(len(found))
+        return number_of[said], (found & bits[:, np.newaxis]) != 0
     codes = np.zeros(flags.shape[1], dtype=np.int64)
     for number, flag in enumerate(flags, start=1):
         codes = 2 * codes + flag
