@@ -266,15 +266,17 @@ class NodeTable:
         return Mark(self._journal.end, self.version)
 
     @contextmanager
-    def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
-        """In its context the sums are as if one more such pod were on each of these rows; nothing else is."""
-        self._add_sums(rows, pod, 1)
+    def supposing(self, rows: int | NDArray[np.intp], *pods: PodInfo) -> Iterator[None]:
+        """In its context the sums are as if such pods, too, were on each of these rows; nothing else is."""
+        for pod in pods:
+            self._add_sums(rows, pod, 1)
         try:
             yield
         finally:
-            self._add_sums(rows, pod, -1)
+            for pod in pods:
+                self._add_sums(rows, pod, -1)
 
-    def _add_sums(self, rows: "int | NDArray[np.intp]", pod: PodInfo, sign: int) -> None:
+    def _add_sums(self, rows: int | NDArray[np.intp], pod: PodInfo, sign: int) -> None:
         demand = pod.demand
         for resource, amount in demand.requests.items():
             column = self._resource(resource)

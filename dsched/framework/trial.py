@@ -10,7 +10,7 @@ from types import TracebackType
 import numpy as np
 
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Status
+from dsched.framework.interface import Scope, Status
 from dsched.framework.judge import Columns, row_rejections, run_filters
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner
@@ -99,18 +99,11 @@ class Trial:
         Raises:
             PluginFailure: a plugin failed.
         """
-        promised = self._snapshot.nominations.ahead_of(self._pod.uid, self._pod.priority, self.node.name)
-        if promised:
-            with Trial(self._framework, self._state, self._pod, self._snapshot, self._row, self._unsettled) as crowded:
-                for other in promised:
-                    crowded.add(other)
-                rejection = crowded._first_rejection()
-            if rejection is not None:
-                return rejection
-        return self._first_rejection()
-
-    def _first_rejection(self) -> Status | None:
-        return next((status.by(plugin) for plugin, status in self._rejections().items()), None)
+        beside = filter_beside_nominated(
+            self._framework, self._state, self._pod, self._snapshot, self._row, self._pod.uid, self._unsettled
+        )
+        rejections = beside or self._rejections()
+        return next((status.by(plugin) for plugin, status in rejections.items()), None)
 
 
 def filter_beside_nominated(
@@ -134,6 +127,11 @@ def filter_beside_nominated(
     promised = snapshot.nominations.ahead_of(uid, pod.priority, snapshot.table.names[row])
     if not promised:
         return {}
+    by_sums = unsettled is not None and all(runner.scope is Scope.SUMS for runner in unsettled)
+    nowhere = all(snapshot.table.node_of(other.uid) is None for other in promised)
+    if by_sums and nowhere and not framework.follows_pods(state):  # what a trial comes to, without what it takes
+        with snapshot.table.supposing(row, *promised):
+            return row_rejections(framework, state, pod, snapshot.table, row, unsettled)
     with Trial(framework, state, pod, snapshot, row, unsettled) as crowded:
         for other in promised:
             crowded.add(other)
