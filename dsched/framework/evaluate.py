@@ -535,7 +535,7 @@ class Evaluation(Answers):
 
 
 NOBODY = PodUid("")
-FEW_ROWS = 32
+FEW_ROWS = 24
 """Up to so many rows, what is said of one after the other costs less than arrays of them."""
 _OFTEN = 3
 """From so many pods of a class in a row on it pays to look ahead."""
