@@ -45,6 +45,7 @@ class Trial:
         self._unsettled = unsettled
         self._before = list(self._table.pods[row].values())
         self._mark = self._table.mark
+        self._followed = framework.follows_pods(state)
 
     def __enter__(self) -> "Trial":
         return self
@@ -65,8 +66,9 @@ class Trial:
         Raises:
             PluginFailure: a plugin's AddPod failed.
         """
-        self._table.add_pod(other, self.node.name)
-        self._framework.run_add_pod(self._state, self._pod, other, self.node)
+        self._table.add_pod(other, self._table.names[self._row])
+        if self._followed:
+            self._framework.run_add_pod(self._state, self._pod, other, self.node)
 
     def remove(self, other: PodInfo) -> None:
         """Take a pod off the node.
@@ -75,7 +77,8 @@ class Trial:
             PluginFailure: a plugin's RemovePod failed.
         """
         self._table.remove_pod(other.uid)
-        self._framework.run_remove_pod(self._state, self._pod, other, self.node)
+        if self._followed:
+            self._framework.run_remove_pod(self._state, self._pod, other, self.node)
 
     def filter(self) -> Columns:
         """What the filters say of the node as it is in the trial.
