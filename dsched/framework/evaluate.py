@@ -274,10 +274,9 @@ class Evaluation(Answers):
         any_flipped = bool(np.count_nonzero(flipped))
         scorers = self._scorers()
         unscored = self._unscored(scorers) if any_flipped and (flipped & passed).any() else ()
-        shift = self._score(
-            at, rows, [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
-        )
-        if shift is None or objects or any_flipped:
+        asked = [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
+        shift = self._score(at, rows, asked, shifting=not objects and not any_flipped)
+        if shift is None:
             self._ranking.update(at, at[flipped], rescored=objects)
         else:
             self._ranking.shifted(at, shift)
@@ -323,7 +322,7 @@ class Evaluation(Answers):
         joined = [row for row in flipped if passed[row]]
         if joined and (unscored := [each for each in self._unscored(self._scorers()) if each not in rescored]):
             at = np.array(joined, dtype=np.intp)
-            self._score(at, at, unscored)
+            self._score(at, at, unscored, shifting=False)
         self._ranking.update_few(rows, flipped)
 
     def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
@@ -422,13 +421,14 @@ class Evaluation(Answers):
             raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
             self._columns.raw_scores[scorer.name] = raw
         others = [scorer for scorer in self._scorers() if scorer not in wide]
-        shift = self._score(at, self._rows_at(at), [scorer for scorer in others if _looks_at_pods(scorer)])
+        asked = [scorer for scorer in others if _looks_at_pods(scorer)]
+        shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
         joined = flipped[self._columns.passed[flipped]]
         if len(joined):
-            self._score(joined, self._rows_at(joined), self._unscored(others))
+            self._score(joined, self._rows_at(joined), self._unscored(others), shifting=False)
         if self._ranking is None or any(not scorer.together for scorer in wide):
             self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
-        elif shift is None or len(flipped):
+        elif shift is None:
             self._ranking.update(np.concatenate([at, flipped]) if len(flipped) else at, flipped, rescored=False)
         else:
             self._ranking.shifted(at, shift)
@@ -441,15 +441,15 @@ class Evaluation(Answers):
         return [scorer for scorer in scorers if not self._scored_everywhere or scorer.table_form is None]
 
     def _score(
-        self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner]
+        self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner], shifting: bool
     ) -> NDArray[np.int64] | None:
         """Score some positions anew; by how much that changes the sums of their scores, None where one cannot tell from
-        these scores alone."""
+        these scores alone or, not ``shifting``, nobody asks."""
+        shift: NDArray[np.int64] | None = np.zeros(len(at), dtype=np.int64) if shifting else None
         if not len(at):
-            return np.zeros(0, dtype=np.int64)
+            return shift
         passed = self._columns.passed[at]
         at_once = np.count_nonzero(passed) == len(at)
-        shift: NDArray[np.int64] | None = np.zeros(len(at), dtype=np.int64)
         for scorer in scorers:
             raw = scorer.run(self.state, self.pod, self._table, rows, passed)
             column = self._columns.raw_scores[scorer.name]
