@@ -277,7 +277,7 @@ class Evaluation(Answers):
         asked = [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
         shift = self._score(at, rows, asked, shifting=not objects and not any_flipped)
         if shift is None:
-            self._ranking.update(at, at[flipped], rescored=objects)
+            self._ranking.update(at, at[flipped], rescored=objects or _scales_move(asked))
         else:
             self._ranking.shifted(at, shift)
 
@@ -429,7 +429,8 @@ class Evaluation(Answers):
         if self._ranking is None or any(not scorer.together for scorer in wide):
             self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
         elif shift is None:
-            self._ranking.update(np.concatenate([at, flipped]) if len(flipped) else at, flipped, rescored=False)
+            changed = np.concatenate([at, flipped]) if len(flipped) else at
+            self._ranking.update(changed, flipped, rescored=_scales_move(asked))
         else:
             self._ranking.shifted(at, shift)
 
@@ -540,6 +541,11 @@ FEW_ROWS = 24
 _OFTEN = 3
 """From so many pods of a class in a row on it pays to look ahead."""
 _NEVER = -(2**62)
+
+
+def _scales_move(asked: Sequence[ScoreRunner]) -> bool:
+    """Whether pods that come or go may change what scales all scores of one of these."""
+    return any(_looks_at_pods(scorer) and scorer.normalization is not Normalization.NONE for scorer in asked)
 
 
 def _looks_at_pods(runner: FilterRunner | ScoreRunner) -> bool:

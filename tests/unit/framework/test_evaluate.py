@@ -144,6 +144,31 @@ def test_an_image_on_another_node_changes_what_the_image_is_worth() -> None:
     assert not evaluation.refresh() or said(evaluation, snapshot.table) == said(fresh, snapshot.table)
 
 
+@pytest.mark.parametrize("others", [(), (1,)])
+def test_pods_that_raise_the_highest_score_lower_the_others(others: tuple[int, ...]) -> None:
+    """Scores that look at the pods of a node may still be scaled by the highest of all nodes."""
+
+    class Crowded:
+        name = "Crowded"
+        score_scope = Scope.USAGE
+        normalization = Normalization.MAX
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+            return table.pod_count[rows]
+
+    snapshot = make_snapshot([make_node(f"n{number}") for number in range(3)])
+    snapshot.table.add_pod(PodInfo(make_pod("shop/first")), NodeName("n0"))
+    evaluation = evaluate(framework_of(Crowded), PodInfo(make_pod()), snapshot)
+    assert evaluation.totals.tolist() == [100, 0, 0]
+    for number, row in enumerate((2, 2, *others)):
+        snapshot.table.add_pod(PodInfo(make_pod(f"shop/more{number}")), NodeName(f"n{row}"))
+    assert evaluation.refresh()
+    assert evaluation.totals.tolist() == [50, 50 if others else 0, 100]
+
+
 class FullestFirst:
     """Scores by how many pods the whole cluster has: any change anywhere counts."""
 
