@@ -4,15 +4,18 @@ binding.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go ``fitsRequest``.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic.few_nodes import wrapped
+
 PODS = "pods"
 _CODE_BITS = 40
+_FEW_FLAGS = 10
+"""Up to so many, a table of all that they may say is shorter than sorting takes."""
 
 Rows = slice | NDArray[np.intp]
 
@@ -39,8 +42,35 @@ class Columns(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Amounts(Protocol):
+    """A resource of nodes in plain integers, by row."""
+
+    @property
+    def allocatable(self) -> Sequence[int]: ...
+
+    @property
+    def requested(self) -> Sequence[int]: ...
+
+
+class PlainColumns(Protocol):
+    """What `Columns` has, for who reads few rows."""
+
+    def amounts(self, resource: str) -> Amounts:
+        """What a node has of a resource in all, and what the pods on it request of it."""
+        ...
+
+    @property
+    def pod_count(self) -> NDArray[np.int64]:
+        """Pods on a node."""
+        ...
+
+    @property
+    def allowed_pods(self) -> NDArray[np.int64]:
+        """Pods that a node takes at most."""
+        ...
+
+
+class Shortage(NamedTuple):
     """What a node is short of.
 
     Attributes:
@@ -84,6 +114,25 @@ def shortages(
     return index, tuple(_shortage(names, pattern) for pattern in patterns.T)
 
 
+def few_shortages(requests: Mapping[str, int], columns: PlainColumns, rows: Sequence[int]) -> list[Shortage | None]:
+    """What `shortages` says, in plain integers: an operation on arrays costs as much for a handful of nodes as for a
+    thousand."""
+    pods, allowed = columns.pod_count.data, columns.allowed_pods.data
+    wanted = [(name, amount, columns.amounts(name)) for name, amount in requests.items()]
+    needs = [(name, amount, amounts.allocatable, amounts.requested) for name, amount, amounts in wanted]
+    found: list[Shortage | None] = []
+    for row in rows:
+        short = [PODS] if pods[row] >= allowed[row] else []
+        hopeless = False
+        for name, amount, allocatable, requested in needs:
+            whole = allocatable[row]
+            if amount > wrapped(whole - requested[row]):
+                short.append(name)
+                hopeless = hopeless or amount > whole
+        found.append(Shortage(tuple(short), hopeless) if short else None)
+    return found
+
+
 def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Group equal columns.
 
@@ -92,6 +141,13 @@ def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.boo
     Returns:
         per column the number of its group, and bool (flags, groups): what the columns of a group look like.
     """
+    if len(flags) <= _FEW_FLAGS:
+        bits = 1 << np.arange(len(flags))[::-1]
+        said = bits @ flags
+        found = np.flatnonzero(np.bincount(said))
+        number_of = np.empty(2 ** len(flags), dtype=np.intp)
+        number_of[found] = np.arange(len(found))
+        return number_of[said], (found & bits[:, np.newaxis]) != 0
     codes = np.zeros(flags.shape[1], dtype=np.int64)
     for number, flag in enumerate(flags, start=1):
         codes = 2 * codes + flag

@@ -41,6 +41,8 @@ class Answers:
     @property
     def totals(self) -> NDArray[np.int64]:
         """Sum of the normalised, weighted scores by table row, -1 where the pod does not fit."""
+        if self._ranking is not None and isinstance(self.rows, slice):
+            return self._ranking.totals
         absent = np.full(len(self._table), INFEASIBLE, dtype=np.int64)
         return absent if self._ranking is None else self._spread(self._ranking.totals, absent)
 

@@ -124,6 +124,38 @@ def whole_numbers(plugin: str, what: str, answer: object, length: int) -> NDArra
     return exact
 
 
+def single_numbers(plugin: str, answer: object, length: int) -> list[int]:
+    """A plugin's scores of few rows as int64, one a row.
+
+    Raises:
+        PluginFailure: they are not that many, or no whole numbers.
+    """
+    if not isinstance(answer, list) or len(answer) != length:
+        raise PluginFailure(plugin, f"score_few answered with {answer!r}, expected {length} scores")
+    for score in answer:
+        if type(score) is not int or not -(2**63) <= score < 2**63:
+            raise PluginFailure(plugin, f"score_few answered with {score!r}, expected an int64")
+    return answer
+
+
+def rejections(plugin: str, answer: object, length: int) -> list[Status | None]:
+    """A filter's statuses of few rows, checked.
+
+    Raises:
+        PluginFailure: they are not that many, or one is no rejection.
+    """
+    if not isinstance(answer, list) or len(answer) != length:
+        raise PluginFailure(plugin, f"filter_few answered with {answer!r}, expected {length} statuses")
+    for status in answer:
+        if status is None:
+            continue
+        if not isinstance(status, Status):
+            raise PluginFailure(plugin, f"filter_few answered with {type(status).__name__}, expected Status or None")
+        if not status.rejected:
+            raise PluginFailure(plugin, f"{status.code}: {status.message}")
+    return answer
+
+
 def sound(plugin: str, verdict: Verdict, open_: NDArray[np.bool_]) -> Verdict:
     """A whole-table filter's verdict, checked; statuses other than rejections may be there but no open row's.
 

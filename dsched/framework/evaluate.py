@@ -19,7 +19,7 @@ from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.foresight import Foresight
 from dsched.framework.interface import Normalization, Rows, Scope, Status
-from dsched.framework.judge import Columns, all_passed, judge_shard, overwrite, run_filters, run_scores
+from dsched.framework.judge import Columns, all_passed, judge_shard, overwrite, overwrite_few, run_filters, run_scores
 from dsched.framework.likeness import Likeness
 from dsched.framework.measured import whole
 from dsched.framework.pod_info import PodInfo
@@ -171,6 +171,8 @@ class Evaluation(Answers):
             if changes.moved:
                 at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
                 kept = self._judge_wide(at, changes.moved)
+            elif not changes.objects and len(changes.rows) <= FEW_ROWS and (rescored := self._plainly()) is not None:
+                self._judge_few(list(changes.rows), rescored)
             elif len(at := self._positions(list(changes.rows))):
                 self._judge_again(at, changes.objects)
         except PluginFailure as failure:
@@ -272,13 +274,56 @@ class Evaluation(Answers):
         any_flipped = bool(np.count_nonzero(flipped))
         scorers = self._scorers()
         unscored = self._unscored(scorers) if any_flipped and (flipped & passed).any() else ()
-        shift = self._score(
-            at, rows, [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
-        )
-        if shift is None or objects or any_flipped:
-            self._ranking.update(at, at[flipped], rescored=objects)
+        asked = [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
+        shift = self._score(at, rows, asked, shifting=not objects and not any_flipped)
+        if shift is None:
+            self._ranking.update(at, at[flipped], rescored=objects or _scales_move(asked))
         else:
             self._ranking.shifted(at, shift)
+
+    def _plainly(self) -> list[ScoreRunner] | None:
+        """The scores that look at pods, where `_judge_few` can judge rows."""
+        if self._ranking is None or self._in_turn or not isinstance(self.rows, slice):
+            return None
+        rescored = [scorer for scorer in self._scorers() if _looks_at_pods(scorer)]
+        plain = all(each.few_form is not None and each.normalization is Normalization.NONE for each in rescored)
+        return rescored if plain and all(runner.few_form is not None for runner in self._moving) else None
+
+    def _judge_few(self, rows: Sequence[int], rescored: Sequence[ScoreRunner]) -> None:
+        """What `_judge_again` does where only pods moved, without arrays of so few rows.
+
+        Args:
+            rescored: from `_plainly`.
+        """
+        state, pod, table, columns = self.state, self.pod, self._table, self._columns
+        passed, local, widely, unmoved = (
+            flags.data for flags in (columns.passed, self._local, self._widely, self._unmoved)
+        )
+        before = [passed[row] for row in rows]
+        fits = [unmoved[row] for row in rows]
+        for runner in self._moving:
+            statuses = runner.run_few(state, pod, table, rows)
+            columns.verdicts[runner.name] = overwrite_few(columns.verdicts[runner.name], rows, statuses)
+            fits = [fit and status is None for fit, status in zip(fits, statuses, strict=True)]
+        for row, fit in zip(rows, fits, strict=True):
+            local[row] = fit
+            passed[row] = fit and widely[row]
+        if self._foresight is not None:
+            self._foresight.forget(rows)
+        if promised := self._promised():
+            self._keep_promises([row for row in promised if row in rows])
+        if self._ranking is None:
+            return
+        flipped = [row for row, did in zip(rows, before, strict=True) if passed[row] != did]
+        for scorer in rescored:
+            column = columns.raw_scores[scorer.name]
+            for row, raw in zip(rows, scorer.run_few(state, pod, table, rows), strict=True):
+                column[row] = raw
+        joined = [row for row in flipped if passed[row]]
+        if joined and (unscored := [each for each in self._unscored(self._scorers()) if each not in rescored]):
+            at = np.array(joined, dtype=np.intp)
+            self._score(at, at, unscored, shifting=False)
+        self._ranking.update_few(rows, flipped)
 
     def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
         """Ask the filters that judge a node by itself about some positions."""
@@ -376,14 +421,16 @@ class Evaluation(Answers):
             raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
             self._columns.raw_scores[scorer.name] = raw
         others = [scorer for scorer in self._scorers() if scorer not in wide]
-        shift = self._score(at, self._rows_at(at), [scorer for scorer in others if _looks_at_pods(scorer)])
+        asked = [scorer for scorer in others if _looks_at_pods(scorer)]
+        shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
         joined = flipped[self._columns.passed[flipped]]
         if len(joined):
-            self._score(joined, self._rows_at(joined), self._unscored(others))
+            self._score(joined, self._rows_at(joined), self._unscored(others), shifting=False)
         if self._ranking is None or any(not scorer.together for scorer in wide):
             self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
-        elif shift is None or len(flipped):
-            self._ranking.update(np.concatenate([at, flipped]) if len(flipped) else at, flipped, rescored=False)
+        elif shift is None:
+            changed = np.concatenate([at, flipped]) if len(flipped) else at
+            self._ranking.update(changed, flipped, rescored=_scales_move(asked))
         else:
             self._ranking.shifted(at, shift)
 
@@ -395,15 +442,15 @@ class Evaluation(Answers):
         return [scorer for scorer in scorers if not self._scored_everywhere or scorer.table_form is None]
 
     def _score(
-        self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner]
+        self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner], shifting: bool
     ) -> NDArray[np.int64] | None:
         """Score some positions anew; by how much that changes the sums of their scores, None where one cannot tell from
-        these scores alone."""
+        these scores alone or, not ``shifting``, nobody asks."""
+        shift: NDArray[np.int64] | None = np.zeros(len(at), dtype=np.int64) if shifting else None
         if not len(at):
-            return np.zeros(0, dtype=np.int64)
+            return shift
         passed = self._columns.passed[at]
         at_once = np.count_nonzero(passed) == len(at)
-        shift: NDArray[np.int64] | None = np.zeros(len(at), dtype=np.int64)
         for scorer in scorers:
             raw = scorer.run(self.state, self.pod, self._table, rows, passed)
             column = self._columns.raw_scores[scorer.name]
@@ -429,18 +476,15 @@ class Evaluation(Answers):
         """Reject nodes on which the pod would take room that was promised to others."""
         for row in rows:
             at = self._place(row)
-            beside = (
-                None
-                if at is None
-                else filter_beside_nominated(
-                    self.framework, self.state, self.pod, self._snapshot, row, NOBODY if self._shared else self.pod.uid
-                )
-            )
-            if beside is not None and not beside.passed[0]:
-                here = np.array([at], dtype=np.intp)
-                for name, verdict in beside.verdicts.items():
-                    self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], here, verdict)
-                self._columns.passed[here] = False
+            if at is None:
+                continue
+            uid, unsettled = NOBODY if self._shared else self.pod.uid, self.unsettled(row)
+            beside = filter_beside_nominated(self.framework, self.state, self.pod, self._snapshot, row, uid, unsettled)
+            if beside:
+                for runner in self._filters if unsettled is None else unsettled:
+                    verdict = self._columns.verdicts[runner.name]
+                    self._columns.verdicts[runner.name] = overwrite_few(verdict, (at,), (beside.get(runner.name),))
+                self._columns.passed[at] = False
 
     def _note_dependence(self) -> None:
         try:
@@ -492,9 +536,16 @@ class Evaluation(Answers):
 
 
 NOBODY = PodUid("")
+FEW_ROWS = 24
+"""Up to so many rows, what is said of one after the other costs less than arrays of them."""
 _OFTEN = 3
 """From so many pods of a class in a row on it pays to look ahead."""
 _NEVER = -(2**62)
+
+
+def _scales_move(asked: Sequence[ScoreRunner]) -> bool:
+    """Whether pods that come or go may change what scales all scores of one of these."""
+    return any(_looks_at_pods(scorer) and scorer.normalization is not Normalization.NONE for scorer in asked)
 
 
 def _looks_at_pods(runner: FilterRunner | ScoreRunner) -> bool:

@@ -67,8 +67,8 @@ class Foresight:
         """Whether there is an answer for a row."""
         return bool(self._known[row])
 
-    def forget(self, rows: NDArray[np.intp]) -> None:
-        """These rows have changed otherwise."""
+    def forget(self, rows: NDArray[np.intp] | Sequence[int]) -> None:
+        """These rows, at least one, have changed otherwise."""
         self._known[rows] = False
 
     def look(self, columns: Columns) -> None:

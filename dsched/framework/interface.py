@@ -285,6 +285,14 @@ class TableFilterPlugin(Plugin, Protocol):
         ...
 
 
+class FewRowsFilter(Protocol):
+    """For plugins that work on the table: spares them arrays, which cost more than they save where few rows changed."""
+
+    def filter_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
+        """What ``filter_table`` says of these rows, one entry a row: a rejection, or None for success."""
+        ...
+
+
 class FilterPlugin(Plugin, Protocol):
     def filter(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None:
         """Judge one node."""
@@ -355,6 +363,14 @@ class TableScorePlugin(Plugin, Protocol):
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
         """Scores of ``rows``, one entry a row; what it says of infeasible rows is not used."""
+        ...
+
+
+class FewRowsScore(Protocol):
+    """For plugins that work on the table, as `FewRowsFilter`."""
+
+    def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
+        """What ``score_table`` says of these rows, one entry a row."""
         ...
 
 

@@ -64,6 +64,28 @@ def run_filters(
     return columns
 
 
+def row_rejections(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    table: NodeTable,
+    row: int,
+    runners: Sequence[FilterRunner] | None = None,
+) -> dict[str, Status]:
+    """Filter one row, as `run_filters` does many; the statuses by which filters reject it, in running order.
+
+    Raises:
+        PluginFailure: a plugin raised or broke its contract.
+    """
+    found: dict[str, Status] = {}
+    for runner in framework.filters if runners is None else runners:
+        if runner.name not in state.skip_filter:
+            status = runner.run_one(state, pod, table, row, open_=not found)
+            if status is not None:
+                found[runner.name] = status
+    return found
+
+
 def run_scores(
     framework: Framework,
     state: CycleState,
@@ -135,6 +157,17 @@ def overwrite(column: Verdict, at: NDArray[np.intp], fresh: Verdict) -> Verdict:
         renumber[number] = place[status]
     column.index[at] = renumber[fresh.index]
     return Verdict(column.index, tuple(statuses))
+
+
+def overwrite_few(column: Verdict, rows: Sequence[int], fresh: Sequence[Status | None]) -> Verdict:
+    """The column with statuses, None for success, written at these places, its own statuses added to as `overwrite`
+    does."""
+    index, statuses = column.index, column.statuses
+    for row, status in zip(rows, fresh, strict=True):
+        if status is not None and status not in statuses:
+            statuses = (*statuses, status)
+        index[row] = 0 if status is None else statuses.index(status) + 1
+    return column if statuses is column.statuses else Verdict(index, statuses)
 
 
 def join(parts: list[Columns]) -> Columns:

@@ -1,5 +1,8 @@
 """From raw scores to totals: normalising over the feasible nodes, weights, sums; kept up to date row by row."""
 
+from collections.abc import Sequence
+from operator import add
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,6 +60,31 @@ class Ranking:
             self._finish()
         else:
             self.totals[at] = np.where(passed, self._sums[at], INFEASIBLE)
+
+    def update_few(self, rows: Sequence[int], flipped: Sequence[int]) -> None:
+        """What `update` does, one place after the other; scores that are scaled by the highest are as they were.
+
+        Raises:
+            PluginFailure: a plugin's normalising failed.
+        """
+        if flipped and any(self._scale_moved(scorer, np.array(flipped), rescored=False) for scorer in self._scaled):
+            self.rebuild()
+            return
+        passed = self._columns.passed.data
+        feasible = [row for row in rows if passed[row]]
+        sums = [0] * len(feasible)
+        for scorer in self._by_row:
+            raw = self._columns.raw_scores[scorer.name].data
+            scaled = scorer.scaled_few([raw[row] for row in feasible], self._highest.get(scorer.name, 0))
+            sums = list(map(add, sums, scaled))
+        for row, total in zip(feasible, sums, strict=True):
+            self._sums[row] = total
+            self.totals[row] = total
+        for row in rows:
+            if not passed[row]:
+                self.totals[row] = INFEASIBLE
+        if self._together:
+            self._finish()
 
     def rebuild(self) -> None:
         """Take in that any of the columns may have changed.

@@ -3,15 +3,25 @@
 Source: pkg/scheduler/framework/runtime/framework.go ``runFilterPlugin``, ``runScorePlugin``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic import few_nodes
 from dsched.arithmetic.scores import normalized
 from dsched.framework import interface
-from dsched.framework.contract import STATUS, PluginFailure, answered, guarded, sound, whole_numbers
+from dsched.framework.contract import (
+    STATUS,
+    PluginFailure,
+    answered,
+    guarded,
+    rejections,
+    single_numbers,
+    sound,
+    whole_numbers,
+)
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, Normalization, Rows, Scope, Status, Verdict
 from dsched.framework.pod_info import PodInfo
@@ -25,6 +35,7 @@ class FilterRunner:
     name: str
     scope: Scope
     table_form: Callable[..., Verdict] | None
+    few_form: Callable[..., list[Status | None]] | None
     node_form: Callable[..., Status | None] | None
 
     def run(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]) -> Verdict:
@@ -37,6 +48,28 @@ class FilterRunner:
             verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
             return sound(self.name, verdict, open_)
         return guarded(self.name, self._node_by_node, state, pod, table, rows, open_)
+
+    def run_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
+        """Judge few rows by the form for these, None for success.
+
+        Raises:
+            PluginFailure: the plugin raised, answered with the wrong shape, or with a status that rejects nothing.
+        """
+        if self.few_form is None:
+            raise PluginFailure(self.name, "has no filter_few")
+        return rejections(self.name, guarded(self.name, self.few_form, state, pod, table, rows), len(rows))
+
+    def run_one(self, state: CycleState, pod: PodInfo, table: NodeTable, row: int, open_: bool) -> Status | None:
+        """Judge a row, None for success; ``open_`` where no earlier filter rejected it.
+
+        Raises:
+            PluginFailure: as `run` and `run_few`.
+        """
+        if self.few_form is not None:
+            return self.run_few(state, pod, table, (row,))[0]
+        verdict = self.run(state, pod, table, np.array([row], dtype=np.intp), np.array([open_]))
+        number = int(verdict.index[0])
+        return verdict.statuses[number - 1] if number else None
 
     def _node_by_node(
         self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]
@@ -65,6 +98,7 @@ class ScoreRunner:
     scope: Scope
     normalization: Normalization
     table_form: Callable[..., NDArray[np.int64]] | None
+    few_form: Callable[..., list[int]] | None
     node_form: Callable[..., int] | None
     custom: Callable[..., NDArray[np.int64]] | None
 
@@ -85,6 +119,16 @@ class ScoreRunner:
             answer = guarded(self.name, self.table_form, state, pod, table, rows)
             return whole_numbers(self.name, "score_table", answer, len(feasible))
         return guarded(self.name, self._node_by_node, state, pod, table, rows, feasible)
+
+    def run_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
+        """Raw scores of few rows by the form for these.
+
+        Raises:
+            PluginFailure: the plugin raised or answered with the wrong shape.
+        """
+        if self.few_form is None:
+            raise PluginFailure(self.name, "has no score_few")
+        return single_numbers(self.name, guarded(self.name, self.few_form, state, pod, table, rows), len(rows))
 
     def _node_by_node(
         self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, feasible: NDArray[np.bool_]
@@ -112,12 +156,28 @@ class ScoreRunner:
             reverse = self.normalization is Normalization.MAX_REVERSED
             scores = normalized(scores, highest=highest, reverse=reverse)
         if np.count_nonzero(scores.view(np.uint64) > interface.MAX_NODE_SCORE):  # negative ones are beyond it, too
-            raise PluginFailure(
-                self.name,
-                f"invalid score, should be in the range of [0, {interface.MAX_NODE_SCORE}] after normalizing: "
-                f"{scores.min()}..{scores.max()}",
-            )
+            raise self._beyond(int(scores.min()), int(scores.max()))
         return scores * self.weight
+
+    def scaled_few(self, scores: Sequence[int], highest: int) -> list[int]:
+        """What `scaled` says, but for plugins with a normalization of their own.
+
+        Raises:
+            PluginFailure: a score is out of range.
+        """
+        if self.normalization is not Normalization.NONE:
+            reverse = self.normalization is Normalization.MAX_REVERSED
+            scores = few_nodes.normalized(scores, highest=highest, reverse=reverse)
+        if scores and (min(scores) < 0 or max(scores) > interface.MAX_NODE_SCORE):
+            raise self._beyond(min(scores), max(scores))
+        return [score * self.weight for score in scores]
+
+    def _beyond(self, lowest: int, highest: int) -> PluginFailure:
+        return PluginFailure(
+            self.name,
+            f"invalid score, should be in the range of [0, {interface.MAX_NODE_SCORE}] after normalizing: "
+            f"{lowest}..{highest}",
+        )
 
 
 def row_numbers(rows: Rows) -> NDArray[np.intp]:

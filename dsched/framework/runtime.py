@@ -78,6 +78,9 @@ class Framework:
         self.scores = tuple(self._score(ref.name, ref.weight) for ref in profile.plugins.get("score", ()))
         self._points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
         self._pre_filter_scopes = {plugin.name: _pre_filter_scope(plugin) for plugin in self.at("preFilter")}
+        self._followers = tuple(
+            plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
+        )
         self._skip_versioned = {
             plugin.name: plugin
             for plugin in (*self.at("preFilter"), *self.at("preScore"))
@@ -253,6 +256,10 @@ class Framework:
             if plugin.name in moved and getattr(plugin, "score_scope", Scope.ANYTHING) is Scope.CLUSTER:
                 self._run_pre_score(plugin, state, pod, snapshot, feasible)
 
+    def follows_pods(self, state: CycleState) -> bool:
+        """Whether `run_add_pod` or `run_remove_pod` would ask any plugin."""
+        return any(plugin.name not in state.skip_filter for plugin in self._followers)
+
     def run_add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> None:
         """Tell the PreFilter plugins that a pod was put on a node for the sake of argument.
 
@@ -270,7 +277,7 @@ class Framework:
         self._run_extension("remove_pod", state, pod, other, node)
 
     def _run_extension(self, name: str, state: CycleState, *args: Any) -> None:
-        for plugin in self.at("preFilter"):
+        for plugin in self._followers:
             call = getattr(plugin, name, None)
             if call is None or plugin.name in state.skip_filter:
                 continue
@@ -424,6 +431,7 @@ class Framework:
             name,
             _widened(plugin, getattr(plugin, "filter_scope", Scope.ANYTHING)),
             getattr(plugin, "filter_table", None),
+            _few_form(plugin, "filter_few", "filter_table"),
             getattr(plugin, "filter", None),
         )
 
@@ -437,6 +445,7 @@ class Framework:
             _widened(plugin, getattr(plugin, "score_scope", Scope.ANYTHING)),
             getattr(plugin, "normalization", declared),
             getattr(plugin, "score_table", None),
+            _few_form(plugin, "score_few", "score_table"),
             getattr(plugin, "score", None),
             custom,
         )
@@ -450,6 +459,17 @@ def _pre_filter_scope(plugin: Any) -> Scope:
     """Where a plugin says nothing of its PreFilter, it depends on what its Filter depends on."""
     said: Scope = getattr(plugin, "pre_filter_scope", getattr(plugin, "filter_scope", Scope.ANYTHING))
     return said
+
+
+def _few_form(plugin: Any, few: str, table: str) -> Callable[..., Any] | None:
+    """A plugin's form for few rows, unless it is inherited from one that says something else of the whole table."""
+    for namespace in (getattr(plugin, "__dict__", {}), *map(vars, type(plugin).__mro__)):
+        if few in namespace:
+            form: Callable[..., Any] = getattr(plugin, few)
+            return form
+        if table in namespace:
+            break
+    return None
 
 
 def _widened(plugin: Any, scope: Scope) -> Scope:

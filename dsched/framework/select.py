@@ -43,8 +43,10 @@ class Choice:
     examined: int
 
 
+_FEWEST = 16
+"""Places of a walk that are looked at one after the other, for mostly many nodes are equal,"""
 _FEW = 64
-"""Places of a walk that are looked at one after the other before the best set is gathered."""
+"""and that are looked at together before the best set is gathered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +148,21 @@ class Selector:
     def _first_of_best(self, evaluation: Evaluation, uid: PodUid, attempt: int) -> int | None:
         """What `draw` makes of the best set of a table that is searched whole, mostly without gathering the set."""
         totals = evaluation.totals
-        highest = np.maximum.reduce(totals, initial=INFEASIBLE)
+        if not len(totals):
+            return None
+        first = int(totals.argmax())
+        highest = totals.item(first)
         if highest == INFEASIBLE:
             return None
-        rows = self._by_hash[self._walk(uid, attempt).first(_FEW)]
+        others = totals[first + 1 :]
+        if not len(others) or others.item(int(others.argmax())) != highest:
+            return first
+        walk, total_of, by_hash = self._walk(uid, attempt), totals.data, self._by_hash.data
+        for step in range(_FEWEST):
+            row = by_hash[(walk.start + walk.stride * step) % walk.places]
+            if total_of[row] == highest:
+                return row
+        rows = self._by_hash[walk.first(_FEW)]
         hits = totals[rows] == highest
         at = int(hits.argmax())
         return int(rows[at]) if hits[at] else self.draw(np.flatnonzero(totals == highest), uid, attempt)

@@ -30,6 +30,16 @@ _INT64_MAX = 2**63 - 1
 _FIRST_CAPACITY = 64
 
 
+class Amounts(NamedTuple):
+    """Columns of a resource as plain integers by row, for who reads few rows: what NumPy hands out one by one takes
+    longer to read. They follow the table until a column moves, so they are not to be kept."""
+
+    allocatable: Sequence[int]
+    requested: Sequence[int]
+    nonzero_requested: Sequence[int]
+    """For CPU and memory with the scoring defaults; else as ``requested``."""
+
+
 class Mark(NamedTuple):
     """Where the journal ended, and the version, before a trial."""
 
@@ -84,6 +94,7 @@ class NodeTable:
         self._allowed_pods = np.zeros(capacity, dtype=np.int64)
         self._unschedulable = np.zeros(capacity, dtype=np.bool_)
         self._taint_set = np.zeros(capacity, dtype=np.int32)
+        self._amounts: dict[str, Amounts] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -111,6 +122,18 @@ class NodeTable:
     def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
         """Requested CPU or memory by row with the scoring defaults for containers that request none."""
         return self._nonzero[0 if resource == CPU else 1, : len(self)]
+
+    def amounts(self, resource: str) -> Amounts:
+        """What `allocatable`, `requested` and `nonzero_requested` have of a resource."""
+        known = self._amounts.get(resource)
+        if known is None:
+            column = self._resources.get(resource)
+            absent = np.zeros(self._capacity, dtype=np.int64)
+            allocatable = (absent if column is None else self._allocatable[column]).data
+            requested = (absent if column is None else self._requested[column]).data
+            nonzero = self._nonzero[0 if resource == CPU else 1].data if resource in (CPU, MEMORY) else requested
+            known = self._amounts[resource] = Amounts(allocatable, requested, nonzero)
+        return known
 
     @property
     def pod_count(self) -> NDArray[np.int64]:
@@ -227,10 +250,12 @@ class NodeTable:
         """Put exactly these pods on a node again, in this order, after a trial that began at a mark; it is then as if
         nothing had been changed."""
         wanted = {pod.uid: pod for pod in pods}
-        for uid in [uid for uid in self.pods[row] if uid not in wanted]:
+        there = self.pods[row]
+        for uid in [uid for uid in there if uid not in wanted]:
             self.remove_pod(uid)
         for pod in pods:
-            self.add_pod(pod, self.names[row])
+            if there.get(pod.uid) is not pod:
+                self.add_pod(pod, self.names[row])
         self.pods[row] = wanted
         if self._journal.back_to(mark.position):
             self.version = mark.version
@@ -241,15 +266,17 @@ class NodeTable:
         return Mark(self._journal.end, self.version)
 
     @contextmanager
-    def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
-        """In its context the sums are as if one more such pod were on each of these rows; nothing else is."""
-        self._add_sums(rows, pod, 1)
+    def supposing(self, rows: int | NDArray[np.intp], *pods: PodInfo) -> Iterator[None]:
+        """In its context the sums are as if such pods, too, were on each of these rows; nothing else is."""
+        for pod in pods:
+            self._add_sums(rows, pod, 1)
         try:
             yield
         finally:
-            self._add_sums(rows, pod, -1)
+            for pod in pods:
+                self._add_sums(rows, pod, -1)
 
-    def _add_sums(self, rows: "int | NDArray[np.intp]", pod: PodInfo, sign: int) -> None:
+    def _add_sums(self, rows: int | NDArray[np.intp], pod: PodInfo, sign: int) -> None:
         demand = pod.demand
         for resource, amount in demand.requests.items():
             column = self._resource(resource)
@@ -342,6 +369,7 @@ class NodeTable:
         for column in self._labels.values():
             column.ids = wider(column.ids).astype(np.int32, copy=False)
         self._capacity = capacity
+        self._amounts = {}
 
     def _resource(self, name: str) -> int:
         column = self._resources.get(name)
@@ -350,6 +378,7 @@ class NodeTable:
             empty = np.zeros((1, self._capacity), dtype=np.int64)
             self._allocatable = np.vstack([self._allocatable, empty])
             self._requested = np.vstack([self._requested, empty])
+            self._amounts = {}
         return column
 
     def _write_columns(self, row: int, node: Node) -> None:

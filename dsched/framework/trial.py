@@ -10,8 +10,8 @@ from types import TracebackType
 import numpy as np
 
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Status
-from dsched.framework.judge import Columns, first_rejection, run_filters
+from dsched.framework.interface import Scope, Status
+from dsched.framework.judge import Columns, row_rejections, run_filters
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import Framework
@@ -45,6 +45,7 @@ class Trial:
         self._unsettled = unsettled
         self._before = list(self._table.pods[row].values())
         self._mark = self._table.mark
+        self._followed = framework.follows_pods(state)
 
     def __enter__(self) -> "Trial":
         return self
@@ -65,8 +66,9 @@ class Trial:
         Raises:
             PluginFailure: a plugin's AddPod failed.
         """
-        self._table.add_pod(other, self.node.name)
-        self._framework.run_add_pod(self._state, self._pod, other, self.node)
+        self._table.add_pod(other, self._table.names[self._row])
+        if self._followed:
+            self._framework.run_add_pod(self._state, self._pod, other, self.node)
 
     def remove(self, other: PodInfo) -> None:
         """Take a pod off the node.
@@ -75,7 +77,8 @@ class Trial:
             PluginFailure: a plugin's RemovePod failed.
         """
         self._table.remove_pod(other.uid)
-        self._framework.run_remove_pod(self._state, self._pod, other, self.node)
+        if self._followed:
+            self._framework.run_remove_pod(self._state, self._pod, other, self.node)
 
     def filter(self) -> Columns:
         """What the filters say of the node as it is in the trial.
@@ -86,6 +89,10 @@ class Trial:
         rows = np.array([self._row], dtype=np.intp)
         return run_filters(self._framework, self._state, self._pod, self._table, rows, self._unsettled)
 
+    def _rejections(self) -> dict[str, Status]:
+        """What `filter` says, without arrays: the filters that reject the node, in running order."""
+        return row_rejections(self._framework, self._state, self._pod, self._table, self._row, self._unsettled)
+
     def status(self) -> Status | None:
         """Why the pod does not fit, None when it does; it has to fit with the pods that were promised the node, and
         without them.
@@ -95,32 +102,40 @@ class Trial:
         Raises:
             PluginFailure: a plugin failed.
         """
-        promised = self._snapshot.nominations.ahead_of(self._pod.uid, self._pod.priority, self.node.name)
-        if promised:
-            with Trial(self._framework, self._state, self._pod, self._snapshot, self._row, self._unsettled) as crowded:
-                for other in promised:
-                    crowded.add(other)
-                rejection = first_rejection(crowded.filter(), 0)
-            if rejection is not None:
-                return rejection
-        return first_rejection(self.filter(), 0)
+        beside = filter_beside_nominated(
+            self._framework, self._state, self._pod, self._snapshot, self._row, self._pod.uid, self._unsettled
+        )
+        rejections = beside or self._rejections()
+        return next((status.by(plugin) for plugin, status in rejections.items()), None)
 
 
 def filter_beside_nominated(
-    framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, uid: PodUid
-) -> Columns | None:
-    """What the filters say of a node when the pods that were promised it are there; None when there are none that
-    ``pod`` has to respect.
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    row: int,
+    uid: PodUid,
+    unsettled: Sequence[FilterRunner] | None,
+) -> dict[str, Status]:
+    """By filter that rejects a node when the pods that were promised it are there, in running order; empty as well when
+    there are none that ``pod`` has to respect.
 
     Args:
         uid: of the pod that need not make room for itself.
+        unsettled: as a `Trial` has it.
     Raises:
         PluginFailure: a plugin failed.
     """
     promised = snapshot.nominations.ahead_of(uid, pod.priority, snapshot.table.names[row])
     if not promised:
-        return None
-    with Trial(framework, state, pod, snapshot, row) as crowded:
+        return {}
+    by_sums = unsettled is not None and all(runner.scope is Scope.SUMS for runner in unsettled)
+    nowhere = all(snapshot.table.node_of(other.uid) is None for other in promised)
+    if by_sums and nowhere and not framework.follows_pods(state):  # what a trial comes to, without what it takes
+        with snapshot.table.supposing(row, *promised):
+            return row_rejections(framework, state, pod, snapshot.table, row, unsettled)
+    with Trial(framework, state, pod, snapshot, row, unsettled) as crowded:
         for other in promised:
             crowded.add(other)
-        return crowded.filter()
+        return crowded._rejections()

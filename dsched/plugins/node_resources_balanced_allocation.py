@@ -3,13 +3,14 @@
 Source: pkg/scheduler/framework/plugins/noderesources/{balanced_allocation,resource_allocation}.go.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic import matching, requests, scores
+from dsched.arithmetic import few_nodes, matching, requests, scores
 from dsched.config import NodeResourcesBalancedAllocationArgs
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -19,14 +20,17 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 
-Amounts = tuple[tuple[str, int], ...]
-
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """What the pod requests of the configured resources, in their order."""
+    """What the pod requests of the configured resources that take part in its score, in their order.
 
-    amounts: Amounts
+    Attributes:
+        nothing: it requests none of the configured resources at all.
+    """
+
+    amounts: tuple[tuple[str, int], ...]
+    nothing: bool
 
 
 class NodeResourcesBalancedAllocation:
@@ -36,7 +40,7 @@ class NodeResourcesBalancedAllocation:
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle) -> None:
         self._resources = tuple(resource.name for resource in args.resources)
-        self._requested_by = PerClass(self._requested, key=attrgetter("requests_key"))
+        self._added_by = PerClass(self._added, key=attrgetter("requests_key"))
 
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:
         """Whether both request the same."""
@@ -46,36 +50,40 @@ class NodeResourcesBalancedAllocation:
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Status | None:
         """Skip for pods that request none of the resources: they would flock to one node."""
-        amounts = self._requested_by(pod)
-        if _is_nothing(amounts):
+        added = self._added_by(pod)
+        if added.nothing:
             return interface.SKIP
-        state.write(_Added(amounts))
+        state.write(added)
         return None
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
-        kept = state.read(_Added)
-        amounts = self._requested_by(pod) if kept is None else kept.amounts
-        count = matching.count(rows)
-        if _is_nothing(amounts):
+        added, count = state.read(_Added) or self._added_by(pod), matching.count(rows)
+        if added.nothing:
             return np.zeros(count, dtype=np.int64)
-        added = [(name, amount) for name, amount in amounts if requests.takes_part(name, amount)]
-        requested = np.empty((len(added), count), dtype=np.int64)
+        requested = np.empty((len(added.amounts), count), dtype=np.int64)
         allocatable = np.empty_like(requested)
-        for place, (name, amount) in enumerate(added):
+        for place, (name, amount) in enumerate(added.amounts):
             np.add(table.requested(name)[rows], amount, out=requested[place])
             allocatable[place] = table.allocatable(name)[rows]
         return scores.balanced_allocation(requested, allocatable)
 
-    def _requested(self, pod: PodInfo) -> Amounts:
-        """Real requests, without the defaults that NodeResourcesFit scores with."""
+    def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
+        added = state.read(_Added) or self._added_by(pod)
+        if added.nothing:
+            return [0] * len(rows)
+        columns = [(table.amounts(name), amount) for name, amount in added.amounts]
+        resources = [(amounts.requested, amounts.allocatable, amount) for amounts, amount in columns]
+        return few_nodes.balanced_allocation(resources, rows)
+
+    def _added(self, pod: PodInfo) -> _Added:
+        """By real requests, without the defaults that NodeResourcesFit scores with."""
         amounts = requests.real_requests(pod.pod)
-        return tuple((name, amounts.get(name, 0)) for name in self._resources)
-
-
-def _is_nothing(amounts: Amounts) -> bool:
-    return not any(amount for _, amount in amounts)
+        wanted = tuple((name, amounts.get(name, 0)) for name in self._resources)
+        counted = tuple((name, amount) for name, amount in wanted if requests.takes_part(name, amount))
+        return _Added(counted, nothing=not any(amount for _, amount in wanted))
 
 
 _pre_score: type[interface.PreScorePlugin] = NodeResourcesBalancedAllocation
 _score: type[interface.TableScorePlugin] = NodeResourcesBalancedAllocation
+_few: type[interface.FewRowsScore] = NodeResourcesBalancedAllocation
 _alike: type[interface.Alike] = NodeResourcesBalancedAllocation

@@ -5,13 +5,13 @@ Source: pkg/scheduler/framework/plugins/noderesources/{fit,resource_allocation}.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic import fit, matching, requests, scores
+from dsched.arithmetic import few_nodes, fit, matching, requests, scores
 from dsched.arithmetic.requests import CPU, MEMORY
 from dsched.config import NodeResourcesFitArgs, ScoringStrategy
 from dsched.errors import PluginError
@@ -43,6 +43,8 @@ ERR_REASON_INSUFFICIENT = "Insufficient {resource}"
 
 Scorer = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]
 """Of requested and allocatable (resources, nodes) and weights."""
+ScorerOfFew = Callable[[Sequence[few_nodes.Resource], Sequence[int], Sequence[int]], list[int]]
+"""Of resources, weights and rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class NodeResourcesFit:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
-        self._score = _scorer(args.scoring_strategy)
+        self._score, self._score_few = _scorers(args.scoring_strategy)
         self._wanted_by = PerClass(self._wanted, key=attrgetter("requests_key"))
         self._added_by = PerClass(self._added, key=attrgetter("requests_key"))
 
@@ -86,11 +88,12 @@ class NodeResourcesFit:
         Raises:
             PluginError: PreFilter has not run.
         """
-        wanted = state.read(_Wanted)
-        if wanted is None:
-            raise PluginError("its PreFilter has not run; enable it at preFilter, too")
-        index, shortages = fit.shortages(wanted.requests, table, rows)
+        index, shortages = fit.shortages(_read(state).requests, table, rows)
         return Verdict(index, tuple(_status(shortage) for shortage in shortages))
+
+    def filter_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
+        found = fit.few_shortages(_read(state).requests, table, rows)
+        return [None if shortage is None else _status(shortage) for shortage in found]
 
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -108,6 +111,12 @@ class NodeResourcesFit:
             np.add(_counted(table, name)[rows], amount, out=requested[place])
             allocatable[place] = table.allocatable(name)[rows]
         return self._score(requested, allocatable, added.weights)
+
+    def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
+        added = state.read(_Added) or self._added_by(pod)
+        columns = [(table.amounts(name), amount) for name, amount in added.amounts]
+        resources = [(amounts.nonzero_requested, amounts.allocatable, amount) for amounts, amount in columns]
+        return self._score_few(resources, added.weights.tolist(), rows)
 
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:
         """Whether both request the same."""
@@ -137,18 +146,33 @@ class NodeResourcesFit:
         return names.is_extended_resource(resource) and (resource in self._ignored or group in self._ignored_groups)
 
 
-def _scorer(strategy: ScoringStrategy) -> Scorer:
+def _read(state: CycleState) -> _Wanted:
+    """
+    Raises:
+        PluginError: PreFilter has not run.
+    """
+    wanted = state.read(_Wanted)
+    if wanted is None:
+        raise PluginError("its PreFilter has not run; enable it at preFilter, too")
+    return wanted
+
+
+def _scorers(strategy: ScoringStrategy) -> tuple[Scorer, ScorerOfFew]:
     match strategy.type:
         case "LeastAllocated":
-            return scores.least_allocated
+            return scores.least_allocated, few_nodes.least_allocated
         case "MostAllocated":
-            return scores.most_allocated
+            return scores.most_allocated, few_nodes.most_allocated
         case "RequestedToCapacityRatio":
             line = scores.broken_line([(point.utilization, point.score) for point in strategy.shape])
-            return partial(scores.requested_to_capacity_ratio, line=line)
+            return (
+                partial(scores.requested_to_capacity_ratio, line=line),
+                partial(few_nodes.requested_to_capacity_ratio, line=line.tolist()),
+            )
     raise PluginError(f"scoring strategy {strategy.type} is not supported")
 
 
+@lru_cache(maxsize=1024)
 def _status(shortage: fit.Shortage) -> Status:
     reasons = (
         ERR_REASON_TOO_MANY if resource == fit.PODS else ERR_REASON_INSUFFICIENT.format(resource=resource)
@@ -195,7 +219,9 @@ def _allocatable(node: Node) -> dict[str, int]:
 
 _pre_filter: type[interface.PreFilterPlugin] = NodeResourcesFit
 _filter: type[interface.TableFilterPlugin] = NodeResourcesFit
+_filter_few: type[interface.FewRowsFilter] = NodeResourcesFit
 _pre_score: type[interface.PreScorePlugin] = NodeResourcesFit
 _score: type[interface.TableScorePlugin] = NodeResourcesFit
+_score_few: type[interface.FewRowsScore] = NodeResourcesFit
 _enqueue: type[interface.EnqueueExtensions] = NodeResourcesFit
 _alike: type[interface.Alike] = NodeResourcesFit

@@ -1,11 +1,15 @@
 """Requested against allocatable."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from dsched.arithmetic import fit
 from dsched.arithmetic.fit import Shortage
+from dsched.framework.table import Amounts
 from tests.builders import make_node, make_pod, make_table
 
 GIB = 1024**3
@@ -77,3 +81,52 @@ def test_distinct_groups_exactly_the_equal_columns(choices: list[int], picks: li
     group, patterns = fit.distinct(array)
     assert np.array_equal(patterns[:, group], array)
     assert patterns.shape[1] == len({tuple(column) for column in columns})
+
+
+class Drawn:
+    """Columns as they were drawn."""
+
+    def __init__(self, amounts: dict[str, list[tuple[int, int]]], pods: list[tuple[int, int]]) -> None:
+        self._amounts = amounts
+        self._pods = np.array(pods, dtype=np.int64)
+
+    def allocatable(self, resource: str) -> NDArray[np.int64]:
+        return np.array([has for has, _ in self._amounts[resource]], dtype=np.int64)
+
+    def requested(self, resource: str) -> NDArray[np.int64]:
+        return np.array([used for _, used in self._amounts[resource]], dtype=np.int64)
+
+    def amounts(self, resource: str) -> fit.Amounts:
+        return Amounts(self.allocatable(resource).tolist(), self.requested(resource).tolist(), [])
+
+    @property
+    def pod_count(self) -> NDArray[np.int64]:
+        return self._pods[:, 0]
+
+    @property
+    def allowed_pods(self) -> NDArray[np.int64]:
+        return self._pods[:, 1]
+
+
+INT64 = st.one_of(st.integers(-3, 20), st.integers(-(2**63), 2**63 - 1))
+AMOUNT = st.one_of(st.integers(1, 20), st.integers(1, 2**63 - 1))
+NODE = st.tuples(st.integers(0, 3), st.integers(0, 3), *(st.tuples(INT64, INT64) for _ in range(3)))
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    nodes=st.lists(NODE, min_size=1, max_size=6),
+    amounts=st.lists(AMOUNT, max_size=3),
+    picks=st.lists(st.integers(0, 5), max_size=8),
+)
+def test_of_few_nodes_the_same_is_said(nodes: list[Any], amounts: list[int], picks: list[int]) -> None:
+    """Zero, negative and wrapping amounts included."""
+    names = [f"resource-{number}" for number in range(len(amounts))]
+    columns = Drawn(
+        {name: [node[2 + number] for node in nodes] for number, name in enumerate(names)},
+        [(node[0], node[1]) for node in nodes],
+    )
+    requests, rows = dict(zip(names, amounts, strict=True)), [pick % len(nodes) for pick in picks]
+    index, kinds = fit.shortages(requests, columns, np.array(rows, dtype=np.intp))
+    expected = [kinds[number - 1] if number else None for number in index]
+    assert fit.few_shortages(requests, columns, rows) == expected

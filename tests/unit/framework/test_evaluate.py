@@ -46,6 +46,13 @@ def test_refreshed_is_fresh(seed: int) -> None:
     keep_up(seed)
 
 
+@pytest.mark.parametrize("seed", range(15))
+def test_rows_judged_by_arrays_are_fresh_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few they are."""
+    monkeypatch.setattr("dsched.framework.evaluate.FEW_ROWS", 0)
+    keep_up(seed)
+
+
 def test_evaluations_are_indeed_kept() -> None:
     """Of 30 changes for each of six classes, a good part leaves an evaluation good."""
     assert sum(keep_up(seed) for seed in range(100, 105)) > 5 * 30
@@ -135,6 +142,31 @@ def test_an_image_on_another_node_changes_what_the_image_is_worth() -> None:
     snapshot.table.set_node(make_node("n2", images=image))
     fresh = evaluate(evaluation.framework, evaluation.pod, snapshot)
     assert not evaluation.refresh() or said(evaluation, snapshot.table) == said(fresh, snapshot.table)
+
+
+@pytest.mark.parametrize("others", [(), (1,)])
+def test_pods_that_raise_the_highest_score_lower_the_others(others: tuple[int, ...]) -> None:
+    """Scores that look at the pods of a node may still be scaled by the highest of all nodes."""
+
+    class Crowded:
+        name = "Crowded"
+        score_scope = Scope.USAGE
+        normalization = Normalization.MAX
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+            return table.pod_count[rows]
+
+    snapshot = make_snapshot([make_node(f"n{number}") for number in range(3)])
+    snapshot.table.add_pod(PodInfo(make_pod("shop/first")), NodeName("n0"))
+    evaluation = evaluate(framework_of(Crowded), PodInfo(make_pod()), snapshot)
+    assert evaluation.totals.tolist() == [100, 0, 0]
+    for number, row in enumerate((2, 2, *others)):
+        snapshot.table.add_pod(PodInfo(make_pod(f"shop/more{number}")), NodeName(f"n{row}"))
+    assert evaluation.refresh()
+    assert evaluation.totals.tolist() == [50, 50 if others else 0, 100]
 
 
 class FullestFirst:

@@ -1,5 +1,7 @@
 """Promised nodes: who has to respect them, and what a trial leaves behind."""
 
+import pytest
+
 from dsched.framework.attempt import FailedAttempt
 from dsched.framework.classes import Classes
 from dsched.framework.diagnosis import diagnose
@@ -7,7 +9,7 @@ from dsched.framework.evaluate import evaluate
 from dsched.framework.interface import Code
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.trial import Trial
+from dsched.framework.trial import Trial, filter_beside_nominated
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from tests.builders import make_node, make_pod
@@ -102,6 +104,7 @@ def test_a_trial_leaves_the_node_as_it_was() -> None:
         trial.add(pod("shop/other", "1"))
         trial.remove(third)
         assert trial.status() is None
+        assert trial.filter().passed.tolist() == [True]
     assert [each.key for each in table.info(0).pods] == ["shop/a", "shop/b", "shop/c"]
     assert table.info(0).requested == before
 
@@ -115,3 +118,23 @@ def test_rejections_by_code() -> None:
     attempt = FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnose(evaluation, 2))
     assert attempt.rejected_with(Code.UNSCHEDULABLE).tolist() == [0]
     assert attempt.rejected_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("promised", "on_node"), [(("1",), ()), (("1", "2"), ()), (("1", "2", "1"), ()), (("3",), ("3",))]
+)
+def test_by_sums_of_requests_promised_pods_come_to_what_a_trial_comes_to(
+    promised: tuple[str, ...], on_node: tuple[str, ...]
+) -> None:
+    """A promised pod that is on the node already takes its room once."""
+    others = [pod(f"shop/promised{number}", cpu) for number, cpu in enumerate(promised)]
+    snapshot, framework, info = cluster(*others[: len(on_node)]), default_framework(), pod("shop/new", "1")
+    for other in others:
+        snapshot.nominations.set(other, N1)
+    evaluation = evaluate(framework, info, snapshot)
+    table, before = snapshot.table, snapshot.table.info(0).requested
+    asked = (framework, evaluation.state, info, snapshot, 0, info.uid)
+    by_sums = filter_beside_nominated(*asked, evaluation.unsettled(0))
+    assert by_sums == filter_beside_nominated(*asked, None)
+    assert bool(by_sums) is (sum(map(int, promised)) > 3)
+    assert table.info(0).requested == before and list(table.pods[0].values()) == others[: len(on_node)]

@@ -9,6 +9,7 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.evaluate import Evaluation, evaluate
 from dsched.framework.interface import Code, Normalization, Scope, Status, Verdict, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
+from dsched.model.meta import NodeName
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.answers import said
 from tests.unit.framework.frameworks import framework_of
@@ -273,6 +274,84 @@ def test_a_plugin_that_fails_while_rows_are_judged_again() -> None:
     assert evaluation.failure is not None
     Moody.angry = False
     assert not evaluation.refresh()
+
+
+class Counting(Plugin):
+    """A node takes two pods, the emptier the better; counts the rows that it is asked about one by one."""
+
+    name = "Counting"
+    filter_scope = Scope.USAGE
+    score_scope = Scope.USAGE
+    asked: list[int] = []
+
+    def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Verdict:
+        return Verdict.where(table.pod_count[rows] >= 2, unschedulable("two"))
+
+    def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+        return 90 - table.pod_count[rows]
+
+    def filter_few(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+        self.asked.extend(rows)
+        return [unschedulable("two") if table.pod_count[row] >= 2 else None for row in rows]
+
+    def score_few(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+        self.asked.extend(rows)
+        return [90 - int(table.pod_count[row]) for row in rows]
+
+
+def after_two_pods(plugin: type[Any]) -> Evaluation:
+    """Of all nodes, after two pods have come to one of them and one to another."""
+    snapshot = make_snapshot(NODES)
+    evaluation = evaluate(framework_of(plugin), POD, snapshot)
+    for number, node in enumerate(("n2", "n5", "n2")):
+        snapshot.table.add_pod(PodInfo(make_pod(f"shop/other{number}")), NodeName(node))
+    evaluation.refresh()
+    return evaluation
+
+
+def test_the_form_for_few_rows_is_asked_about_those_that_changed() -> None:
+    Counting.asked = []
+    assert after_two_pods(Counting).totals.tolist() == [90, 90, -1, 90, 90, 89, 90]
+    assert sorted(Counting.asked) == [2, 2, 5, 5]
+
+
+def test_a_subclass_that_says_otherwise_of_the_table_is_asked_about_the_table() -> None:
+    class Fuller(Counting):
+        def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Verdict:
+            return Verdict.where(table.pod_count[rows] >= 1, unschedulable("one"))
+
+    class Fullest(Counting):
+        def __init__(self, args: Any, handle: Any) -> None:
+            self.score_table = lambda state, pod, table, rows: table.pod_count[rows].copy()
+
+    Counting.asked = []
+    assert after_two_pods(Fuller).totals.tolist() == [90, 90, -1, 90, 90, -1, 90]
+    assert after_two_pods(Fullest).totals.tolist() == [0, 0, -1, 0, 0, 1, 0]
+    assert not Counting.asked
+
+
+@pytest.mark.parametrize(
+    ("form", "answer", "cause"),
+    [
+        ("filter_few", lambda rows: [None], "expected 2 statuses"),
+        ("filter_few", lambda rows: None, "expected 2 statuses"),
+        ("filter_few", lambda rows: [True] * len(rows), "answered with bool"),
+        ("filter_few", lambda rows: [Status(Code.ERROR, ("disk on fire",))] * len(rows), "Error: disk on fire"),
+        ("filter_few", failing, "LookupError: no such zone"),
+        ("score_few", lambda rows: [1], "expected 2 scores"),
+        ("score_few", lambda rows: np.zeros(len(rows), dtype=np.int64), "expected 2 scores"),
+        ("score_few", lambda rows: [0.5] * len(rows), "expected an int64"),
+        ("score_few", lambda rows: [2**63] * len(rows), "expected an int64"),
+        ("score_few", lambda rows: [101] * len(rows), "range of [0, 100]"),
+        ("score_few", failing, "LookupError: no such zone"),
+    ],
+)
+def test_a_form_for_few_rows_that_breaks_its_contract_fails_the_pod(form: str, answer: Any, cause: str) -> None:
+    odd = type("Odd", (Counting,), {"name": "Odd", form: lambda self, state, pod, table, rows: answer(rows)})
+    failure = after_two_pods(odd).failure
+    assert failure is not None
+    assert failure.plugin == "Odd"
+    assert cause in failure.message
 
 
 def test_what_reads_the_state_before_it_is_written() -> None:

@@ -1,5 +1,6 @@
 """Asks a plugin as the engine does, and tells the answer in plain values."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,18 @@ def scored(plugin: Any, pod: Pod, table: NodeTable, rows: Rows | None = None) ->
     """The plugin's raw score a row."""
     state, info = prepared(plugin, pod, table)
     scores: list[int] = plugin.score_table(state, info, table, table.all_rows if rows is None else rows).tolist()
+    return scores
+
+
+def filtered_few(plugin: Any, pod: Pod, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
+    """What the plugin's form for few rows says."""
+    statuses: list[Status | None] = plugin.filter_few(*prepared(plugin, pod, table), table, rows)
+    return statuses
+
+
+def scored_few(plugin: Any, pod: Pod, table: NodeTable, rows: Sequence[int]) -> list[int]:
+    """What the plugin's form for few rows says."""
+    scores: list[int] = plugin.score_few(*prepared(plugin, pod, table), table, rows)
     return scores
 
 

@@ -29,7 +29,7 @@ from dsched.plugins.node_resources_fit import NodeResourcesFit
 from dsched.plugins.node_unschedulable import NodeUnschedulable
 from dsched.plugins.taint_toleration import TaintToleration
 from tests.builders import make_node, make_pod, make_table, make_term
-from tests.unit.plugins.asking import filtered, scored
+from tests.unit.plugins.asking import filtered, filtered_few, scored, scored_few
 
 NO_HANDLE: Any = None
 GPU = "nvidia.com/gpu"
@@ -133,6 +133,13 @@ def agree(ask: Any, plugin: Any, pod: Pod, table: NodeTable, order: list[int], c
         assert ask(plugin, pod, table, rows) == [whole[row] for row in np.arange(len(table))[rows]]
 
 
+def agree_on_few(ask: Any, ask_few: Any, plugin: Any, pod: Pod, table: NodeTable, order: list[int]) -> None:
+    whole = ask(plugin, pod, table)
+    rows = [number % len(table) for number in order]
+    assert ask_few(plugin, pod, table, rows) == [whole[row] for row in rows]
+    assert ask_few(plugin, pod, table, []) == []
+
+
 @pytest.mark.parametrize("plugin", FILTERS, ids=named)
 @settings(max_examples=40, deadline=None)
 @given(drawn=NODES, pod=PODS, order=ORDER, cuts=CUTS)
@@ -145,3 +152,17 @@ def test_filters(plugin: Any, drawn: list[dict[str, Any]], pod: Pod, order: list
 @given(drawn=NODES, pod=PODS, order=ORDER, cuts=CUTS)
 def test_scores(plugin: Any, drawn: list[dict[str, Any]], pod: Pod, order: list[int], cuts: list[int]) -> None:
     agree(scored, plugin, pod, table_of([dict(facts) for facts in drawn]), order, cuts)
+
+
+@pytest.mark.parametrize("plugin", [each for each in FILTERS if hasattr(each, "filter_few")], ids=named)
+@settings(max_examples=40, deadline=None)
+@given(drawn=NODES, pod=PODS, order=ORDER)
+def test_filters_of_few_rows(plugin: Any, drawn: list[dict[str, Any]], pod: Pod, order: list[int]) -> None:
+    agree_on_few(filtered, filtered_few, plugin, pod, table_of([dict(facts) for facts in drawn]), order)
+
+
+@pytest.mark.parametrize("plugin", [each for each in SCORES if hasattr(each, "score_few")], ids=named)
+@settings(max_examples=40, deadline=None)
+@given(drawn=NODES, pod=PODS, order=ORDER)
+def test_scores_of_few_rows(plugin: Any, drawn: list[dict[str, Any]], pod: Pod, order: list[int]) -> None:
+    agree_on_few(scored, scored_few, plugin, pod, table_of([dict(facts) for facts in drawn]), order)
