@@ -167,6 +167,8 @@ class InterPodAffinity:
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again: for pods that
         prefer something until anything changes, for others until pods come or go whose terms mean them."""
+        if pod.pod.spec.affinity is None and not snapshot.table.pod_index.groups:  # nobody has terms
+            return None
         if self._incoming.of(pod, snapshot).preferred:
             return snapshot.version
         found = self._matched(pod, snapshot).version
