@@ -30,9 +30,9 @@ class Line:
         self._pool = client.connection_pool
         self._connection: Any = None
         self._sent: deque[_Sent] = deque()
-        self.count = 0
-        """The number of the script that was sent last."""
         self._loaded: set[str] = set()
+        self.count = 0
+        """The number of what was sent last."""
 
     def send(
         self,
@@ -107,6 +107,7 @@ class Line:
             except redis.ResponseError as error:
                 first = first or sent.named(error)
             except BaseException:
+                self._sent.appendleft(sent)  # its answer may come yet: the connection is of no more use
                 self.close()
                 raise
             else:

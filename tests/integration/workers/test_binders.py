@@ -23,10 +23,10 @@ class Handed:
         self.led: Led = rig.lead()
         self.dispatcher: Dispatcher = self.led.reign._dispatcher
         sent: list[BindRequest] = []
-        send = self.dispatcher.bind
-        self.dispatcher.bind = lambda request, refused=False: sent.append(request)  # type: ignore[method-assign]
+        courier = self.led.reign._courier
+        send, courier.bind = courier.bind, lambda request, refused=False: sent.append(request)
         self.led.turns()
-        self.dispatcher.bind = send  # type: ignore[method-assign]
+        courier.bind = send
         (self.request,) = sent
 
 

@@ -187,8 +187,9 @@ def test_pre_bind_that_misbehaves_fails_its_pod_alone(house: Madhouse, how: str)
 
 def test_a_pod_that_kills_binders_is_parked(house: Madhouse) -> None:
     requests: list[BindRequest] = []
-    bind = house.led.reign._dispatcher.bind
-    house.led.reign._dispatcher.bind = lambda request, refused=False: (requests.append(request), bind(request))
+    courier = house.led.reign._courier
+    bind = courier.bind
+    courier.bind = lambda request, refused=False: (requests.append(request), bind(request))
     house.poison("prebind-killed")
     house.until("it is parked", lambda: "parked for 60 s" in house.failed())
     assert house.rig.record("default/m")["crashes"] == str(PARKED)
