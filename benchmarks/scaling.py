@@ -158,7 +158,7 @@ def play(constants: Constants, work: Work, nodes: int, evaluators: int, *, fan_o
     if work.classes and fan_out is not False:
         there, slowest = request(constants, work, nodes, evaluators, changes)
         costs = Costs(round_trip_s=(sum(there.values()) - slowest) / 1e6)
-        if fan_out or costs.fan_out_pays(here / 1e6, evaluators):
+        if fan_out or costs.fan_out_pays(here / 1e6, evaluators, rows=0):
             parts, fanned_out = {part: requests * took for part, took in there.items()}, True
     parts["commit"] = BATCH * constants.commit
     parts["Redis"] = BATCH * constants.redis

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dsched import log
 from dsched.clock import Clock
 from dsched.leader.binding import Binding
-from dsched.leader.commit import Commit
+from dsched.leader.commit import Begun, Commit
 from dsched.leader.pending import Pending
 from dsched.leader.permit import WaitingPods
 from dsched.leader.traces import Traces
@@ -35,11 +35,12 @@ class _Ahead:
 
 
 @dataclass(slots=True)
-class _Begun:
-    """A batch that is not finished; ``took_s`` leaves out what the leader did in between."""
+class _Open:
+    """A batch that is not finished; ``took_s`` leaves out what the leader does in between."""
 
     name: str
     pods: int
+    begun: Begun | None
     took_s: float
 
 
@@ -78,7 +79,7 @@ class Batches:
         self._clock = clock
         self._traces = traces
         self._number = 0
-        self._begun: _Begun | None = None
+        self._open: _Open | None = None
         self._ahead: _Ahead | None = None
         self._full = False
         """Whether the last batch was as large as it was to be, so that more pods are likely to wait."""
@@ -89,7 +90,7 @@ class Batches:
     @property
     def begun(self) -> bool:
         """Whether there is a batch to be finished: its pods are in flight, and assumed, and not reserved yet."""
-        return self._begun is not None
+        return self._open is not None
 
     def decide(self) -> bool:
         """Decide a batch and have Redis reserve it; it is finished at once unless the next one is popped as well.
@@ -102,28 +103,29 @@ class Batches:
         log.about(epoch=self._epoch, batch=name)
         if self._traces is not None:
             self._traces.popped(name, popped)
-        self._commit.begin(popped)
-        self._pop_ahead()
+        begun = self._commit.begin(popped)
+        self._pop_ahead(len(popped))
         log.about(epoch=self._epoch)
-        self._begun = _Begun(name, len(popped), self._clock.monotonic() - started)
+        self._open = _Open(name, len(popped), begun, self._clock.monotonic() - started)
         if self._ahead is None:
             self.finish()
         return True
 
     def finish(self) -> None:
         """Act on what Redis has reserved of the batch that was decided, if there is one."""
-        begun, self._begun = self._begun, None
-        if begun is None:
+        batch, self._open = self._open, None
+        if batch is None:
             return
         started = self._clock.monotonic()
-        log.about(epoch=self._epoch, batch=begun.name)
-        self._commit.finish()
+        log.about(epoch=self._epoch, batch=batch.name)
+        if batch.begun is not None:
+            self._commit.finish(batch.begun)
         if self._traces is not None:
             self._traces.committed()
         log.about(epoch=self._epoch)
-        took_s = begun.took_s + self._clock.monotonic() - started
+        took_s = batch.took_s + self._clock.monotonic() - started
         BATCH_DURATION.observe(took_s)
-        self._resize(begun.pods, took_s)
+        self._resize(batch.pods, took_s)
 
     def end(self) -> None:
         """Finish, and decide what is in flight: pods in flight under a leader that is gone count as lost with it."""
@@ -146,12 +148,12 @@ class Batches:
         self._came(popped, size)
         return name, popped
 
-    def _pop_ahead(self) -> None:
-        """Have Redis pop the next batch after it has reserved this one, if as many pods are likely to wait. Whom
-        processes are lost with is decided alone, so nobody is in flight beside it."""
-        if not self._full or self._alone or self._ending:
+    def _pop_ahead(self, pods: int) -> None:
+        """Have Redis pop the next batch after it has reserved this one, of so many pods, if as many are likely to wait.
+        Whom processes are lost with is decided alone, so nobody is in flight beside it."""
+        if not self._full or self._alone or self._ending or self._pending.suspects():
             return
-        if self._pending.suspects() or self._binding.is_full(len(self._waiting)):
+        if self._binding.is_full(len(self._waiting), pods):
             return
         name, size = self._next()
         self._ahead = ahead = _Ahead(name)

@@ -130,17 +130,19 @@ class Binding:
     def __len__(self) -> int:
         return len(self._owed)
 
-    def is_full(self, waiting: int) -> bool:
+    def is_full(self, waiting: int, coming: int = 0) -> bool:
         """Whether the binders have enough to do.
 
         Args:
-            waiting: reserved pods that Permit holds back.
+            waiting: reserved pods that Permit holds back, those that are about to be among them.
+            coming: pods that are decided and not reserved yet.
         """
         limit = SOME_LEFT if self._full else IN_BINDERS
-        self._full = len(self._owed) - waiting >= limit
+        self._full = len(self._owed) + coming - waiting >= limit
         if self._full:
             since = self._clock.monotonic() - STUCK_S
-            self._full = sum(o.handed_out_at > 0 and o.popped_at > since for o in self._owed.values()) >= limit
+            handed_out = sum(o.handed_out_at > 0 and o.popped_at > since for o in self._owed.values())
+            self._full = handed_out + coming >= limit
         return self._full
 
     def reserve(self, owed: Owed) -> None:

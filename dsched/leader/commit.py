@@ -35,8 +35,8 @@ Placed = tuple[Decision, NodeName]
 
 
 @dataclass(slots=True)
-class _Begun:
-    """A batch that was decided.
+class Begun:
+    """A batch that was decided, and that Redis was told to reserve.
 
     Attributes:
         version: of the table after the last decision.
@@ -88,21 +88,16 @@ class Commit:
         self._log = log
         self._clock = clock
         self._phase = phase
-        self._begun: _Begun | None = None
         self._tell = tell
 
-    def begin(self, popped: Sequence[Popped]) -> None:
-        """Decide a batch and have Redis reserve; `finish` goes on once it has."""
+    def begin(self, popped: Sequence[Popped]) -> Begun | None:
+        """Decide a batch and have Redis reserve; `finish` goes on from there. None where no pod is pending any more."""
         candidates = self._candidates(popped, self._clock.monotonic())
-        if candidates:
-            self._begun = self._decide(candidates)
+        return self._decide(candidates) if candidates else None
 
-    def finish(self) -> None:
-        """Take the batch that was begun from in flight to reserved, or back into the queue."""
+    def finish(self, begun: Begun) -> None:
+        """Take the batch from in flight to reserved, or back into the queue."""
         for round_ in range(ROUNDS):
-            begun, self._begun = self._begun, None
-            if begun is None:
-                return
             self._phase(RESERVE)
             again = self._placed(begun)
             self._phase(REQUEUE)
@@ -114,21 +109,22 @@ class Commit:
             committed = [decision for decision in begun.decisions if id(decision) not in refused]
             self._log.write(committed, begun.version)
             self._tell(committed)
-            if again and round_ < ROUNDS - 1:
-                self._begun = self._decide([decision.candidate for decision in again])
-            else:
-                for decision in again:
-                    self._preemptions.ended(decision.candidate.info)
-                self._failures.give_up(again, NODE_KEPT_CHANGING, self._clock.monotonic())
+            if not again:
+                return
+            if round_ < ROUNDS - 1:
+                begun = self._decide([decision.candidate for decision in again])
+        for decision in again:
+            self._preemptions.ended(decision.candidate.info)
+        self._failures.give_up(again, NODE_KEPT_CHANGING, self._clock.monotonic())
 
-    def _decide(self, candidates: Sequence[Candidate]) -> _Begun:
+    def _decide(self, candidates: Sequence[Candidate]) -> Begun:
         self._phase(EVALUATE)
         began = recording.now()
         decisions = self._cycle.decide(candidates)
         recording.decided(recording.now() - began, len(decisions))
         self._phase(RESERVE)
         placed = [(decision, decision.node) for decision in decisions if decision.node is not None]
-        begun = _Begun(decisions, placed, self._cache.snapshot.table.version)
+        begun = Begun(decisions, placed, self._cache.snapshot.table.version)
         self._cache.usage.flush_ahead()
         if placed:
             requests, now_ms = self._requests(placed), self._clock.now_ms()
@@ -146,7 +142,7 @@ class Commit:
                 found.append(Candidate(pod.info, entry.attempt, popped_at))
         return found
 
-    def _placed(self, begun: _Begun) -> list[Decision]:
+    def _placed(self, begun: Begun) -> list[Decision]:
         """Take down what Redis has reserved, and hand out what may be bound; returns what has to be decided again."""
         if not begun.placed:
             return []

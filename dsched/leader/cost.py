@@ -6,6 +6,9 @@ _NEWEST = 0.2
 """Weight of the newest measurement in the running averages."""
 _WORTH_IT = 0.8
 """Fanning out has to be expected to take less than this share of the local time."""
+_ANSWER_S = 0.2e-6
+"""What the answer about a row and class takes: to carry it through Redis, to unpack and to join it. That is about as
+much as judging by table plugins alone (docs/scaling.md, ``take_row`` and ``reply_bytes``)."""
 
 
 @dataclass(slots=True)
@@ -14,7 +17,8 @@ class Costs:
 
     Attributes:
         per_row_s: one class judged on one row, by profile.
-        round_trip_s: what a request to evaluators takes beside the judging itself: publishing, messages, gathering.
+        round_trip_s: what a request to evaluators takes beside the judging itself and the answers' length: publishing,
+            messages, gathering.
     """
 
     per_row_s: dict[str, float] = field(default_factory=dict)
@@ -25,18 +29,23 @@ class Costs:
         if rows:
             self.per_row_s[profile] = _mix(self.per_row_s.get(profile), seconds / rows)
 
-    def travelled(self, seconds: float) -> None:
-        """A request took so much longer than its slowest shard."""
-        self.round_trip_s = _mix(self.round_trip_s, max(seconds, 0.0))
+    def travelled(self, seconds: float, rows: int) -> None:
+        """A request about so many rows, over all classes, took so much longer than its slowest shard."""
+        self.round_trip_s = _mix(self.round_trip_s, max(seconds - rows * _ANSWER_S, 0.0))
 
     def local_s(self, profile: str, rows: int) -> float | None:
         """What judging so many rows here would take; None until it has been measured."""
         per_row = self.per_row_s.get(profile)
         return None if per_row is None else per_row * rows
 
-    def fan_out_pays(self, local_s: float, evaluators: int) -> bool:
-        """Whether so many evaluators would be done clearly earlier than this process alone."""
-        return evaluators > 1 and local_s / evaluators + self.round_trip_s < _WORTH_IT * local_s
+    def fan_out_pays(self, local_s: float, evaluators: int, rows: int) -> bool:
+        """Whether so many evaluators would be done clearly earlier than this process alone.
+
+        Args:
+            rows: over all classes.
+        """
+        there_s = local_s / max(evaluators, 1) + self.round_trip_s + rows * _ANSWER_S
+        return evaluators > 1 and there_s < _WORTH_IT * local_s
 
 
 def _mix(old: float | None, new: float) -> float:

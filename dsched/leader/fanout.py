@@ -113,7 +113,7 @@ class Fanout:
             return True
         estimates = [self.costs.local_s(profile, rows) for profile, rows in work]
         local_s = sum(estimate for estimate in estimates if estimate is not None)
-        return self.costs.fan_out_pays(local_s, self._live)
+        return self.costs.fan_out_pays(local_s, self._live, sum(rows for _, rows in work))
 
     def _evaluators(self) -> int:
         """How many evaluators take tasks and have this configuration."""
@@ -175,7 +175,8 @@ class Fanout:
             for shard in missing:
                 request.judge_here(shard)
         else:
-            self.costs.travelled(time.perf_counter() - started - slowest_s)
+            took_s = time.perf_counter() - started - slowest_s
+            self.costs.travelled(took_s, sum(evaluation.searched for evaluation in evaluations))
         SCATTER_DURATION.observe(time.perf_counter() - started)
         request.deliver()
 

@@ -26,8 +26,12 @@ def test_no_rows_say_nothing() -> None:
 
 def test_a_round_trip_is_never_negative() -> None:
     costs = Costs(round_trip_s=0.01)
-    costs.travelled(-1.0)  # 0.8 x 0.01
+    costs.travelled(-1.0, 0)  # 0.8 x 0.01
     assert costs.round_trip_s == pytest.approx(0.008)
+    costs.travelled(0.01, 1_000_000)  # the answers alone explain it
+    assert costs.round_trip_s == pytest.approx(0.0064)
+    costs.travelled(0.21, 1_000_000)  # 0.8 x 0.0064 + 0.2 x 0.01
+    assert costs.round_trip_s == pytest.approx(0.00712)
 
 
 @pytest.mark.parametrize(
@@ -44,4 +48,18 @@ def test_a_round_trip_is_never_negative() -> None:
     ],
 )
 def test_when_asking_pays(local_s: float, evaluators: int, pays: bool) -> None:
-    assert Costs(round_trip_s=0.005).fan_out_pays(local_s, evaluators) is pays
+    assert Costs(round_trip_s=0.005).fan_out_pays(local_s, evaluators, 0) is pays
+
+
+@pytest.mark.parametrize(
+    ("row_us", "pays"),
+    [
+        (0.3, False),  # table plugins: 29 ms here, 14 + 5 + 19 there
+        (1.0, True),  # 96 ms here, 48 + 5 + 19 there
+        (20.0, True),
+    ],
+)
+def test_answers_that_cost_as_much_as_judging_do_not_pay(row_us: float, pays: bool) -> None:
+    """48 classes on 2,000 nodes, two evaluators."""
+    rows = 48 * 2000
+    assert Costs(round_trip_s=0.005).fan_out_pays(rows * row_us / 1e6, 2, rows) is pays
