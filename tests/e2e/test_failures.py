@@ -116,9 +116,8 @@ def test_every_pod_was_told_once_that_it_was_scheduled(running: Processes, clust
     cluster.add_pods(*(make_pod(f"p{number}") for number in range(20)))
     names = set(cluster.wait_placed())
 
-    def told() -> bool:
-        return {event["involvedObject"]["name"] for event in cluster.events()} == names
+    def scheduled() -> Counter[str]:
+        return Counter(e["involvedObject"]["name"] for e in cluster.events() if e["reason"] == "Scheduled")
 
-    cluster.wait("all events are there", told)
-    counts = Counter(event["involvedObject"]["name"] for event in cluster.events())
-    assert set(counts.values()) == {1}
+    cluster.wait("all events are there", lambda: set(scheduled()) == names)
+    assert set(scheduled().values()) == {1}
