@@ -17,18 +17,22 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.inmemory import BATCH, cluster, cycle_over, make_pod, place
 from dsched.framework import delta
 from dsched.framework.evaluate import Evaluation
-from dsched.framework.judge import join
+from dsched.framework.judge import OPEN, join, judge_apart
+from dsched.framework.parts import PARTS
 from dsched.framework.runtime import Framework
 from dsched.framework.wire import pack, unpack
 from dsched.leader.cycle import Candidate
 from dsched.leader.dispatch import Dispatcher, new_request
+from dsched.leader.scatter import Question
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
 from dsched.simulation.memory import Memory
-from dsched.state import client, replies
+from dsched.state import client, replies, workers
 from dsched.state.nodelog import CHUNK
 from dsched.supervisor import commands, embedded
 from tests.unit.framework.frameworks import Handle, default_framework
@@ -54,13 +58,14 @@ def median_s(times: int, work: Callable[[], Any], clock: Callable[[], float] = t
 def judging(memory: Memory, framework: Framework) -> dict[str, float]:
     """µs a row of the table, for one class: judged here; judged and packed by an evaluator; taken in by the leader."""
     rows = len(memory.snapshot.table)
+    every, nothing_closed = np.arange(rows), np.full(rows, OPEN, dtype=np.int16)
     pod = make_pod("web", {}, {})
 
     def here() -> None:
         Evaluation(framework, pod, memory.snapshot, shared=True).judge_here()
 
     def there() -> bytes:
-        columns = Evaluation(framework, pod, memory.snapshot, shared=True).judge_shard(slice(0, rows))
+        columns = judge_apart(framework, pod, memory.snapshot, every, nothing_closed)
         return messages.encode(
             ShardResult(request="r", epoch=1, shard=0, evaluator="e", seconds=0.0, classes=[pack(columns)], refusal="")
         )
@@ -69,7 +74,8 @@ def judging(memory: Memory, framework: Framework) -> dict[str, float]:
 
     def take_in() -> None:
         (found,) = messages.decode(reply, ShardResult).classes
-        Evaluation(framework, pod, memory.snapshot, shared=True).fill(join([unpack(found, rows)]))
+        question = Question(Evaluation(framework, pod, memory.snapshot, shared=True))
+        question.evaluation.fill(join(framework, question.beyond, [(every, unpack(found, rows))]))
 
     return {
         "judged here, µs a row": 1e6 * median_s(9, here) / rows,
@@ -151,10 +157,10 @@ def sending(folder: Path) -> dict[str, float]:
     with embedded.running(folder) as url:
         store = client.connect(url, "default")
         dispatcher = Dispatcher(store)
-        dispatcher.evaluate([_shard("0")])  # connects
+        dispatcher.evaluate([("nobody", _shard("0"))])  # connects
         redis_before = _redis_cpu_s(store)
         began_cpu, began = time.process_time(), time.perf_counter()
-        dispatcher.evaluate([_shard("0")] * MESSAGES)
+        dispatcher.evaluate([("nobody", _shard("0"))] * MESSAGES)
         cpu_s, seconds = time.process_time() - began_cpu, time.perf_counter() - began
         redis_s = _redis_cpu_s(store) - redis_before
 
@@ -187,12 +193,14 @@ def round_trip_s(folder: Path, url: str, store: client.Store, dispatcher: Dispat
 
     def ask() -> None:
         name = new_request()
-        dispatcher.evaluate([_shard(name)])
+        dispatcher.evaluate([(known[0].name, _shard(name))])
         if replies.take(store, name, PATIENCE_S) is None:
             raise SystemExit(f"no answer from an evaluator:\n{(folder / 'evaluator.log').read_text()}")
 
     try:
-        ask()  # waits until it has started
+        until = time.monotonic() + PATIENCE_S
+        while not (known := workers.read(store)) and time.monotonic() < until:
+            time.sleep(0.1)
         return median_s(ROUND_TRIPS, ask, time.perf_counter)
     finally:
         worker.terminate()
@@ -207,10 +215,11 @@ def _shard(request: str) -> EvaluateShard:
         table=1,
         config="none",
         shard=0,
-        start=0,
-        stop=1,
+        parts=list(range(PARTS)),
+        rows=1,
         deadline_ms=time.time_ns() // 1_000_000 + round(1000 * PATIENCE_S),
         pods=[("default-scheduler", make_pod("web", {}, {}).pod)],
+        closed=[b""],
     )
 
 

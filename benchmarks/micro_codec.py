@@ -1,5 +1,6 @@
 """What travels: a shard's answer, the node table for replicas, objects as they are stored."""
 
+import numpy as np
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from dsched.bench.making import Maker
@@ -19,7 +20,7 @@ from tests.builders import make_pod
 def test_answer_of_a_shard(memory: Memory, framework: Framework, benchmark: BenchmarkFixture) -> None:
     rows = len(memory.snapshot.table)
     evaluation = Evaluation(framework, PodInfo(make_pod("shop/web", "100m", "500Mi")), memory.snapshot)
-    columns = evaluation.judge_shard(slice(0, rows))
+    columns = evaluation.judge_shard(np.arange(rows), np.full(rows, judge.OPEN, dtype=np.int16))
 
     def there_and_back() -> judge.Columns:
         packed = wire.pack(columns)

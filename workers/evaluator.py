@@ -1,19 +1,24 @@
 """Evaluators: judge shards of the node table for the leader.
 
-``celery -A workers.evaluator worker``. Holds a replica of the node table; evaluates nothing for another configuration
-or for a table version that it cannot have.
+``celery -A workers.evaluator worker``. Holds a replica of its shard of the node table; of the whole table where a
+plugin that is asked here may look beyond a node. Evaluates nothing for another configuration or for a table version
+that it cannot have.
 """
 
 import time
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dsched import log, tracing
 from dsched.config import SchedulerConfiguration
 from dsched.errors import EvaluationError
-from dsched.framework.contract import PluginFailure, failed
-from dsched.framework.evaluate import Evaluation
+from dsched.framework.contract import PluginFailure
+from dsched.framework.judge import judge_apart
+from dsched.framework.parts import Parting
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.wire import pack, pack_failure
+from dsched.framework.wire import pack, pack_failure, unpack_closed
 from dsched.metrics import CATCH_UP_DURATION, REFUSALS, REPLICA_LAG, REPLICA_REBUILDS
 from dsched.model import messages
 from dsched.model.messages import EVALUATE, EVALUATORS, ClassResult, EvaluateShard, ShardResult
@@ -31,6 +36,7 @@ class Evaluator:
         self._replica = Replica(worker.system.store)
         self._handle = WorkerHandle(self._replica.snapshot, worker.system.cluster)
         self._frameworks: dict[str, Framework] = {}
+        self._parting = Parting()
         self._build(worker.system.config)
         worker.system.following.build = self._build
 
@@ -44,8 +50,10 @@ class Evaluator:
         refusal = self._worker.system.following.refusal(message.config, message.cluster)
         if not refusal:
             try:
-                self._catch_up(message.table)
-                classes = [self._judge(number, message) for number in range(len(message.pods))]
+                self._catch_up(message)
+                rows = self._rows(message)
+                closed = [unpack_closed(raw, len(rows)) for raw in message.closed]
+                classes = [self._judge(number, message, rows, closed[number]) for number in range(len(message.pods))]
             except EvaluationError as error:
                 refusal = str(error)
         if refusal:
@@ -60,27 +68,39 @@ class Evaluator:
             refusal=refusal,
         )
 
-    def _catch_up(self, version: int) -> None:
-        started = time.perf_counter()
+    def _catch_up(self, message: EvaluateShard) -> None:
+        version, started = message.table, time.perf_counter()
+        suffices = all(framework.shards_suffice for framework in self._frameworks.values())
         behind = version - self._replica.version
         anew = not 0 <= behind < LONGEST_LAG
         REPLICA_LAG.set(0 if anew else behind)
         REPLICA_REBUILDS.inc(anew)
         with self._worker.lags.asked(version, lambda: self._replica.version):
-            self._replica.catch_up(version)
+            self._replica.catch_up(version, frozenset(message.parts) if suffices else None)
         self._worker.table = self._replica.version
         CATCH_UP_DURATION.observe(time.perf_counter() - started)
 
-    def _judge(self, number: int, message: EvaluateShard) -> ClassResult:
+    def _rows(self, message: EvaluateShard) -> NDArray[np.intp]:
+        """Of the replica.
+
+        Raises:
+            EvaluationError: they are not those that the leader means.
+        """
+        rows = self._parting.rows(self._replica.snapshot.table, message.parts)
+        if len(rows) != message.rows:
+            raise EvaluationError(f"{message.rows} nodes are asked about that are {len(rows)} in the replica here")
+        return rows
+
+    def _judge(
+        self, number: int, message: EvaluateShard, rows: NDArray[np.intp], closed: NDArray[np.int16]
+    ) -> ClassResult:
         if number in message.skip:
             return ClassResult([], [])
         profile, pod = message.pods[number]
         self._worker.slots.at(number, message.request, message.shard)
-        evaluation = Evaluation(self._frameworks[profile], PodInfo(pod), self._replica.snapshot)
+        framework, snapshot = self._frameworks[profile], self._replica.snapshot
         try:
-            if evaluation.failure is not None:
-                raise failed(evaluation.failure)
-            return pack(evaluation.judge_shard(slice(message.start, message.stop)))
+            return pack(judge_apart(framework, PodInfo(pod), snapshot, rows, closed))
         except PluginFailure as failure:
             return pack_failure(failure)
 
@@ -97,7 +117,7 @@ def evaluate(payload: bytes) -> None:
     worker.still_wanted(message.deadline_ms)
     if not _evaluators:
         _evaluators.append(Evaluator(worker))
-    began = {"dsched.shard": message.shard, "dsched.rows": message.stop - message.start, "dsched.epoch": message.epoch}
+    began = {"dsched.shard": message.shard, "dsched.rows": message.rows, "dsched.epoch": message.epoch}
     with worker.traces.shard(message.traces, {**began, "dsched.classes": len(message.pods)}, time.time_ns()) as span:
         result = _evaluators[0].shard(message)
         if span is not None and result.refusal:

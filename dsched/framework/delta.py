@@ -1,12 +1,15 @@
 """Changes of a snapshot as records: what the leader does to its own, and what the evaluators' replicas repeat.
 
-Applying the same changes in the same order gives equal snapshots, rows in equal order included.
+Applying the same changes in the same order gives equal snapshots, rows in equal order included. Who holds only some
+parts of the table (`dsched.framework.parts`) applies what is about them, and has their rows in the leader's order.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
+from dsched.framework.parts import part_of
 from dsched.framework.sharing import shared
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodUid
@@ -38,6 +41,7 @@ class PodOff(msgspec.Struct, frozen=True, array_like=True, tag="pod-off"):
     """A pod has left its node."""
 
     uid: PodUid
+    node: NodeName
 
 
 class ObjectSet(msgspec.Struct, frozen=True, array_like=True, tag="object"):
@@ -57,21 +61,42 @@ class ObjectGone(msgspec.Struct, frozen=True, array_like=True, tag="object-gone"
 
 Delta = NodeSet | NodeGone | PodOn | PodOff | ObjectSet | ObjectGone
 
+EVERYBODY = -1
+"""Stands for the part of what is about no node."""
+
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(list[Delta])
+_list = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw]])
+_decoder = msgspec.msgpack.Decoder(Delta)
 
 
 def encode(deltas: list[Delta]) -> bytes:
-    """As msgpack."""
-    return _encoder.encode(deltas)
+    """As msgpack, each with its part, so that it need not be read to see whom it concerns."""
+    return _encoder.encode([(_part(delta), msgspec.Raw(_encoder.encode(delta))) for delta in deltas])
 
 
-def decode(raw: bytes) -> list[Delta]:
+def decode(raw: bytes, parts: Collection[int] | None = None) -> list[Delta]:
     """
+    Args:
+        parts: whose changes are wanted, beside those that are about no node; None for all.
+
     Raises:
         msgspec.DecodeError: not a list of changes.
     """
-    return decoded(_decoder.decode, raw)
+    return [
+        decoded(_decoder.decode, change)
+        for part, change in decoded(_list.decode, raw)
+        if parts is None or part in parts or part == EVERYBODY
+    ]
+
+
+def _part(delta: Delta) -> int:
+    match delta:
+        case NodeSet(node=node):
+            return part_of(node.name)
+        case NodeGone(name=name) | PodOn(node=name) | PodOff(node=name):
+            return part_of(name)
+        case _:
+            return EVERYBODY
 
 
 def apply(snapshot: Snapshot, delta: Delta) -> None:

@@ -9,6 +9,7 @@ decisions that evaluating each pod anew would give. What that is, the plugins' s
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,16 @@ from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.foresight import Foresight
 from dsched.framework.interface import Normalization, Rows, Scope, Status
-from dsched.framework.judge import Columns, all_passed, judge_shard, overwrite, overwrite_few, run_filters, run_scores
+from dsched.framework.judge import (
+    Columns,
+    all_passed,
+    judge_beyond,
+    judge_shard,
+    overwrite,
+    overwrite_few,
+    run_filters,
+    run_scores,
+)
 from dsched.framework.likeness import Likeness
 from dsched.framework.measured import whole
 from dsched.framework.pod_info import PodInfo
@@ -92,22 +102,32 @@ class Evaluation(Answers):
         """Whether there are rows to judge."""
         return self.failure is None and self.rejection is None
 
-    def judge_shard(self, shard: slice) -> Columns:
-        """Judge a shard as an evaluator does; keeps nothing.
+    def judge_beyond(self) -> Columns:
+        """Filter the whole table by the plugins that evaluators are not asked; keeps nothing.
 
         Raises:
             PluginFailure: a plugin raised or broke its contract.
         """
-        return judge_shard(self.framework, self.state.clone(), self.pod, self._snapshot, shard)
+        return judge_beyond(self.framework, self.state, self.pod, self._table)
+
+    def judge_shard(self, rows: NDArray[np.intp], closed: NDArray[np.int16]) -> Columns:
+        """Judge a shard as an evaluator does; keeps nothing.
+
+        Args:
+            closed: what `dsched.framework.judge.closed_by` says of these rows.
+        Raises:
+            PluginFailure: a plugin raised or broke its contract.
+        """
+        return judge_shard(self.framework, self.state.clone(), self.pod, self._snapshot, rows, closed)
 
     def judge_here(self) -> None:
         """Judge all of `rows` in this process."""
         framework, state, pod, table, like = self.framework, self.state, self.pod, self._table, self._like
         try:
             if like is None:
-                columns = whole("Filter", run_filters, framework, state, pod, table, self.rows)
+                columns = whole("Filter", framework, framework.filters, run_filters, state, pod, table, self.rows)
             else:
-                columns = whole("Filter", like.filter, framework, state, pod, table, self._filters)
+                columns = whole("Filter", framework, self._filters, partial(like.filter, framework), state, pod, table)
         except PluginFailure as failure:
             self.failure = failure.status
             return
@@ -332,7 +352,7 @@ class Evaluation(Answers):
         rows = self._rows_at(at)
         everyone = objects or self._in_turn
         if everyone:
-            fresh = run_filters(self.framework, self.state, self.pod, self._table, rows)
+            fresh = run_filters(self._filters, self.state, self.pod, self._table, rows)
             for name, verdict in fresh.verdicts.items():
                 self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], at, verdict)
             self._unmoved[at] = all_passed(fresh, self._still)
@@ -398,7 +418,8 @@ class Evaluation(Answers):
         self.framework.run_pre_score(self.state, self.pod, self._snapshot, self.feasible)
         if self._like is not None:
             self._like.score(self.framework, self.state, self.pod, self._table, self._columns)
-        whole("Score", run_scores, self.framework, self.state, self.pod, self._table, self.rows, self._columns)
+        scorers, state, pod = self.framework.scores, self.state, self.pod
+        whole("Score", self.framework, scorers, run_scores, state, pod, self._table, self.rows, self._columns)
         self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
         return True
 
@@ -531,7 +552,7 @@ class Evaluation(Answers):
         for scorer in self.framework.scores:
             if scorer.name in known and scorer.scope is not Scope.CLUSTER and scorer.name not in state.skip_score:
                 columns.raw_scores[scorer.name] = known[scorer.name][rows]
-        run_scores(self.framework, state, self.pod, self._table, rows, columns)
+        run_scores(self.framework.scores, state, self.pod, self._table, rows, columns)
         return Ranking(self.framework, state, self.pod, columns), columns
 
 

@@ -1,9 +1,11 @@
 """The engine's core: run Filter and Score over rows of the node table. Keeps nothing.
 
-An evaluator runs it over its shard, the leader over the whole table, and either again over the few rows that changed.
+The leader runs it over the whole table, and again over the few rows that changed. Where evaluators are asked, each runs
+the plugins that judge a node by itself, and those written node by node, over its shard; plugins that look beyond a node
+are asked by the leader, beforehand, so that nobody is asked about a node that they have rejected.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,16 +13,16 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic.matching import count
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Rows, Scope, Status, Verdict
+from dsched.framework.interface import Rows, Status, Verdict
 from dsched.framework.measured import whole
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runners import FilterRunner
+from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 
-WITHIN_SHARD = frozenset(Scope) - {Scope.CLUSTER}
-"""Scopes of the scores that an evaluator gives for its shard alone."""
+OPEN = np.iinfo(np.int16).max
+"""In what `closed_by` gives: no filter has rejected the node."""
 
 
 @dataclass(slots=True)
@@ -40,37 +42,36 @@ class Columns:
 
 
 def run_filters(
-    framework: Framework,
+    runners: Sequence[FilterRunner],
     state: CycleState,
     pod: PodInfo,
     table: NodeTable,
     rows: Rows,
-    runners: Sequence[FilterRunner] | None = None,
+    closed: NDArray[np.int16] | None = None,
 ) -> Columns:
     """Filter ``rows``; PreFilter has run.
 
     Args:
-        runners: some of the filters; None is all of them.
+        runners: all filters, or some of them, in running order.
+        closed: what the others say, from `closed_by`.
     Raises:
         PluginFailure: a plugin raised or broke its contract.
     """
     columns = Columns(np.ones(count(rows), dtype=np.bool_))
-    for runner in framework.filters if runners is None else runners:
+    for number, runner in enumerate(runners):
         if runner.name not in state.skip_filter:
-            verdict = runner.run(state, pod, table, rows, columns.passed)
+            open_ = columns.passed if closed is None else columns.passed & (closed > number)
+            verdict = runner.run(state, pod, table, rows, open_)
             columns.verdicts[runner.name] = verdict
             if verdict.statuses:
                 columns.passed &= verdict.index == 0
+    if closed is not None:
+        columns.passed &= closed == OPEN
     return columns
 
 
 def row_rejections(
-    framework: Framework,
-    state: CycleState,
-    pod: PodInfo,
-    table: NodeTable,
-    row: int,
-    runners: Sequence[FilterRunner] | None = None,
+    runners: Sequence[FilterRunner], state: CycleState, pod: PodInfo, table: NodeTable, row: int
 ) -> dict[str, Status]:
     """Filter one row, as `run_filters` does many; the statuses by which filters reject it, in running order.
 
@@ -78,7 +79,7 @@ def row_rejections(
         PluginFailure: a plugin raised or broke its contract.
     """
     found: dict[str, Status] = {}
-    for runner in framework.filters if runners is None else runners:
+    for runner in runners:
         if runner.name not in state.skip_filter:
             status = runner.run_one(state, pod, table, row, open_=not found)
             if status is not None:
@@ -87,39 +88,84 @@ def row_rejections(
 
 
 def run_scores(
-    framework: Framework,
-    state: CycleState,
-    pod: PodInfo,
-    table: NodeTable,
-    rows: Rows,
-    columns: Columns,
-    scopes: Collection[Scope] = frozenset(Scope),
+    scorers: Sequence[ScoreRunner], state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, columns: Columns
 ) -> None:
-    """Score ``rows`` by the plugins of these scopes whose scores the columns do not have; PreScore has run.
+    """Score ``rows`` by those of the plugins whose scores the columns do not have; PreScore has run.
 
     Raises:
         PluginFailure: a plugin raised or broke its contract.
     """
-    for scorer in framework.scores:
-        known = scorer.name in columns.raw_scores or scorer.name in state.skip_score
-        if not known and scorer.scope in scopes:
+    for scorer in scorers:
+        if scorer.name not in columns.raw_scores and scorer.name not in state.skip_score:
             columns.raw_scores[scorer.name] = scorer.run(state, pod, table, rows, columns.passed)
 
 
-def judge_shard(framework: Framework, state: CycleState, pod: PodInfo, snapshot: Snapshot, shard: slice) -> Columns:
-    """Filter and score a shard as an evaluator does: all but the scores that depend on other shards, which are left to
-    whoever joins them. PreFilter has run.
+def judge_beyond(framework: Framework, state: CycleState, pod: PodInfo, table: NodeTable) -> Columns:
+    """Filter the whole table by the plugins that evaluators are not asked; PreFilter has run.
 
     Raises:
         PluginFailure: a plugin raised or broke its contract.
     """
-    columns: Columns = whole("Filter", run_filters, framework, state, pod, snapshot.table, shard)
-    if columns.passed.any():
-        feasible = np.zeros(len(snapshot.table), dtype=np.bool_)
-        feasible[shard] = columns.passed
-        framework.run_pre_score(state, pod, snapshot, feasible, WITHIN_SHARD)
-        whole("Score", run_scores, framework, state, pod, snapshot.table, shard, columns, WITHIN_SHARD)
+    runners = [runner for runner in framework.filters if runner not in framework.shard_filters]
+    columns: Columns = whole("Filter", framework, runners, run_filters, state, pod, table, table.all_rows)
     return columns
+
+
+def closed_by(framework: Framework, beyond: Columns) -> NDArray[np.int16]:
+    """By position, how many of the filters that evaluators are asked come before the first of the others that rejects
+    the node; `OPEN` where none does.
+
+    Args:
+        beyond: what the others say.
+    """
+    closed = np.full(len(beyond.passed), OPEN, dtype=np.int16)
+    before = len(framework.shard_filters)
+    for runner in reversed(framework.filters):
+        if runner in framework.shard_filters:
+            before -= 1
+        elif (verdict := beyond.verdicts.get(runner.name)) is not None and verdict.statuses:
+            closed[verdict.index != 0] = before
+    return closed
+
+
+def judge_shard(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    rows: NDArray[np.intp],
+    closed: NDArray[np.int16],
+) -> Columns:
+    """Filter and score a shard as an evaluator does; PreFilter has run.
+
+    Args:
+        closed: what `closed_by` says of these rows.
+    Raises:
+        PluginFailure: a plugin raised or broke its contract.
+    """
+    table, filters = snapshot.table, framework.shard_filters
+    columns: Columns = whole("Filter", framework, filters, run_filters, state, pod, table, rows, closed)
+    if columns.passed.any():
+        feasible = np.zeros(len(table), dtype=np.bool_)
+        feasible[rows] = columns.passed
+        framework.run_pre_score(state, pod, snapshot, feasible, framework.shard_pre_scores)
+        whole("Score", framework, framework.shard_scores, run_scores, state, pod, table, rows, columns)
+    return columns
+
+
+def judge_apart(
+    framework: Framework, pod: PodInfo, snapshot: Snapshot, rows: NDArray[np.intp], closed: NDArray[np.int16]
+) -> Columns:
+    """What `judge_shard` says, where PreFilter has not run: in another process than the leader's.
+
+    Args:
+        snapshot: the whole of the leader's, or the shard alone where that suffices.
+    Raises:
+        PluginFailure: a plugin raised or broke its contract.
+    """
+    state = CycleState()
+    framework.run_pre_filter(state, pod, snapshot, near=framework.shards_suffice)
+    return judge_shard(framework, state, pod, snapshot, rows, closed)
 
 
 def all_passed(columns: Columns, runners: Sequence[FilterRunner]) -> NDArray[np.bool_]:
@@ -170,22 +216,29 @@ def overwrite_few(column: Verdict, rows: Sequence[int], fresh: Sequence[Status |
     return column if statuses is column.statuses else Verdict(index, statuses)
 
 
-def join(parts: list[Columns]) -> Columns:
-    """The columns of consecutive shards as one."""
-    if not parts:
-        return Columns(np.zeros(0, dtype=np.bool_))
-    whole = Columns(np.concatenate([part.passed for part in parts]))
-    bounds = np.cumsum([0, *(len(part.passed) for part in parts)])
-    length = int(bounds[-1])
-    for name in parts[0].verdicts:
-        column = Verdict(np.zeros(length, dtype=np.int32), ())
-        for start, part in zip(bounds, parts, strict=False):
-            at = np.arange(start, start + len(part.passed), dtype=np.intp)
-            column = overwrite(column, at, part.verdicts[name])
-        whole.verdicts[name] = column
-    for name in dict.fromkeys(name for part in parts for name in part.raw_scores):
-        empty = (np.zeros(len(part.passed), dtype=np.int64) for part in parts)
-        whole.raw_scores[name] = np.concatenate(
-            [part.raw_scores.get(name, zeros) for part, zeros in zip(parts, empty, strict=True)]
-        )
-    return whole
+def join(framework: Framework, beyond: Columns, shards: Sequence[tuple[NDArray[np.intp], Columns]]) -> Columns:
+    """The columns of the whole table.
+
+    Args:
+        beyond: what the filters say that evaluators were not asked.
+        shards: rows and what was said of them; each row once. A shard in which nothing passed has no scores.
+    """
+    length = len(beyond.passed)
+    found = Columns(beyond.passed.copy())
+    for rows, part in shards:
+        found.passed[rows] &= part.passed
+    for runner in framework.filters:
+        column = beyond.verdicts.get(runner.name)
+        for rows, part in shards:
+            if runner.name in part.verdicts:
+                column = column or Verdict(np.zeros(length, dtype=np.int32), ())
+                column = overwrite(column, rows, part.verdicts[runner.name])
+        if column is not None:
+            found.verdicts[runner.name] = column
+    for scorer in framework.shard_scores:
+        scored = [(rows, part.raw_scores[scorer.name]) for rows, part in shards if scorer.name in part.raw_scores]
+        if scored:
+            column_of = found.raw_scores[scorer.name] = np.zeros(length, dtype=np.int64)
+            for rows, raw in scored:
+                column_of[rows] = raw
+    return found

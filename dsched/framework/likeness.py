@@ -39,10 +39,10 @@ class Likeness:
     def filter(
         self,
         framework: Framework,
+        filters: Sequence[FilterRunner],
         state: CycleState,
         pod: PodInfo,
         table: NodeTable,
-        filters: Sequence[FilterRunner],
     ) -> Columns:
         """What all of these filters say of every row; PreFilter has run.
 

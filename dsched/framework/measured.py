@@ -1,6 +1,6 @@
 """Extension points measured from outside, so that what they do stays free of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -45,18 +45,19 @@ def measured(point: str, plugins: str) -> Callable[[Call], Call]:
     return wrap
 
 
-def whole(point: str, call: Callable[..., Any], framework: Any, *args: Any) -> Any:
-    """Run Filter or Score over all rows of a shard or a table: measured, and counted for each plugin that ran.
+def whole(point: str, framework: Any, runners: Sequence[Any], call: Callable[..., Any], *args: Any) -> Any:
+    """Run filters or scores over all rows of a shard or a table: measured, and counted for each plugin that ran.
 
+    Args:
+        point: Filter or Score.
+        call: is given the runners and the other arguments, of which the first is the cycle's state.
     Raises:
         PluginFailure: a plugin raised or broke its contract.
     """
-    runners, skipped = (
-        (framework.filters, args[0].skip_filter) if point == "Filter" else (framework.scores, args[0].skip_score)
-    )
+    skipped = args[0].skip_filter if point == "Filter" else args[0].skip_score
     started, status = recording.now(), "Error"
     try:
-        answer = call(framework, *args)
+        answer = call(runners, *args)
         status = "Success"
     finally:
         recording.extension_point(point, status, framework.profile_name, recording.now() - started)

@@ -38,6 +38,9 @@ from dsched.model.pod import Pod
 MAX_PERMIT_WAIT_S = 15 * 60.0
 """A plugin cannot make a pod wait longer. Source: runtime/framework.go ``maxTimeout``."""
 
+NEAR = frozenset({Scope.NODE, Scope.SUMS, Scope.USAGE})
+"""Scopes of answers about a node that depend on that node and its pods alone."""
+
 _log = logger(__name__)
 
 if TYPE_CHECKING:
@@ -61,6 +64,10 @@ class Framework:
         filters, scores: runners in order.
         extenders: the configuration's, None where there are none; they have their say after the plugins.
         cacheable: no plugin of the cycle depends on anything but the pod's class and the snapshot.
+        shard_filters, shard_scores: the runners that an evaluator may ask about a shard. The others look beyond a node
+            and are asked about the whole table at once, which only the leader can, and cheaply.
+        shard_pre_scores: names of the plugins whose PreScore goes before these scores.
+        shards_suffice: what an evaluator is asked depends on nothing but the nodes of its shard.
     """
 
     def __init__(self, profile: Profile, registry: Registry, handle: Any, extenders: "Extending | None" = None) -> None:
@@ -93,6 +100,18 @@ class Framework:
         self._filter_names = frozenset(runner.name for runner in self.filters)
         self._score_names = frozenset(runner.name for runner in self.scores)
         self.cacheable = self.reach(CycleState()) is not Scope.ANYTHING
+        self.shard_filters = tuple(
+            runner for runner in self.filters if runner.scope in NEAR or runner.table_form is None
+        )
+        self.shard_scores = tuple(
+            runner
+            for runner in self.scores
+            if runner.scope in NEAR or (runner.table_form is None and runner.scope is not Scope.CLUSTER)
+        )
+        asked: list[FilterRunner | ScoreRunner] = [*self.shard_filters, *self.shard_scores]
+        self.shards_suffice = all(runner.scope in NEAR for runner in asked)
+        scored = {runner.name for runner in self.shard_scores}
+        self.shard_pre_scores = frozenset(plugin.name for plugin in self.at("preScore") if plugin.name in scored)
 
     def at(self, point: str) -> tuple[Any, ...]:
         """The plugins at an extension point (named as in the configuration), in running order."""
@@ -188,13 +207,15 @@ class Framework:
 
     @measured("PreFilter", "preFilter")
     def run_pre_filter(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, near: bool = False
     ) -> tuple[Status | None, frozenset[NodeName] | None, list[str]]:
         """Run PreFilter: to the first rejection that preemption cannot lift; after another the rest is still asked,
         because preemption needs what they keep.
 
         Source: runtime/framework.go ``RunPreFilterPlugins``.
 
+        Args:
+            near: only of plugins whose PreFilter looks at no more than a node and its pods.
         Returns:
             the rejection if there is one; the node names that the search is narrowed to, None for all; the plugins
             that narrowed it.
@@ -203,6 +224,8 @@ class Framework:
         nodes: frozenset[NodeName] | None = None
         narrowing: list[str] = []
         for plugin in self.at("preFilter"):
+            if near and self._pre_filter_scopes[plugin.name] not in NEAR:
+                continue
             result = answered(plugin.name, (PreFilterResult, *STATUS), plugin.pre_filter, state, pod, snapshot)
             if isinstance(result, Status) and result.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
@@ -321,15 +344,15 @@ class Framework:
         pod: PodInfo,
         snapshot: Snapshot,
         feasible: NDArray[np.bool_],
-        scopes: Collection[Scope] = frozenset(Scope),
+        only: Collection[str] | None = None,
     ) -> None:
-        """Run PreScore of the plugins whose Score has one of these scopes; Skip is noted in the state.
+        """Run PreScore of all plugins, or of some by name; Skip is noted in the state.
 
         Raises:
             PluginFailure: a plugin raised or did not succeed.
         """
         for plugin in self.at("preScore"):
-            if getattr(plugin, "score_scope", Scope.ANYTHING) in scopes:
+            if only is None or plugin.name in only:
                 self._run_pre_score(plugin, state, pod, snapshot, feasible)
 
     def _run_pre_score(

@@ -42,7 +42,7 @@ class Trial:
         self._snapshot = snapshot
         self._table = snapshot.table
         self._row = row
-        self._unsettled = unsettled
+        self._asked = framework.filters if unsettled is None else unsettled
         self._before = list(self._table.pods[row].values())
         self._mark = self._table.mark
         self._followed = framework.follows_pods(state)
@@ -87,11 +87,11 @@ class Trial:
             PluginFailure: a filter failed.
         """
         rows = np.array([self._row], dtype=np.intp)
-        return run_filters(self._framework, self._state, self._pod, self._table, rows, self._unsettled)
+        return run_filters(self._asked, self._state, self._pod, self._table, rows)
 
     def _rejections(self) -> dict[str, Status]:
         """What `filter` says, without arrays: the filters that reject the node, in running order."""
-        return row_rejections(self._framework, self._state, self._pod, self._table, self._row, self._unsettled)
+        return row_rejections(self._asked, self._state, self._pod, self._table, self._row)
 
     def status(self) -> Status | None:
         """Why the pod does not fit, None when it does; it has to fit with the pods that were promised the node, and
@@ -103,7 +103,7 @@ class Trial:
             PluginFailure: a plugin failed.
         """
         beside = filter_beside_nominated(
-            self._framework, self._state, self._pod, self._snapshot, self._row, self._pod.uid, self._unsettled
+            self._framework, self._state, self._pod, self._snapshot, self._row, self._pod.uid, self._asked
         )
         rejections = beside or self._rejections()
         return next((status.by(plugin) for plugin, status in rejections.items()), None)
@@ -130,12 +130,13 @@ def filter_beside_nominated(
     promised = snapshot.nominations.ahead_of(uid, pod.priority, snapshot.table.names[row])
     if not promised:
         return {}
-    by_sums = unsettled is not None and all(runner.scope is Scope.SUMS for runner in unsettled)
+    asked = framework.filters if unsettled is None else unsettled
+    by_sums = all(runner.scope is Scope.SUMS for runner in asked)
     nowhere = all(snapshot.table.node_of(other.uid) is None for other in promised)
     if by_sums and nowhere and not framework.follows_pods(state):  # what a trial comes to, without what it takes
         with snapshot.table.supposing(row, *promised):
-            return row_rejections(framework, state, pod, snapshot.table, row, unsettled)
-    with Trial(framework, state, pod, snapshot, row, unsettled) as crowded:
+            return row_rejections(asked, state, pod, snapshot.table, row)
+    with Trial(framework, state, pod, snapshot, row, asked) as crowded:
         for other in promised:
             crowded.add(other)
         return crowded._rejections()

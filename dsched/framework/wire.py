@@ -1,10 +1,12 @@
-"""Columns on their way from an evaluator to the leader."""
+"""Columns on their way between evaluators and the leader."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dsched.errors import EvaluationError
 from dsched.framework.contract import PluginFailure
 from dsched.framework.interface import Code, Hazard, Status, Verdict
-from dsched.framework.judge import Columns
+from dsched.framework.judge import OPEN, Columns
 from dsched.model.messages import ClassResult, ScoreColumn, VerdictColumn
 
 
@@ -20,6 +22,22 @@ def pack(columns: Columns) -> ClassResult:
     ]
     scores = [ScoreColumn(name, raw.astype("<i8").tobytes()) for name, raw in columns.raw_scores.items()]
     return ClassResult(verdicts, scores)
+
+
+def pack_closed(closed: NDArray[np.int16]) -> bytes:
+    """What `dsched.framework.judge.closed_by` says of some rows."""
+    return b"" if (closed == OPEN).all() else closed.astype("<i2").tobytes()
+
+
+def unpack_closed(raw: bytes, rows: int) -> NDArray[np.int16]:
+    """
+    Raises:
+        EvaluationError: it is about another number of rows.
+    """
+    closed = np.frombuffer(raw, dtype="<i2").astype(np.int16) if raw else np.full(rows, OPEN, dtype=np.int16)
+    if len(closed) != rows:
+        raise EvaluationError(f"what other plugins say is about {len(closed)} rows of {rows}")
+    return closed
 
 
 def pack_failure(failure: PluginFailure) -> ClassResult:

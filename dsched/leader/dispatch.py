@@ -20,7 +20,7 @@ from kombu.exceptions import OperationalError
 
 from dsched.errors import RedisUnavailable
 from dsched.model import messages
-from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS, PING, BindRequest, EvaluateShard, Message
+from dsched.model.messages import BIND, BINDERS, EVALUATE, PING, BindRequest, EvaluateShard
 from dsched.state import time as redis_time
 from dsched.state import workers
 from dsched.state.broker import celery_settings
@@ -64,14 +64,16 @@ class Dispatcher:
             ]
         return worker_direct(random.choice(found)) if found else BINDERS
 
-    def evaluate(self, shards: Sequence[EvaluateShard]) -> None:
-        """Hand shards to the evaluators; those nobody has taken by their deadline are dropped.
+    def evaluate(self, shards: Sequence[tuple[str, EvaluateShard]]) -> None:
+        """Hand shards to evaluators, each by its own queue; those not taken by their deadline are dropped.
 
+        Args:
+            shards: each with the name of the evaluator that holds it.
         Raises:
             RedisUnavailable: not all messages may have been sent.
         """
-        for shard in shards:
-            self._send(EVALUATE, EVALUATORS, shard)
+        for evaluator, shard in shards:
+            self._publish(EVALUATE, worker_direct(evaluator), messages.encode(shard))
 
     def ping(self, names: Sequence[str], expires_s: float) -> None:
         """Ask workers, each by its own queue, to note that they take tasks; pings nobody has taken by then are dropped.
@@ -101,9 +103,6 @@ class Dispatcher:
     def close(self) -> None:
         """Give the connections back."""
         self._app.close()
-
-    def _send(self, task: str, queue: str | Queue, message: Message) -> None:
-        self._publish(task, queue, messages.encode(message))
 
     def _publish(self, task: str, queue: str | Queue, payload: bytes) -> None:
         try:

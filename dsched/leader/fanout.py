@@ -1,6 +1,7 @@
 """Judging a batch's classes: in this process, or scattered over the evaluators by shard and gathered.
 
-Both ways give the same columns. A shard that does not come back in time is asked for once more, then judged here.
+Both ways give the same columns. Each evaluator is asked about the nodes whose parts of the table it holds. A shard that
+does not come back in time is asked for once more, then judged here.
 """
 
 import time
@@ -11,14 +12,17 @@ import msgspec
 
 from dsched.clock import Clock
 from dsched.errors import RedisUnavailable
-from dsched.framework.contract import failed
+from dsched.framework.contract import PluginFailure, failed
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.interface import Code, Status
+from dsched.framework.parts import Parting
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.wire import pack_closed
 from dsched.leader.cost import Costs
 from dsched.leader.dispatch import Dispatcher, new_request
 from dsched.leader.hazards import Hazards
-from dsched.leader.scatter import Scatter
+from dsched.leader.scatter import Question, Scatter, Shard
+from dsched.leader.shares import Shares
 from dsched.log import logger
 from dsched.metrics import EVALUATIONS, SCATTER_DURATION, SHARD_DURATION, SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
@@ -77,7 +81,9 @@ class Fanout:
         self.traced: Callable[[int], list[str]] | None = None
         self._hazards = hazards or Hazards(clock)
         self._limit_s = limit_s
-        self._live = 0
+        self._parting = Parting()
+        self._shares = Shares()
+        self._live: list[str] = []
         self._looked_at = float("-inf")
         self._unanswered_ms = 0
         """When shards were asked for last that did not come back: who has shown no sign of life since is not asked."""
@@ -113,20 +119,21 @@ class Fanout:
             return True
         estimates = [self.costs.local_s(profile, rows) for profile, rows in work]
         local_s = sum(estimate for estimate in estimates if estimate is not None)
-        return self.costs.fan_out_pays(local_s, self._live, sum(rows for _, rows in work))
+        return self.costs.fan_out_pays(local_s, len(self._live), sum(rows for _, rows in work))
 
-    def _evaluators(self) -> int:
-        """How many evaluators take tasks and have this configuration."""
+    def _evaluators(self) -> Sequence[str]:
+        """The evaluators that take tasks and have this configuration."""
         if self._clock.monotonic() - self._looked_at > LOOK_AGAIN_S:
             now_ms = self._clock.now_ms()
-            self._live = sum(
-                worker.kind == "evaluator"
+            self._live = [
+                worker.name
+                for worker in workers.read(self._store)
+                if worker.kind == "evaluator"
                 and worker.config == self._config
                 and not worker.trouble
                 and not worker.silent(now_ms)
                 and worker.last_seen_ms > self._unanswered_ms
-                for worker in workers.read(self._store)
-            )
+            ]
             self._looked_at = self._clock.monotonic()
         return self._live
 
@@ -155,9 +162,12 @@ class Fanout:
 
     def _scatter(self, evaluations: Sequence[Evaluation]) -> None:
         started, asked_ms = time.perf_counter(), self._clock.now_ms()
-        request = Scatter(self._shards(evaluations), evaluations, self._limit_s)
-        for at, evaluation in enumerate(evaluations):
-            if (met := self._seen_elsewhere(evaluation)) is not None:
+        questions = self._questions(evaluations)
+        if not questions:
+            return
+        request = Scatter(self._shards(questions), questions, self._limit_s)
+        for at, question in enumerate(questions):
+            if (met := self._seen_elsewhere(question.evaluation)) is not None:
                 request.keep_away(at, failed(met))
         try:
             slowest_s = self._ask(request)
@@ -176,39 +186,57 @@ class Fanout:
                 request.judge_here(shard)
         else:
             took_s = time.perf_counter() - started - slowest_s
-            self.costs.travelled(took_s, sum(evaluation.searched for evaluation in evaluations))
+            self.costs.travelled(took_s, sum(question.evaluation.searched for question in questions))
         SCATTER_DURATION.observe(time.perf_counter() - started)
         request.deliver()
 
-    def _shards(self, evaluations: Sequence[Evaluation]) -> list[EvaluateShard]:
+    def _questions(self, evaluations: Sequence[Evaluation]) -> list[Question]:
+        """What evaluators are asked, once this process has asked the plugins that they are not; classes for which one
+        of these fails are done."""
+        found: list[Question] = []
+        for evaluation in evaluations:
+            try:
+                found.append(Question(evaluation))
+            except PluginFailure as failure:
+                evaluation.failure = failure.status
+        return found
+
+    def _shards(self, questions: Sequence[Question]) -> list[Shard]:
+        """The table's rows by who holds them; evaluators that hold none are left out."""
         table = self._cache.snapshot.table
         version = self._cache.log.publish(self._cache.snapshot)
-        count = min(self._live, max(len(table), 1))
-        bounds = [len(table) * number // count for number in range(count + 1)]
         name = new_request()
-        traces = [] if self.traced is None else self.traced(count)
-        pods = [(evaluation.framework.profile_name, evaluation.pod.pod) for evaluation in evaluations]
+        held = [(who, parts, self._parting.rows(table, parts)) for who, parts in self._shares.among(self._live).items()]
+        held = [each for each in held if len(each[2])]
+        traces = [] if self.traced is None else self.traced(len(held))
+        pods = [(question.evaluation.framework.profile_name, question.evaluation.pod.pod) for question in questions]
         return [
-            EvaluateShard(
-                request=name,
-                epoch=self._epoch,
-                table=version,
-                config=self._config,
-                shard=number,
-                start=bounds[number],
-                stop=bounds[number + 1],
-                deadline_ms=0,
-                pods=pods,
-                cluster=self._cluster,
-                traces=traces,
+            Shard(
+                who,
+                EvaluateShard(
+                    request=name,
+                    epoch=self._epoch,
+                    table=version,
+                    config=self._config,
+                    shard=number,
+                    parts=list(parts),
+                    rows=len(rows),
+                    deadline_ms=0,
+                    pods=pods,
+                    closed=[pack_closed(question.closed[rows]) for question in questions],
+                    cluster=self._cluster,
+                    traces=traces,
+                ),
+                rows,
             )
-            for number in range(count)
+            for number, (who, parts, rows) in enumerate(held)
         ]
 
-    def _patience_s(self, evaluations: Sequence[Evaluation]) -> float:
+    def _patience_s(self, questions: Sequence[Question]) -> float:
         """Ten times what it should take, and at least a second."""
+        evaluations = [question.evaluation for question in questions]
         estimates = [self.costs.local_s(e.framework.profile_name, e.searched) or 0.0 for e in evaluations]
-        return max(SHORTEST_WAIT_S, 10 * (sum(estimates) / max(self._live, 1) + self.costs.round_trip_s))
+        return max(SHORTEST_WAIT_S, 10 * (sum(estimates) / max(len(self._live), 1) + self.costs.round_trip_s))
 
     def _ask(self, request: Scatter) -> float:
         """Send and gather, twice for shards that do not answer, unless nobody has said anything at all; returns what
@@ -217,7 +245,7 @@ class Fanout:
         for number in range(TRIES):
             if not request.missing() or (number and not request.heard):
                 break
-            patience_s = self._patience_s(request.evaluations)
+            patience_s = self._patience_s(request.questions)
             deadline_ms = self._workers_clock.now_ms() + round(patience_s * 1000)
             self._dispatcher.evaluate(request.due(deadline_ms))
             until = time.monotonic() + patience_s
@@ -261,7 +289,7 @@ class Fanout:
 
 def _can_travel(evaluation: Evaluation) -> bool:
     """Few nodes are not worth a message, and only the leader knows which volumes are assumed."""
-    return isinstance(evaluation.rows, slice) and not _has_claims(evaluation.pod)
+    return isinstance(evaluation.rows, slice) and bool(evaluation.searched) and not _has_claims(evaluation.pod)
 
 
 def _has_claims(pod: PodInfo) -> bool:

@@ -5,14 +5,17 @@ about again in this request nor is it judged in this process.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from dsched.framework.contract import PluginFailure
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.interface import Hazard
-from dsched.framework.judge import Columns, join
+from dsched.framework.judge import Columns, closed_by, join
 from dsched.framework.wire import unpack
 from dsched.log import logger
 from dsched.model.messages import EvaluateShard, ShardResult, Trouble
@@ -23,22 +26,55 @@ GRACE_S = 1.0
 """How long an evaluator may take to answer after it has told a plugin to end."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What one evaluator is asked.
+
+    Attributes:
+        evaluator: who holds these parts of the table.
+        message: without a deadline, which it gets each time it is sent.
+        rows: of the leader's table, in the order of the answers.
+    """
+
+    evaluator: str
+    message: EvaluateShard
+    rows: NDArray[np.intp]
+
+
+class Question:
+    """A class that evaluators are asked about.
+
+    Attributes:
+        beyond: what the plugins say that evaluators are not asked.
+        closed: the same as evaluators need it, see `dsched.framework.judge.closed_by`.
+    """
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        """
+        Raises:
+            PluginFailure: one of those plugins raised or broke its contract.
+        """
+        self.evaluation = evaluation
+        self.beyond = evaluation.judge_beyond()
+        self.closed = closed_by(evaluation.framework, self.beyond)
+
+
 class Scatter:
     """One request.
 
     Attributes:
-        shards: by number; each time they are sent they get a deadline.
+        shards: by number, at least one.
         heard: whether anybody has said anything.
     """
 
-    def __init__(self, shards: Sequence[EvaluateShard], evaluations: Sequence[Evaluation], limit_s: float) -> None:
+    def __init__(self, shards: Sequence[Shard], questions: Sequence[Question], limit_s: float) -> None:
         """
         Args:
             limit_s: how long a plugin may take; 0 for no limit.
         """
         self.shards = shards
-        self.evaluations = evaluations
-        self.name = shards[0].request
+        self.questions = questions
+        self.name = shards[0].message.request
         self.heard = False
         self._limit_s = limit_s
         self._answers: dict[int, list[Columns | PluginFailure]] = {}
@@ -51,13 +87,13 @@ class Scatter:
         self._busy: dict[int, Trouble] = {}
         """What shards are held up by."""
 
-    def due(self, deadline_ms: int) -> list[EvaluateShard]:
-        """Messages for the shards without an answer, to be answered by a wall-clock time."""
+    def due(self, deadline_ms: int) -> list[tuple[str, EvaluateShard]]:
+        """Evaluators and messages for the shards without an answer, to be answered by a wall-clock time."""
         self._refused.clear()
         skip = sorted(self._out)
         return [
-            msgspec.structs.replace(self.shards[number], deadline_ms=deadline_ms, skip=skip)
-            for number in self.missing()
+            (shard.evaluator, msgspec.structs.replace(shard.message, deadline_ms=deadline_ms, skip=skip))
+            for shard in (self.shards[number] for number in self.missing())
         ]
 
     def refuse(self, shard: int) -> None:
@@ -66,7 +102,7 @@ class Scatter:
 
     def hear(self, shard: int, trouble: Trouble) -> float:
         """Take in why the answer about a shard is late or does not come; returns how much longer to wait for it."""
-        if shard not in self.missing() or not 0 <= trouble.at < len(self.evaluations):
+        if shard not in self.missing() or not 0 <= trouble.at < len(self.questions):
             return 0.0
         if trouble.lost:
             self._losing[trouble.at] = PluginFailure(
@@ -109,23 +145,23 @@ class Scatter:
 
     def missing(self) -> list[int]:
         """Shards without an answer that is needed."""
-        if len(self._out) == len(self.evaluations):
+        if len(self._out) == len(self.questions):
             return []
-        return [shard.shard for shard in self.shards if shard.shard not in self._answers]
+        return [number for number in range(len(self.shards)) if number not in self._answers]
 
     def rows_by_profile(self, shard: int) -> Mapping[str, int]:
         """Rows judged in a shard, over all classes of a profile."""
         rows: dict[str, int] = {}
-        for evaluation in self.evaluations:
-            profile = evaluation.framework.profile_name
-            rows[profile] = rows.get(profile, 0) + self.shards[shard].stop - self.shards[shard].start
+        for question in self.questions:
+            profile = question.evaluation.framework.profile_name
+            rows[profile] = rows.get(profile, 0) + len(self.shards[shard].rows)
         return rows
 
     def accept(self, result: ShardResult) -> bool:
         """Take a shard's answer; False when it is not one to this request, or the second one."""
-        if result.shard not in self.missing() or len(result.classes) != len(self.evaluations):
+        if result.shard not in self.missing() or len(result.classes) != len(self.questions):
             return False
-        rows = self.shards[result.shard].stop - self.shards[result.shard].start
+        rows = len(self.shards[result.shard].rows)
         try:
             self._answers[result.shard] = [_caught(unpack, found, rows) for found in result.classes]
         except ValueError as error:
@@ -135,21 +171,27 @@ class Scatter:
 
     def judge_here(self, number: int) -> None:
         """Answer for a shard in this process."""
-        rows = slice(self.shards[number].start, self.shards[number].stop)
+        rows = self.shards[number].rows
         self._answers[number] = [
-            self._out.get(at) or _caught(evaluation.judge_shard, rows) for at, evaluation in enumerate(self.evaluations)
+            self._out.get(at) or _caught(question.evaluation.judge_shard, rows, question.closed[rows])
+            for at, question in enumerate(self.questions)
         ]
 
     def deliver(self) -> None:
         """Put the shards together and fill the evaluations."""
-        for number, evaluation in enumerate(self.evaluations):
-            failed = self._out.get(number)
-            parts = [] if failed is not None else [self._answers[shard.shard][number] for shard in self.shards]
-            failed = failed or next((part for part in parts if isinstance(part, PluginFailure)), None)
+        for at, question in enumerate(self.questions):
+            evaluation, failed = question.evaluation, self._out.get(at)
+            parts: list[tuple[NDArray[np.intp], Columns]] = []
+            for number, shard in enumerate(() if failed is not None else self.shards):
+                said = self._answers[number][at]
+                if isinstance(said, PluginFailure):
+                    failed = failed or said
+                else:
+                    parts.append((shard.rows, said))
             if failed is not None:
                 evaluation.failure = failed.status
             else:
-                evaluation.fill(join([part for part in parts if isinstance(part, Columns)]))
+                evaluation.fill(join(evaluation.framework, question.beyond, parts))
 
 
 def _caught(answer: Callable[..., Columns], *args: Any) -> Columns | PluginFailure:

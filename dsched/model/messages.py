@@ -40,9 +40,13 @@ class EvaluateShard(Message, frozen=True, kw_only=True):
         config: hash of the configuration; an evaluator that has another, and cannot take it up, refuses.
         cluster: what keeps the objects, standalone or kubernetes; a worker that takes it to be another refuses.
         traces: W3C traceparents of traced pods that this is for.
-        shard: number of this shard; rows ``start`` to ``stop`` (not included).
+        shard: number of this shard.
+        parts: of the node table, which make the shard; the evaluator is not asked about others.
+        rows: how many nodes that are.
         deadline_ms: by Redis' clock, after which nobody waits for the answer.
         pods: profile and one pod of each class.
+        closed: of each class, what the plugins have said that evaluators are not asked
+            (`dsched.framework.judge.closed_by`), by row as little-endian int16; empty where they reject no node.
         skip: numbers of classes that are not wanted any more; what is said of them is not looked at.
     """
 
@@ -51,10 +55,11 @@ class EvaluateShard(Message, frozen=True, kw_only=True):
     table: int
     config: str
     shard: int
-    start: int
-    stop: int
+    parts: list[int]
+    rows: int
     deadline_ms: int
     pods: list[tuple[str, Pod]]
+    closed: list[bytes]
     skip: list[int] = []
     cluster: str = ""
     traces: list[str] = []

@@ -16,6 +16,11 @@ from dsched.state.client import prefix
 PUBLISH_TIMEOUT_S = 5.0
 
 
+def own_queue(worker: str) -> str:
+    """The queue that only this worker takes from. Source: celery/utils/nodenames.py ``worker_direct``."""
+    return f"{worker}.dq2"
+
+
 def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
     """Settings for a Celery app of the system called ``name``.
 

@@ -149,12 +149,17 @@ class Cache:
         return old
 
     def _put(self, pod: PodInfo, node: NodeName) -> None:
+        home = self.snapshot.table.node_of(pod.uid)
+        if home is not None and home != node:
+            self._take(pod.uid)  # who holds only the node that it leaves hears of it, too
         self.snapshot.table.add_pod(pod, node)
         self.log.note(PodOn(node, pod.pod))
 
     def _take(self, uid: PodUid) -> None:
-        self.snapshot.table.remove_pod(uid)
-        self.log.note(PodOff(uid))
+        node = self.snapshot.table.node_of(uid)
+        if node is not None:
+            self.snapshot.table.remove_pod(uid)
+            self.log.note(PodOff(uid, node))
 
 
 def amounts(pod: PodInfo) -> dict[str, int]:

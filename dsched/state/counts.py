@@ -1,11 +1,12 @@
-"""How many there are of what stands in Redis, read in one go and without an epoch; for gauges."""
+"""How many there are of what stands in Redis, read without an epoch; for gauges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dsched.model.messages import BINDERS, EVALUATORS
-from dsched.state import keys
+from dsched.state import keys, workers
+from dsched.state.broker import own_queue
 from dsched.state.client import Store, prefix
 
 _QUEUES = {"active": keys.ACTIVE, "backoff": keys.BACKOFF, "unschedulable": keys.UNSCHEDULABLE, "gated": keys.GATED}
@@ -20,7 +21,8 @@ class Counts:
         waiting: reserved pods that Permit holds back.
         results: bind results that the leader has not acted on.
         node_log: entries of the node table's log.
-        tasks: messages that no worker has taken, by queue.
+        tasks: messages that no worker has taken, by kind of worker: those in the evaluators' own queues, and in the
+            binders' common one.
     """
 
     queues: Mapping[str, int]
@@ -32,8 +34,9 @@ class Counts:
 
 
 def read(store: Store) -> Counts:
-    """One round trip; raises what `dsched.state.client.UNAVAILABLE` lists."""
+    """Two round trips; raises what `dsched.state.client.UNAVAILABLE` lists."""
     broker = prefix(store.name) + "celery:"
+    asked = [own_queue(worker.name) for worker in workers.read(store) if worker.kind == "evaluator"]
     pipe: Any = store.redis.pipeline(transaction=False)
     for key in _QUEUES.values():
         pipe.zcard(store.key(key.name))
@@ -41,14 +44,15 @@ def read(store: Store) -> Counts:
     pipe.zcard(store.key(keys.WAITING.name))
     pipe.xlen(store.key(keys.RESULTS.name))
     pipe.xlen(store.key(keys.NODES_LOG.name))
-    for queue in (EVALUATORS, BINDERS):
+    for queue in (BINDERS, *asked):
         pipe.llen(broker + queue)
-    *queues, inflight, waiting, results, node_log, evaluators, binders = pipe.execute()
+    found = pipe.execute()
+    *queues, inflight, waiting, results, node_log, binders = found[: len(found) - len(asked)]
     return Counts(
         dict(zip(_QUEUES, queues, strict=True)),
         inflight,
         waiting,
         results,
         node_log,
-        {EVALUATORS: evaluators, BINDERS: binders},
+        {EVALUATORS: sum(found[len(found) - len(asked) :]), BINDERS: binders},
     )

@@ -3,6 +3,9 @@
 The leader appends changes, an entry for many; now and then it writes the whole table anew, beginning with an entry that
 says so, and drops what came before. A replica reads until it has the version that a task names, and starts over when it
 meets a new beginning. The log is written only once evaluators are used.
+
+A replica holds the whole table or some parts of it (`dsched.framework.parts`). It can let parts go; to have others as
+well it starts over.
 """
 
 import secrets
@@ -92,20 +95,24 @@ class Replica:
     """An evaluator's side: a snapshot that follows the log.
 
     Attributes:
-        snapshot: the table as of ``version``.
+        snapshot: the table, or the parts of it that are held, as of ``version``.
     """
 
     def __init__(self, store: Store) -> None:
         self.snapshot = Snapshot()
         self.version = 0
+        self._parts: frozenset[int] | None = None
         self._store = store
 
-    def catch_up(self, version: int) -> None:
+    def catch_up(self, version: int, parts: frozenset[int] | None = None) -> None:
         """Bring the snapshot to exactly this version.
 
+        Args:
+            parts: the parts of the table to hold, None for the whole of it.
         Raises:
             EvaluationError: the log does not have it (any more, or yet), or a leader of another version writes it.
         """
+        self._hold(parts)
         if version < self.version:
             self._start_over()
         while self.version < version:
@@ -120,7 +127,7 @@ class Replica:
 
     def _apply(self, entry: bytes, fields: dict[bytes, bytes]) -> None:
         try:
-            changes = delta.decode(fields[b"deltas"])
+            changes = delta.decode(fields[b"deltas"], self._parts)
         except msgspec.DecodeError as error:
             raise EvaluationError(f"entry {entry.decode()} of the node log cannot be read: {error}") from error
         if fields[b"first"] == b"1":
@@ -130,6 +137,15 @@ class Replica:
         for change in changes:
             delta.apply(self.snapshot, change)
         self.version = int(entry.partition(b"-")[0])
+
+    def _hold(self, parts: frozenset[int] | None) -> None:
+        if parts == self._parts:
+            return
+        if parts is not None and (self._parts is None or parts < self._parts):
+            self.snapshot.keep_only(parts)
+        else:
+            self._start_over()
+        self._parts = parts
 
     def _start_over(self) -> None:
         self.snapshot.clear()

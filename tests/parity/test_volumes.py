@@ -5,7 +5,6 @@ of them assumes volumes for pods that are reserved: all of it may go wrong in wh
 """
 
 from collections import Counter
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -14,9 +13,7 @@ from hypothesis import strategies as st
 
 from dsched import config
 from dsched.clock import ManualClock
-from dsched.framework import wire
 from dsched.framework.evaluate import Evaluation, evaluate
-from dsched.framework.judge import join
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
@@ -25,7 +22,7 @@ from dsched.plugins import profiles, registry
 from tests.parity.random_storage import Storage, random_change, random_storage
 from tests.storage import Handle
 from tests.unit.framework.answers import said
-from tests.unit.framework.shards import replica_of
+from tests.unit.framework.shards import replicas_of, through_the_wire
 from tests.unit.leader.test_cycle import AssumingSnapshot, Outcome, cycle_of, outcomes, queue_order
 
 CONFIGURATION = """
@@ -77,19 +74,14 @@ def test_shards_joined_are_the_whole(seed: int, nodes: int, shards: int) -> None
     """Evaluators have plugins of their own, over their replicas."""
     cluster = random_storage(Random(seed), nodes, waiting=4)
     snapshot = cluster.snapshot()
-    replica = replica_of(snapshot)
     here = framework_over(snapshot)
-    there = framework_over(replica)
+    replicas = replicas_of(snapshot, shards, [here])
+    there = [framework_over(replica) for replica in replicas]
     for pod in cluster.waiting:
         evaluation = Evaluation(here, PodInfo(pod), snapshot)
         if not evaluation.open or not isinstance(evaluation.rows, slice):
             continue
-        bounds = [nodes * number // shards for number in range(shards + 1)]
-        parts = []
-        for start, stop in pairwise(bounds):
-            columns = Evaluation(there, PodInfo(pod), replica).judge_shard(slice(start, stop))
-            parts.append(wire.unpack(wire.pack(columns), stop - start))
-        evaluation.fill(join(parts))
+        through_the_wire(evaluation, snapshot, replicas, there)
         assert said(evaluation, snapshot.table) == said(evaluate(here, PodInfo(pod), snapshot), snapshot.table)
 
 

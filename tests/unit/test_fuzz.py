@@ -241,7 +241,7 @@ def test_a_text_that_is_none_is_refused() -> None:
         with pytest.raises(msgspec.MsgspecError):
             messages.decode(raw, BindRequest)
     with pytest.raises(msgspec.MsgspecError):
-        delta.decode(b"\x91\x81\xa4type\xa1\xff")
+        delta.decode(b"\x91\x92\xff\x81\xa4type\xa1\xff")
     with pytest.raises(msgspec.MsgspecError):
         tape.decode(b'{"type": "\xff"}')
     with pytest.raises(ManifestError, match="is not JSON: a text is not UTF-8"):

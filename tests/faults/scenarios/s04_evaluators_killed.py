@@ -8,8 +8,8 @@ from tests.faults import waits
 from tests.faults.proxy import When
 from tests.faults.scenario import KUBERNETES, STANDALONE, Run, Scenario
 
-ASKED = b"celery:evaluators"
-"""The list that shards are pushed to."""
+ASKED = b"dsched.evaluate"
+"""The task, in the message that brings a shard to an evaluator."""
 
 
 def inject(run: Run) -> None:

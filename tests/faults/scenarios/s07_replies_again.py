@@ -6,7 +6,8 @@ import time
 from tests.faults.proxy import When
 from tests.faults.scenario import STANDALONE, Run, Scenario
 
-EVALUATORS = "dsched:{default}:celery:evaluators"
+EVALUATORS = "dsched:{default}:celery:evaluator*.dq2"
+"""The evaluators' own queues."""
 ANSWER = b"}:replies:"
 MOST = 40
 
@@ -36,14 +37,15 @@ def _double(run: Run) -> None:
     evaluators = [*run.arena.running("evaluator"), *run.arena.forked("evaluator")]
     run.arena.halt(*evaluators)
     until = time.monotonic() + 3
-    messages: list[str] = []
-    while not messages and time.monotonic() < until:
-        messages = run.arena.redis.lrange(EVALUATORS, 0, -1)
+    waiting: dict[str, list[str]] = {}
+    while not waiting and time.monotonic() < until:
+        queues = run.arena.redis.keys(EVALUATORS)
+        waiting = {queue: found for queue in queues if (found := run.arena.redis.lrange(queue, 0, -1))}
         time.sleep(0.002)
-    if messages:
+    for queue, messages in waiting.items():
         again = [*messages, *messages]
         run.rng.shuffle(again)
-        run.arena.redis.lpush(EVALUATORS, *again)
+        run.arena.redis.lpush(queue, *again)
         run.note("evaluation message twice more, out of order", len(messages))
     run.pause(0, 1.5)
     run.arena.go_on(*evaluators)

@@ -1,5 +1,6 @@
 """A fan-out over a random cluster, with evaluators that behave as a test wants, or with real ones."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
@@ -9,9 +10,11 @@ import msgspec
 from dsched.clock import SystemClock
 from dsched.framework.contract import PluginFailure
 from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.framework.judge import judge_apart
+from dsched.framework.parts import Parting
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.wire import pack, pack_failure
+from dsched.framework.wire import pack, pack_failure, unpack_closed
 from dsched.leader.fanout import Fanout, Mode
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
@@ -38,33 +41,40 @@ class Evaluators:
     Attributes:
         habits: for one message after the other; the last one stays.
         asked: messages by the try they came in.
+        replicas: by evaluator.
     """
 
     def __init__(self, store: Store, by_name: dict[str, Framework], *habits: Habit) -> None:
         self._store = store
-        self._replica = Replica(store)
+        self.replicas: dict[str, Replica] = defaultdict(lambda: Replica(store))
         self._frameworks = by_name
         self.habits = list(habits) or [answer]
         self.asked: list[list[EvaluateShard]] = []
 
-    def evaluate(self, shards: Sequence[EvaluateShard]) -> None:
-        self.asked.append(list(shards))
-        for shard in shards:
+    def evaluate(self, shards: Sequence[tuple[str, EvaluateShard]]) -> None:
+        self.asked.append([shard for _, shard in shards])
+        for name, shard in shards:
             habit = self.habits.pop(0) if len(self.habits) > 1 else self.habits[0]
+            self._name = name
             habit(messages.decode(messages.encode(shard), EvaluateShard), self)
 
     def result(self, message: EvaluateShard, **changes: Any) -> ShardResult:
         """What an evaluator says of a shard."""
         fields: dict[str, Any] = {"request": message.request, "epoch": message.epoch, "shard": message.shard}
         if "refusal" not in changes:
-            self._replica.catch_up(message.table)
-            fields["classes"] = [self._judged(profile, pod, message) for profile, pod in message.pods]
+            suffice = all(framework.shards_suffice for framework in self._frameworks.values())
+            self.replicas[self._name].catch_up(message.table, frozenset(message.parts) if suffice else None)
+            fields["classes"] = [
+                self._judged(profile, pod, closed, message)
+                for (profile, pod), closed in zip(message.pods, message.closed, strict=True)
+            ]
         return ShardResult(**{**fields, "evaluator": "e", "seconds": 0.001, **changes})
 
-    def _judged(self, profile: str, pod: Any, shard: EvaluateShard) -> Any:
-        evaluation = Evaluation(self._frameworks[profile], PodInfo(pod), self._replica.snapshot)
+    def _judged(self, profile: str, pod: Any, raw: bytes, shard: EvaluateShard) -> Any:
+        snapshot, closed = self.replicas[self._name].snapshot, unpack_closed(raw, shard.rows)
+        rows = Parting().rows(snapshot.table, shard.parts)[: shard.rows]
         try:
-            return pack(evaluation.judge_shard(slice(shard.start, shard.stop)))
+            return pack(judge_apart(self._frameworks[profile], PodInfo(pod), snapshot, rows, closed))
         except PluginFailure as failure:
             return pack_failure(failure)
 
@@ -104,7 +114,8 @@ def of_another(field: str, value: Any) -> Habit:
 
 def cut_short(shard: EvaluateShard, evaluators: Evaluators) -> None:
     """Judged fewer rows than asked for."""
-    shorter = msgspec.structs.replace(shard, stop=shard.stop - 1)
+    rows = shard.rows - 1
+    shorter = msgspec.structs.replace(shard, rows=rows, closed=[raw[: 2 * rows] for raw in shard.closed])
     evaluators.push(shard, messages.encode(evaluators.result(shorter)))
 
 

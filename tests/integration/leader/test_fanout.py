@@ -10,6 +10,7 @@ from dsched.clock import SystemClock
 from dsched.errors import EvaluationError, RedisUnavailable
 from dsched.framework.evaluate import Evaluation, evaluate
 from dsched.framework.interface import Code, Hazard, Scope, Status
+from dsched.framework.parts import PARTS, part_of
 from dsched.framework.pod_info import PodInfo
 from dsched.leader import fanout as fanout_module
 from dsched.leader.fanout import Mode
@@ -67,10 +68,55 @@ def test_shards_cover_the_table(room: Room) -> None:
     fallbacks = value(SHARD_FALLBACKS)
     room.judged_right()
     (shards,) = room.evaluators.asked
-    assert [(shard.start, shard.stop) for shard in shards] == [(0, 8), (8, 16), (16, 25)]
+    assert sorted(part for shard in shards for part in shard.parts) == list(range(PARTS))
+    assert sum(shard.rows for shard in shards) == 25
     assert {shard.epoch for shard in shards} == {EPOCH}
     assert {shard.config for shard in shards} == {HASH}
     assert value(SHARD_FALLBACKS) == fallbacks
+
+
+def test_each_evaluator_holds_its_shard_only(room: Room) -> None:
+    room.judged_right()
+    (shards,) = room.evaluators.asked
+    held = [set(replica.snapshot.table.names) for replica in room.evaluators.replicas.values()]
+    assert len(held) == 3
+    assert [len(names) for names in held] == [shard.rows for shard in shards]
+    assert set().union(*held) == set(room.cache.snapshot.table.names)
+
+
+def test_who_looks_beyond_a_node_holds_the_whole_table(room: Room) -> None:
+    class Everywhere:
+        name = "Everywhere"
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            pass
+
+        def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+            return None
+
+    framework = framework_of(Everywhere)
+    room.evaluators._frameworks[framework.profile_name] = framework
+    room.fanout([Evaluation(framework, PodInfo(make_pod()), room.cache.snapshot)])
+    names = [replica.snapshot.table.names for replica in room.evaluators.replicas.values()]
+    assert names == [room.cache.snapshot.table.names] * 3
+
+
+def test_evaluators_that_come_and_go_hand_their_parts_over(room: Room) -> None:
+    """Whoever lives on and lets parts go does not start over."""
+    clock = SystemClock()
+    for number, there in enumerate([{0, 1, 2}, {0, 1, 2, 3, 4}, {0, 3, 4}, {3}]):
+        for name in range(5):
+            workers.leave(room.store, f"evaluator-{name}")
+        for name in there:
+            workers.note(room.store, Worker(f"evaluator-{name}", "evaluator", clock.now_ms() + number, HASH))
+        room.fanout._looked_at = float("-inf")
+        room.judged_right()
+        asked = room.evaluators.asked[-1]
+        assert len(asked) == len(there)
+        for name in there:
+            names = room.evaluators.replicas[f"evaluator-{name}"].snapshot.table.names
+            parts = room.fanout._shares.among(room.fanout._live)[f"evaluator-{name}"]
+            assert {part_of(each) for each in names} <= set(parts)
 
 
 def test_changes_between_batches_reach_the_replicas(room: Room) -> None:
@@ -90,15 +136,18 @@ def test_changes_between_batches_reach_the_replicas(room: Room) -> None:
 def test_no_more_shards_than_nodes(store: Store, count: int) -> None:
     room = Room(store, count=count)
     room.judged_right()
-    assert len(room.evaluators.asked[0]) == min(count, 25)
+    (shards,) = room.evaluators.asked
+    assert all(shard.rows for shard in shards)
+    assert sum(shard.rows for shard in shards) == 25
+    assert len(shards) <= count
 
 
 def test_a_table_without_nodes(store: Store) -> None:
     room = Room(store, nodes=2)
     for node in list(room.cluster.nodes):
         room.cache.remove_node(node.name)
-    room.fanout(room.open())
-    assert [len(shards) for shards in room.evaluators.asked] == [1]
+    room.judged_right()
+    assert room.evaluators.asked == []
 
 
 @pytest.mark.usefixtures("impatient")

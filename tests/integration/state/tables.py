@@ -5,6 +5,7 @@ from typing import Any
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeTable
 from dsched.state.nodelog import Replica
+from tests.unit.framework.shards import replica_of
 
 RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, "nvidia.com/gpu", "example.com/thing")
 KINDS = ("Namespace", "Service")
@@ -61,10 +62,10 @@ def _without_zeros(amounts: dict[str, int]) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if amount or name == PODS}
 
 
-def assert_same(replica: Replica, version: int, snapshot: Snapshot) -> None:
-    """The replica, brought up to the version, has this snapshot."""
-    replica.catch_up(version)
-    assert seen(replica.snapshot) == seen(snapshot)
+def assert_same(replica: Replica, version: int, snapshot: Snapshot, parts: frozenset[int] | None = None) -> None:
+    """The replica, brought up to the version, has this snapshot, or these parts of it."""
+    replica.catch_up(version, parts)
+    assert seen(replica.snapshot) == seen(snapshot if parts is None else replica_of(snapshot, parts))
 
 
 def _image(table: NodeTable, name: str) -> tuple[int, list[int]] | None:

@@ -7,6 +7,7 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsched.framework.parts import part_of
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node
@@ -44,6 +45,8 @@ PODS = st.builds(
     labels=st.dictionaries(st.just("app"), st.sampled_from("ab")),
     node=st.just(""),
 )
+SHARDS = st.none() | st.frozensets(NODE_NAMES.map(part_of))
+"""Parts of the table, and the whole of it."""
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("set"), NODES),
@@ -60,6 +63,7 @@ STEPS = st.lists(
         st.tuples(st.just("join")),
         st.tuples(st.just("catch up"), st.integers(0, 9)),
         st.tuples(st.just("catch up"), st.integers(0, 9)),
+        st.tuples(st.just("hold"), st.integers(0, 9), SHARDS),
         st.tuples(st.just("new leader"), st.booleans()),
     ),
     min_size=10,
@@ -129,12 +133,17 @@ def small_sizes() -> Iterator[None]:
 def test_every_replica_has_the_leaders_table_after_any_sequence(redis_server: RedisServer, steps):
     with system(redis_server) as store, small_sizes():
         leader, replicas = Leading(store), [Replica(store)]
+        held: list[frozenset[int] | None] = [None]
         for what, *given_ in steps:
             if what == "join":
                 replicas.append(Replica(store))
+                held.append(None)
+            elif what == "hold":
+                held[given_[0] % len(held)] = given_[1]
             elif what == "catch up":
-                replica = replicas[given_[0] % len(replicas)]
-                assert_same(replica, leader.cache.log.publish(leader.cache.snapshot), leader.cache.snapshot)
+                number = given_[0] % len(replicas)
+                version = leader.cache.log.publish(leader.cache.snapshot)
+                assert_same(replicas[number], version, leader.cache.snapshot, held[number])
             elif what == "new leader":
                 leader = Leading(store)
                 if given_[0]:
@@ -149,8 +158,8 @@ def test_every_replica_has_the_leaders_table_after_any_sequence(redis_server: Re
         wanted = seen(snapshot)
         sums = recounted(snapshot.table)
         assert {name: wanted[name] for name in sums} == sums
-        for replica in [*replicas, Replica(store)]:
-            assert_same(replica, version, snapshot)
+        for replica, parts in zip([*replicas, Replica(store)], [*held, None], strict=True):
+            assert_same(replica, version, snapshot, parts)
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,7 +168,7 @@ def test_node_usage_is_what_the_leaders_table_says_after_any_sequence(redis_serv
     with system(redis_server) as store:
         leader = Leading(store)
         for what, *given_ in steps:
-            if what not in ("join", "catch up", "new leader", "publish"):
+            if what not in ("join", "hold", "catch up", "new leader", "publish"):
                 leader.step(what, *given_)
         leader.cache.usage.flush()
         for info in leader.cache.snapshot.table.infos(range(len(leader.cache.snapshot.table))):

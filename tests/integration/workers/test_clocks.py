@@ -58,7 +58,7 @@ def test_pings_and_shards_are_answered(wrong: Workers, dispatcher: Dispatcher, m
 def test_what_is_late_is_dropped(wrong: Workers, dispatcher: Dispatcher) -> None:
     store, worker = wrong.store, wrong.known()["evaluator-1"]
     late, soon = (shard(name, redis_time.now_ms(store) + ahead_ms) for name, ahead_ms in (("l", -1000), ("s", 60_000)))
-    dispatcher.evaluate([late, soon])
+    dispatcher.evaluate([(worker.name, late), (worker.name, soon)])
     assert replies.take(store, "s", 60.0) is not None
     assert replies.take(store, "l", 0.01) is None
     store.redis.delete(store.key(keys.WORKERS.name))
@@ -76,8 +76,9 @@ def shard(request: str, deadline_ms: int) -> EvaluateShard:
         table=1,
         config="another",
         shard=0,
-        start=0,
-        stop=0,
+        parts=[],
+        rows=0,
         deadline_ms=deadline_ms,
         pods=[],
+        closed=[],
     )

@@ -111,7 +111,7 @@ def test_a_real_evaluator_is_ready_again_once_it_has_what_it_was_asked_for(
     try:
         farm.start("evaluator-1")
         monkeypatch.delenv("DSCHED_METRICS_PORT")
-        config = farm.known()["evaluator-1"].config
+        name, config = farm.known()["evaluator-1"].name, farm.known()["evaluator-1"].config
         room = Room(store, epoch=epoch, config=config, dispatcher=dispatcher)
         log: NodeLog = room.cache.log
         version = log.publish(room.cache.snapshot)
@@ -121,16 +121,20 @@ def test_a_real_evaluator_is_ready_again_once_it_has_what_it_was_asked_for(
             request = new_request()
             dispatcher.evaluate(
                 [
-                    EvaluateShard(
-                        request=request,
-                        epoch=epoch,
-                        table=table,
-                        config=config,
-                        shard=0,
-                        start=0,
-                        stop=1,
-                        deadline_ms=redis_time.now_ms(store) + 60_000,
-                        pods=[],
+                    (
+                        name,
+                        EvaluateShard(
+                            request=request,
+                            epoch=epoch,
+                            table=table,
+                            config=config,
+                            shard=0,
+                            parts=[],
+                            rows=0,
+                            deadline_ms=redis_time.now_ms(store) + 60_000,
+                            pods=[],
+                            closed=[],
+                        ),
                     )
                 ]
             )

@@ -1,32 +1,56 @@
 """Evaluating in shards and on replicas, as evaluators do, without any process."""
 
-from itertools import pairwise
+from collections.abc import Collection, Sequence
 
 from dsched.framework import delta, wire
 from dsched.framework.evaluate import Evaluation
-from dsched.framework.judge import join
+from dsched.framework.judge import closed_by, join, judge_apart
+from dsched.framework.parts import PARTS, Parting
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.model import messages
 from dsched.model.messages import ShardResult
 
 
-def through_the_wire(evaluation: Evaluation, replica: Snapshot, shards: int) -> None:
-    """Fill an evaluation as evaluators do: each judges a shard of its replica, the columns travel as messages."""
-    framework, pod, rows = evaluation.framework, evaluation.pod, len(replica.table)
-    bounds = [rows * number // shards for number in range(shards + 1)]
-    columns = []
-    for start, stop in pairwise(bounds):
-        there = Evaluation(framework, PodInfo(pod.pod), replica)
-        classes = [wire.pack(there.judge_shard(slice(start, stop)))]
+def through_the_wire(
+    evaluation: Evaluation, snapshot: Snapshot, replicas: Sequence[Snapshot], there: Sequence[Framework] = ()
+) -> None:
+    """Fill an evaluation as evaluators do: each judges its shard on its replica, the columns travel as messages.
+
+    Args:
+        snapshot: the leader's.
+        replicas: of one evaluator each, from `replicas_of`.
+        there: the evaluators' frameworks, where they are others.
+    """
+    framework, pod, beyond = evaluation.framework, evaluation.pod, evaluation.judge_beyond()
+    closed, found = closed_by(framework, beyond), []
+    frameworks = there or [framework] * len(replicas)
+    for parts, replica, own_framework in zip(shares(len(replicas)), replicas, frameworks, strict=True):
+        rows, own = Parting().rows(snapshot.table, parts), Parting().rows(replica.table, parts)
+        assert [replica.table.names[row] for row in own] == [snapshot.table.names[row] for row in rows]
+        sent = wire.unpack_closed(wire.pack_closed(closed[rows]), len(rows))
+        classes = [wire.pack(judge_apart(own_framework, PodInfo(pod.pod), replica, own, sent))]
         answer = ShardResult(request="r", epoch=1, shard=0, evaluator="e", seconds=0, classes=classes)
-        columns.append(wire.unpack(messages.decode(messages.encode(answer), ShardResult).classes[0], stop - start))
-    evaluation.fill(join(columns))
+        columns = wire.unpack(messages.decode(messages.encode(answer), ShardResult).classes[0], len(rows))
+        found.append((rows, columns))
+    evaluation.fill(join(framework, beyond, found))
 
 
-def replica_of(snapshot: Snapshot) -> Snapshot:
-    """A snapshot that has heard of this one through the log."""
+def shares(count: int) -> list[range]:
+    """The parts of the table that each of so many evaluators holds."""
+    return [range(number, PARTS, count) for number in range(count)]
+
+
+def replicas_of(snapshot: Snapshot, count: int, frameworks: Collection[Framework]) -> list[Snapshot]:
+    """What so many evaluators with these frameworks hold: each its shard, or all where a plugin needs it."""
+    suffice = all(framework.shards_suffice for framework in frameworks)
+    return [replica_of(snapshot, parts if suffice else None) for parts in shares(count)]
+
+
+def replica_of(snapshot: Snapshot, parts: Collection[int] | None = None) -> Snapshot:
+    """A snapshot that has heard of this one, or of some parts of it, through the log."""
     replica = Snapshot()
-    for change in delta.decode(delta.encode(delta.whole(snapshot))):
+    for change in delta.decode(delta.encode(delta.whole(snapshot)), parts):
         delta.apply(replica, change)
     return replica

@@ -9,6 +9,7 @@ from dsched.framework import delta
 from dsched.framework.delta import Delta, NodeGone, NodeSet, ObjectGone, ObjectSet, PodOff, PodOn
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.model.meta import NodeName, PodUid
 from tests.builders import make_node, make_pod
 from tests.unit.framework.random_clusters import random_class, random_node, random_pod
 
@@ -20,7 +21,8 @@ def random_delta(rng: Random, snapshot: Snapshot, number: int) -> Delta:
     if draw < 0.6:
         return PodOn(rng.choice(table.names), random_pod(rng, f"p{rng.randrange(20)}", random_class(rng, 8)))
     if draw < 0.75:
-        return PodOff(f"uid-p{rng.randrange(20)}")
+        uid = PodUid(f"uid-p{rng.randrange(20)}")
+        return PodOff(uid, table.node_of(uid) or NodeName("nowhere"))
     if draw < 0.85:
         return NodeGone(rng.choice(table.names))
     if draw < 0.95:

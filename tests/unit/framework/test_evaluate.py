@@ -17,7 +17,7 @@ from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.answers import said
 from tests.unit.framework.frameworks import Handle, default_framework, framework_of, frameworks
 from tests.unit.framework.random_clusters import CONFIGURATION, random_change, random_cluster
-from tests.unit.framework.shards import replica_of, through_the_wire
+from tests.unit.framework.shards import replica_of, replicas_of, through_the_wire
 
 
 def keep_up(seed: int) -> int:
@@ -70,7 +70,8 @@ def test_shards_joined_are_the_whole(seed: int) -> None:
         there = Evaluation(framework, PodInfo(pod), snapshot)
         if not there.open or not isinstance(there.rows, slice):
             continue
-        through_the_wire(there, replica_of(snapshot), rng.choice([1, 2, 3, len(snapshot.table)]))
+        shards = rng.choice([1, 2, 3, len(snapshot.table)])
+        through_the_wire(there, snapshot, replicas_of(snapshot, shards, [framework]))
         assert said(there, snapshot.table) == said(here, snapshot.table)
         for number in range(5):
             random_change(rng, snapshot.table, number)

@@ -12,7 +12,7 @@ from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.answers import said
 from tests.unit.framework.frameworks import Handle, default_framework, frameworks
 from tests.unit.framework.random_clusters import CONFIGURATION, random_change, random_cluster
-from tests.unit.framework.shards import replica_of, through_the_wire
+from tests.unit.framework.shards import replicas_of, through_the_wire
 
 
 def one_after_the_other(seed: int) -> int:
@@ -96,7 +96,7 @@ def test_scores_that_evaluators_gave_are_not_those_of_another_time() -> None:
     framework = default_framework(snapshot)
     pod = PodInfo(make_pod("shop/pod", cpu=1))
     kept = Evaluation(framework, pod, snapshot, shared=True)
-    through_the_wire(kept, replica_of(snapshot), 1)
+    through_the_wire(kept, snapshot, replicas_of(snapshot, 1, [framework]))
     assert kept.only_row == 0
     snapshot.table.add_pod(PodInfo(make_pod("shop/more", cpu=2)), NodeName("n1"))
     assert kept.refresh()

@@ -1,6 +1,6 @@
 """I7: batches, shards and other processes give the decisions that one pod at a time gives."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -32,7 +32,7 @@ from tests.unit.framework.random_clusters import (
     random_node,
     random_pod,
 )
-from tests.unit.framework.shards import replica_of, through_the_wire
+from tests.unit.framework.shards import replicas_of, shares, through_the_wire
 from tests.unit.leader import naive
 
 
@@ -48,8 +48,10 @@ class AssumingSnapshot:
         self.changes.append(PodOn(node, pod.pod))
 
     def forget(self, uid: PodUid, *, released: bool) -> None:
+        node = self.snapshot.table.node_of(uid)
+        assert node is not None
         self.snapshot.table.remove_pod(uid)
-        self.changes.append(PodOff(uid))
+        self.changes.append(PodOff(uid, node))
 
 
 def judge_here(evaluations: Sequence[Evaluation]) -> None:
@@ -58,22 +60,24 @@ def judge_here(evaluations: Sequence[Evaluation]) -> None:
 
 
 class JudgeInShards:
-    """Has open evaluations judged by shards on a replica that follows the leader's changes."""
+    """Has open evaluations judged by shards on replicas that follow the leader's changes."""
 
-    def __init__(self, cache: AssumingSnapshot, shards: int) -> None:
+    def __init__(self, cache: AssumingSnapshot, shards: int, frameworks: Collection[Framework]) -> None:
         self._cache = cache
-        self._shards = shards
-        self._replica = replica_of(cache.snapshot)
+        self._replicas = replicas_of(cache.snapshot, shards, frameworks)
+        self._suffice = all(framework.shards_suffice for framework in frameworks)
         self.asked = 0
 
     def __call__(self, evaluations: Sequence[Evaluation]) -> None:
-        for change in delta.decode(delta.encode(self._cache.changes)):
-            delta.apply(self._replica, change)
+        changes = delta.encode(self._cache.changes)
+        for parts, replica in zip(shares(len(self._replicas)), self._replicas, strict=True):
+            for change in delta.decode(changes, parts if self._suffice else None):
+                delta.apply(replica, change)
         self._cache.changes.clear()
         for evaluation in evaluations:
             if isinstance(evaluation.rows, slice):
                 self.asked += 1
-                through_the_wire(evaluation, self._replica, self._shards)
+                through_the_wire(evaluation, self._cache.snapshot, self._replicas)
             else:
                 evaluation.judge_here()
 
@@ -223,7 +227,7 @@ def test_shards_give_the_same_decisions(seed: int) -> None:
     here = in_one_batch(cluster, seed, percentage)
     cache = AssumingSnapshot(cluster.snapshot())
     by_name = frameworks(CONFIGURATION, Handle(cache.snapshot))
-    shards = JudgeInShards(cache, rng.choice([1, 2, 5]))
+    shards = JudgeInShards(cache, rng.choice([1, 2, 5]), by_name.values())
     cycle = cycle_of(cache, by_name, Selector(seed), percentage, shards)
     candidates = queue_order(by_name, cluster.waiting)
     found = []
