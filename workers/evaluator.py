@@ -71,12 +71,13 @@ class Evaluator:
     def _catch_up(self, message: EvaluateShard) -> None:
         version, started = message.table, time.perf_counter()
         suffices = all(framework.shards_suffice for framework in self._frameworks.values())
+        parts = frozenset(message.parts) if suffices else None
         behind = version - self._replica.version
-        anew = not 0 <= behind < LONGEST_LAG
+        anew = not (0 <= behind < LONGEST_LAG and self._replica.holds(parts))
         REPLICA_LAG.set(0 if anew else behind)
         REPLICA_REBUILDS.inc(anew)
         with self._worker.lags.asked(version, lambda: self._replica.version):
-            self._replica.catch_up(version, frozenset(message.parts) if suffices else None)
+            self._replica.catch_up(version, parts)
         self._worker.table = self._replica.version
         CATCH_UP_DURATION.observe(time.perf_counter() - started)
 

@@ -9,16 +9,28 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.model.meta import NodeName
 
-PARTS = 256
-"""More than evaluators that could be of use (docs/scaling.md); leader and evaluators have to agree on it."""
+PARTS = 1024
+"""More than there are evaluators that could be of use (docs/scaling.md); leader and evaluators have to agree on it."""
 
 
 def part_of(node: NodeName) -> int:
     """The part that a node is in. Names that count up are spread evenly."""
     return crc32(node.encode()) % PARTS
+
+
+def keep_only(snapshot: Snapshot, parts: Collection[int]) -> None:
+    """Forget the nodes of other parts and the pods on them; references to the snapshot stay good."""
+    whole, snapshot.table = snapshot.table, NodeTable()
+    for node in whole.nodes:
+        if part_of(node.name) in parts:
+            snapshot.table.set_node(node)
+    for name, pod in whole.placed():
+        if part_of(name) in parts:
+            snapshot.table.add_pod(pod, name)
 
 
 class Parting:

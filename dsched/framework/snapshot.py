@@ -1,10 +1,9 @@
 """The cluster as one scheduling attempt sees it: the node table and the objects beside it."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dsched.framework.nominations import Nominations
-from dsched.framework.parts import part_of
 from dsched.framework.table import NodeTable
 
 
@@ -27,16 +26,6 @@ class Snapshot:
         for kind in self._others:
             self._changed(kind)
         self._others = {}
-
-    def keep_only(self, parts: Collection[int]) -> None:
-        """Forget the nodes of other parts of the table and the pods on them; references to this snapshot stay good."""
-        whole, self.table = self.table, NodeTable()
-        for node in whole.nodes:
-            if part_of(node.name) in parts:
-                self.table.set_node(node)
-        for name, pod in whole.placed():
-            if part_of(name) in parts:
-                self.table.add_pod(pod, name)
 
     def others(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
         """Objects of a kind other than Pod and Node, by ``namespace/name`` or ``name``."""

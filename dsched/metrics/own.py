@@ -204,7 +204,8 @@ REPLICA_LAG = gauge(
 )
 REPLICA_REBUILDS = counter(
     "dsched_replica_rebuilds_total",
-    "Times the replica of the node table had to begin anew: at first, and after each change of leader.",
+    "Times the replica of the node table had to begin anew: at first, after each change of leader, and when the "
+    "evaluator got parts of the table that another one had.",
     exporters=EVALUATOR,
 )
 CATCH_UP_DURATION = histogram(

@@ -17,6 +17,7 @@ from dsched.clock import Clock, SystemClock
 from dsched.errors import EvaluationError
 from dsched.framework import delta
 from dsched.framework.delta import Delta
+from dsched.framework.parts import keep_only
 from dsched.framework.snapshot import Snapshot
 from dsched.state import keys, versions
 from dsched.state.client import Store
@@ -138,13 +139,15 @@ class Replica:
             delta.apply(self.snapshot, change)
         self.version = int(entry.partition(b"-")[0])
 
+    def holds(self, parts: frozenset[int] | None) -> bool:
+        """Whether these parts are held, None for the whole table: if not, it begins anew to have them."""
+        return self._parts is None or (parts is not None and parts <= self._parts)
+
     def _hold(self, parts: frozenset[int] | None) -> None:
-        if parts == self._parts:
-            return
-        if parts is not None and (self._parts is None or parts < self._parts):
-            self.snapshot.keep_only(parts)
-        else:
+        if not self.holds(parts):
             self._start_over()
+        elif parts is not None and parts != self._parts:
+            keep_only(self.snapshot, parts)
         self._parts = parts
 
     def _start_over(self) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsched.framework.parts import PARTS, Parting, part_of
+from dsched.framework.parts import PARTS, Parting, keep_only, part_of
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.model.meta import NodeName
@@ -50,7 +50,7 @@ def test_a_snapshot_keeps_some_parts_only() -> None:
     snapshot = make_snapshot([make_node(name) for name in names], pods)
     snapshot.put("Namespace", "shop", {})
     kept = [part_of(NodeName(name)) for name in ("n1", "n3", "n9")]
-    snapshot.keep_only(kept)
+    keep_only(snapshot, kept)
     assert snapshot.table.names == ["n1", "n3"]
     assert {name: pod.uid for name, pod in snapshot.table.placed()} == {
         "n1": "uid-n1",
@@ -58,6 +58,6 @@ def test_a_snapshot_keeps_some_parts_only() -> None:
         "n9": "uid-n9",
     }
     assert snapshot.others("Namespace") == {"shop": {}}
-    snapshot.keep_only([])
+    keep_only(snapshot, [])
     assert (len(snapshot.table), list(snapshot.table.placed())) == (0, [])
     assert isinstance(snapshot, Snapshot)

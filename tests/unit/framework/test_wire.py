@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsched.errors import EvaluationError
 from dsched.framework import wire
 from dsched.framework.contract import PluginFailure
 from dsched.framework.interface import Code, Status, Verdict
-from dsched.framework.judge import Columns
+from dsched.framework.judge import OPEN, Columns
 from dsched.model import messages
 from dsched.model.messages import ClassResult, ShardResult
 
@@ -68,3 +69,17 @@ def test_columns_of_another_length_are_refused(rows: int) -> None:
     for columns in (verdicts, scores):
         with pytest.raises(ValueError, match=f"about 2 rows of {rows}"):
             wire.unpack(travelled(wire.pack(columns)), rows)
+
+
+@given(st.lists(st.sampled_from([0, 1, 7, OPEN]), max_size=9))
+def test_what_other_plugins_say_arrives_as_it_was_sent(closed: list[int]) -> None:
+    raw = wire.pack_closed(np.array(closed, dtype=np.int16))
+    assert wire.unpack_closed(raw, len(closed)).tolist() == closed
+    assert (raw == b"") == (set(closed) <= {OPEN})
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_what_other_plugins_say_of_other_rows_is_refused(rows: int) -> None:
+    raw = wire.pack_closed(np.zeros(2, dtype=np.int16))
+    with pytest.raises(EvaluationError, match=f"about 2 rows of {rows}"):
+        wire.unpack_closed(raw, rows)
