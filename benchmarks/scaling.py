@@ -26,14 +26,14 @@ class Constants:
     Attributes:
         commit: leader's CPU a pod outside the cycle: intake, pop, reserve, hand-out, settling. ``dsched bench
             scheduler-perf``, SchedulingBasic/5000Nodes_10000Pods: the leader's CPU seconds a pod, less `decide`.
-        redis: Redis' CPU a pod, from the same run. The leader waits for its scripts, so it adds to the leader's time.
+        redis: Redis' CPU a pod, from the same run. The leader does the above meanwhile, and waits for what is left.
         decide, decide_row: a pod of a known class, and what grows with the nodes, for each: ``benchmarks.growth``.
         in_turn: what a pod costs more where classes come in turn and rows are judged again: ``benchmarks.growth``.
         judge_row: one class on one row in the leader; there_row: by an evaluator, packed; take_row: unpacked, joined
             and ranked by the leader. ``benchmarks.constants``, as all that follow.
         message, message_redis: sending a message: the leader's time, Redis' part.
         round_trip: a request to one evaluator beside its judging and its message: worker, reply, waking up.
-        change: an evaluator applies a change of the table.
+        change: an evaluator reads and applies a change of the table; skip: it sees that one is about another shard.
         reply_bytes: of an answer, a row and class; change_bytes: of a pod placed in the log; log_node_bytes: of a node.
         byte_ns: a byte through Redis, there and back.
         node_bytes, pod_bytes: resident memory of a replica.
@@ -51,6 +51,7 @@ class Constants:
     message_redis: float = 39.0
     round_trip: float = 1_900.0
     change: float = 14.0
+    skip: float = 0.3
     reply_bytes: float = 48.0
     change_bytes: float = 210.0
     log_node_bytes: float = 270.0
@@ -75,7 +76,7 @@ class Work:
     Attributes:
         classes: that are new in each batch; 0: all are known.
         plugin: a plugin that is called node by node, µs a call; 0 for table plugins alone.
-        each: that plugin says no scope, so that every pod is judged anew.
+        each: that plugin says no scope, so that every pod is judged anew, and each evaluator holds the whole table.
     """
 
     name: str
@@ -84,10 +85,11 @@ class Work:
     each: bool = False
 
 
+SCOPED = Work(f"20 µs plugin with a scope, {CLASSES} new classes a batch", CLASSES, 20.0)
 WORKS = (
     Work("table plugins, one known class", 0),
     Work(f"table plugins, {CLASSES} new classes a batch", CLASSES),
-    Work(f"20 µs plugin with a scope, {CLASSES} new classes a batch", CLASSES, 20.0),
+    SCOPED,
     Work("20 µs plugin without a scope", 1, 20.0, each=True),
 )
 
@@ -99,7 +101,7 @@ class Outcome:
     Attributes:
         fanned_out: whether the evaluators are asked.
         parts: seconds of the batch by what the leader did or waited for.
-        replica_bytes: of one evaluator.
+        replica_bytes: of one evaluator, were it to be asked.
     """
 
     work: str
@@ -130,7 +132,8 @@ def request(
     count = min(evaluators, nodes)
     classes = work.classes
     cells = classes * nodes / count
-    judging = changes * constants.change + cells * (constants.there_row + work.plugin)
+    held = changes if work.each else changes / count
+    judging = held * constants.change + (changes - held) * constants.skip + cells * (constants.there_row + work.plugin)
     log_out = constants.message_redis + changes * constants.change_bytes * constants.byte_ns / 2_000
     taking = cells * (constants.take_row + constants.reply_bytes * constants.byte_ns / 1_000)
     now = redis_free = 0.0
@@ -160,13 +163,13 @@ def play(constants: Constants, work: Work, nodes: int, evaluators: int, *, fan_o
         costs = Costs(round_trip_s=(sum(there.values()) - slowest) / 1e6)
         if fan_out or costs.fan_out_pays(here / 1e6, evaluators, rows=0):
             parts, fanned_out = {part: requests * took for part, took in there.items()}, True
-    parts["commit"] = BATCH * constants.commit
-    parts["Redis"] = BATCH * constants.redis
-    parts["choosing"] = BATCH * (constants.decide + constants.decide_row * nodes)
+    busy = {"commit": constants.commit, "choosing": constants.decide + constants.decide_row * nodes}
     if work.classes > 1:
         # Of each pod's class, the rows are stale that the pods of the other classes went to.
-        parts["judging again"] = BATCH * (constants.in_turn + work.classes * work.plugin)
-    replica = nodes * (constants.node_bytes + PODS_A_NODE * constants.pod_bytes)
+        busy["judging again"] = constants.in_turn + work.classes * work.plugin
+    busy["Redis"] = max(constants.redis - sum(busy.values()), 0.0)
+    parts |= {part: BATCH * took for part, took in busy.items()}
+    replica = nodes / (1 if work.each else evaluators) * (constants.node_bytes + PODS_A_NODE * constants.pod_bytes)
     seconds = {part: took / 1e6 for part, took in parts.items()}
     return Outcome(work.name, nodes, evaluators, fanned_out, seconds, replica)
 
@@ -197,16 +200,21 @@ def table(constants: Constants) -> str:
 
 
 def memory(constants: Constants) -> str:
-    """What replicas of the table take, as a table in Markdown."""
-    heads = ["nodes", "pods", "one replica", *(f"{count} replicas" for count in EVALUATORS[1:]), "log", "to build one"]
+    """What an evaluator's replica takes, as a table in Markdown."""
+    shards = [f"a shard of {count}" for count in EVALUATORS[1:]]
+    heads = ["nodes", "pods", "whole table", *shards, "log", "to build it whole", f"{shards[-1]}"]
     lines = ["| " + " | ".join(heads) + " |", "|--:" * len(heads) + "|"]
     for nodes in NODES:
         pods = PODS_A_NODE * nodes
-        one = play(constants, WORKS[0], nodes, 1).replica_bytes
+        replicas = [play(constants, SCOPED, nodes, count).replica_bytes for count in EVALUATORS]
         log = nodes * constants.log_node_bytes + pods * constants.change_bytes
-        sizes = [f"{_short(size / (1 << 30))} GiB" for size in (*(count * one for count in EVALUATORS), log)]
-        seconds = f"{_short((nodes + pods) * constants.change / 1e6)} s"
-        lines.append("| " + " | ".join([f"{nodes:,}", f"{pods:,}", *sizes, seconds]) + " |")
+        sizes = [f"{_short(size / (1 << 20))} MiB" for size in (*replicas, log)]
+        times = [
+            (nodes + pods) * (constants.change / count + constants.skip * (1 - 1 / count))
+            for count in (1, EVALUATORS[-1])
+        ]
+        seconds = [f"{_short(took / 1e6)} s" for took in times]
+        lines.append("| " + " | ".join([f"{nodes:,}", f"{pods:,}", *sizes, *seconds]) + " |")
     return "\n".join(lines)
 
 

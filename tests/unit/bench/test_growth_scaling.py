@@ -12,6 +12,17 @@ from dsched.bench import plot
 TINY = growth.Sizes((4, 8), (0, 4), (1, 2), (0, 1), measured=6, at=16)
 CONSTANTS = scaling.Constants()
 TABLE, SCOPED, UNSCOPED = scaling.WORKS[1:]
+BY_HAND = scaling.Constants(
+    message=10,
+    message_redis=1,
+    round_trip=100,
+    change=0,
+    skip=0,
+    change_bytes=0,
+    there_row=3,
+    take_row=2,
+    reply_bytes=0,
+)
 
 
 @pytest.fixture
@@ -76,15 +87,35 @@ def test_classes_and_terms_are_as_many_as_asked_for() -> None:
 
 def test_a_request_by_hand() -> None:
     """Two shards of two rows each: the second message leaves at 20, its answer is there 1 + 100 + 2 * (3 + 5) later."""
-    constants = scaling.Constants(
-        message=10, message_redis=1, round_trip=100, change=0, change_bytes=0, there_row=3, take_row=2, reply_bytes=0
-    )
+    work = replace(TABLE, classes=1, plugin=5)
 
-    parts, slowest = scaling.request(constants, replace(TABLE, classes=1, plugin=5), nodes=4, evaluators=2, changes=9)
+    parts, slowest = scaling.request(BY_HAND, work, nodes=4, evaluators=2, changes=9)
 
     assert slowest == 16
     # First answer at 127, taken in until 131; the second one is there at 137.
     assert parts == {"messages": 20, "evaluators": (127 - 20) + (137 - 131), "replies": 8}
+
+
+def test_changes_by_hand() -> None:
+    """Of eight changes each of two evaluators applies four and skips four, unless it has to hold the whole table."""
+    constants = replace(BY_HAND, change=10, skip=1)
+    for work, took in ((TABLE, 4 * 10 + 4 * 1), (UNSCOPED, 8 * 10)):
+        alone = replace(work, classes=0, plugin=0)
+        _, slowest = scaling.request(constants, alone, nodes=4, evaluators=2, changes=8)
+        assert slowest == took
+
+
+def test_who_holds_a_shard_needs_a_part_of_the_memory() -> None:
+    whole = scaling.play(CONSTANTS, SCOPED, 100_000, 1).replica_bytes
+    assert scaling.play(CONSTANTS, SCOPED, 100_000, 8).replica_bytes == whole / 8
+    assert scaling.play(CONSTANTS, UNSCOPED, 100_000, 8).replica_bytes == whole
+
+
+def test_redis_is_waited_for_only_where_it_is_the_slower_one() -> None:
+    for redis, waited in ((50.0, 0.0), (400.0, 90.0)):
+        constants = replace(CONSTANTS, commit=200.0, decide=110.0, decide_row=0.0, redis=redis)
+        parts = scaling.play(constants, scaling.WORKS[0], 5_000, 1).parts
+        assert parts["Redis"] == pytest.approx(scaling.BATCH * waited / 1e6)
 
 
 def test_auto_is_as_fast_as_the_better_of_the_two_or_a_fifth_less() -> None:
