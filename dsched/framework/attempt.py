@@ -1,5 +1,6 @@
 """A scheduling attempt that found no node, as PostFilter plugins get it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,11 +9,11 @@ from numpy.typing import NDArray
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.diagnosis import Diagnosis
 from dsched.framework.findings import Findings
-from dsched.framework.interface import Code
+from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.trial import Trial
+from dsched.framework.trial import Trial, rejection_by_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,16 @@ class FailedAttempt:
     def try_on(self, row: int) -> Trial:
         """A trial of the pod on a node."""
         return Trial(self.framework, self.state, self.pod, self.snapshot, row, self.evaluation.unsettled(row))
+
+    def rejection_without(self, row: int, gone: Sequence[PodInfo]) -> Status | None:
+        """Why the pod does not fit on a node even if some of its pods were gone; None where it fits, or where it takes
+        a trial to tell.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        unsettled = self.evaluation.unsettled(row)
+        return rejection_by_sums(self.framework, self.state, self.pod, self.snapshot, row, gone, unsettled)
 
     def rejected_with(self, code: Code) -> NDArray[np.intp]:
         """Table rows of the nodes that were rejected with this code; a rejection by PreFilter counts for every node,

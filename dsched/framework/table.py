@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic.few_nodes import wrapped
 from dsched.framework.images import Images
 from dsched.framework.journal import Journal
 from dsched.framework.label_column import LabelColumn
@@ -94,7 +95,15 @@ class NodeTable:
         self._allowed_pods = np.zeros(capacity, dtype=np.int64)
         self._unschedulable = np.zeros(capacity, dtype=np.bool_)
         self._taint_set = np.zeros(capacity, dtype=np.int32)
+        self._moved()
+
+    def _moved(self) -> None:
+        """Columns are where they were not before."""
         self._amounts: dict[str, Amounts] = {}
+        # What NumPy writes number by number takes longer.
+        self._requested_plainly = [column.data for column in self._requested]
+        self._nonzero_plainly = [column.data for column in self._nonzero]
+        self._pod_count_plainly = self._pod_count.data
 
     def __len__(self) -> int:
         return len(self.names)
@@ -266,17 +275,27 @@ class NodeTable:
         return Mark(self._journal.end, self.version)
 
     @contextmanager
-    def supposing(self, rows: int | NDArray[np.intp], *pods: PodInfo) -> Iterator[None]:
-        """In its context the sums are as if such pods, too, were on each of these rows; nothing else is."""
-        for pod in pods:
-            self._add_sums(rows, pod, 1)
+    def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
+        """In its context the sums are as if such a pod, too, were on each of these rows; nothing else is."""
+        self._add_to_rows(rows, pod, 1)
         try:
             yield
         finally:
-            for pod in pods:
-                self._add_sums(rows, pod, -1)
+            self._add_to_rows(rows, pod, -1)
 
-    def _add_sums(self, rows: int | NDArray[np.intp], pod: PodInfo, sign: int) -> None:
+    @contextmanager
+    def supposing_on(self, row: int, there: Sequence[PodInfo] = (), gone: Sequence[PodInfo] = ()) -> Iterator[None]:
+        """In its context the sums are as if these pods, too, were on a row, and those were not; nothing else is."""
+        moves = [*((pod, 1) for pod in there), *((pod, -1) for pod in gone)]
+        for pod, sign in moves:
+            self._add_to_row(row, pod, sign)
+        try:
+            yield
+        finally:
+            for pod, sign in moves:
+                self._add_to_row(row, pod, -sign)
+
+    def _add_to_rows(self, rows: NDArray[np.intp], pod: PodInfo, sign: int) -> None:
         demand = pod.demand
         for resource, amount in demand.requests.items():
             column = self._resource(resource)
@@ -284,6 +303,17 @@ class NodeTable:
         self._nonzero[0, rows] += sign * demand.nonzero_cpu
         self._nonzero[1, rows] += sign * demand.nonzero_memory
         self._pod_count[rows] += sign
+
+    def _add_to_row(self, row: int, pod: PodInfo, sign: int) -> None:
+        demand = pod.demand
+        for resource, amount in demand.requests.items():
+            place = self._resource(resource)  # of a new one, the column is there only then
+            column = self._requested_plainly[place]
+            column[row] = wrapped(column[row] + sign * amount)
+        cpu, memory = self._nonzero_plainly
+        cpu[row] = wrapped(cpu[row] + sign * demand.nonzero_cpu)
+        memory[row] = wrapped(memory[row] + sign * demand.nonzero_memory)
+        self._pod_count_plainly[row] += sign
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """The node a pod is on, None when it is on none."""
@@ -369,7 +399,7 @@ class NodeTable:
         for column in self._labels.values():
             column.ids = wider(column.ids).astype(np.int32, copy=False)
         self._capacity = capacity
-        self._amounts = {}
+        self._moved()
 
     def _resource(self, name: str) -> int:
         column = self._resources.get(name)
@@ -378,7 +408,7 @@ class NodeTable:
             empty = np.zeros((1, self._capacity), dtype=np.int64)
             self._allocatable = np.vstack([self._allocatable, empty])
             self._requested = np.vstack([self._requested, empty])
-            self._amounts = {}
+            self._moved()
         return column
 
     def _write_columns(self, row: int, node: Node) -> None:
@@ -405,7 +435,7 @@ class NodeTable:
         return known
 
     def _count(self, row: int, pod: PodInfo, sign: int) -> None:
-        self._add_sums(row, pod, sign)
+        self._add_to_row(row, pod, sign)
         if pod.demand.ports:
             self._count_ports(row, pod.demand.ports, sign)
         if self._pod_index is not None:

@@ -131,12 +131,40 @@ def filter_beside_nominated(
     if not promised:
         return {}
     asked = framework.filters if unsettled is None else unsettled
-    by_sums = all(runner.scope is Scope.SUMS for runner in asked)
     nowhere = all(snapshot.table.node_of(other.uid) is None for other in promised)
-    if by_sums and nowhere and not framework.follows_pods(state):  # what a trial comes to, without what it takes
-        with snapshot.table.supposing(row, *promised):
+    if nowhere and _by_sums(framework, state, asked):
+        with snapshot.table.supposing_on(row, there=promised):
             return row_rejections(asked, state, pod, snapshot.table, row)
     with Trial(framework, state, pod, snapshot, row, asked) as crowded:
         for other in promised:
             crowded.add(other)
         return crowded._rejections()
+
+
+def rejection_by_sums(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    row: int,
+    gone: Sequence[PodInfo],
+    unsettled: Sequence[FilterRunner] | None,
+) -> Status | None:
+    """Why the pod does not fit on a node even if some of its pods were gone, as a `Trial` would find; None where it
+    fits, or where that takes a trial.
+
+    Raises:
+        PluginFailure: a plugin failed.
+    """
+    asked = framework.filters if unsettled is None else unsettled
+    table = snapshot.table
+    if not _by_sums(framework, state, asked) or snapshot.nominations.ahead_of(pod.uid, pod.priority, table.names[row]):
+        return None
+    with table.supposing_on(row, gone=gone):
+        rejections = row_rejections(asked, state, pod, table, row)
+    return next((status.by(plugin) for plugin, status in rejections.items()), None)
+
+
+def _by_sums(framework: Framework, state: CycleState, asked: Sequence[FilterRunner]) -> bool:
+    """Whether sums tell what a trial comes to, without what it takes."""
+    return all(runner.scope is Scope.SUMS for runner in asked) and not framework.follows_pods(state)

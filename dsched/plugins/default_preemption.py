@@ -133,9 +133,7 @@ class DefaultPreemption:
                 continue
             outcome = tried.get(row)
             if outcome is None:
-                with attempt.try_on(row) as trial:
-                    outcome = victims_on(trial, attempt.pod, budgets)
-                tried[row] = outcome
+                outcome = tried[row] = victims_on(attempt, row, budgets)
             if isinstance(outcome, Candidate):
                 found.append(outcome)
                 if len(found) >= wanted:
@@ -180,7 +178,7 @@ def _agreed(attempt: FailedAttempt, candidates: Sequence[Candidate]) -> list[Can
     return [Candidate(node, victims.pods, victims.violations) for node, victims in agreed.items()]
 
 
-def victims_on(trial: Trial, pod: PodInfo, budgets: Budgets) -> Candidate | Status:
+def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets) -> Candidate | Status:
     """The fewest pods that have to go from a node for the pod to fit, or why no eviction helps.
 
     Source: default_preemption.go ``SelectVictimsOnNode``.
@@ -188,9 +186,19 @@ def victims_on(trial: Trial, pod: PodInfo, budgets: Budgets) -> Candidate | Stat
     Raises:
         PluginFailure: a plugin failed.
     """
-    lower = [other for other in trial.node.pods if other.priority < pod.priority]
+    priority = attempt.pod.priority
+    lower = [other for other in attempt.snapshot.table.pods[row].values() if other.priority < priority]
     if not lower:
         return unresolvable(ERR_NO_VICTIMS)
+    rejection = attempt.rejection_without(row, lower)
+    if rejection is not None:
+        return rejection
+    with attempt.try_on(row) as trial:
+        return _fewest(trial, lower, budgets)
+
+
+def _fewest(trial: Trial, lower: list[PodInfo], budgets: Budgets) -> Candidate | Status:
+    """Of the pods of lower priority on a node, at least one, those that have to go."""
     for other in lower:
         trial.remove(other)
     rejection = trial.status()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -234,6 +235,24 @@ def test_a_journal_that_no_longer_reaches_back_says_so(monkeypatch: pytest.Monke
 def test_amounts_beyond_int64_are_taken_for_the_largest() -> None:
     table = make_table([make_node("n1", memory="16Ei")])
     assert int(table.allocatable("memory")[0]) == 2**63 - 1
+
+
+@pytest.mark.parametrize("amounts", [("9223372036854775807", "1"), ("9223372036854775807",) * 3, ("5", "7")])
+def test_sums_wrap_around_as_int64_does(amounts: tuple[str, ...]) -> None:
+    table = make_table([make_node("n1"), make_node("n2")])
+    pods = [PodInfo(make_pod(f"shop/p{number}", memory=amount)) for number, amount in enumerate(amounts)]
+    for pod in pods:
+        table.add_pod(pod, NodeName("n2"))
+    with np.errstate(over="ignore"):
+        total = np.array([int(amount) for amount in amounts], dtype=np.int64).sum()
+    for sums in (table.requested("memory"), table.nonzero_requested("memory")):
+        assert sums.tolist() == [0, int(total)]
+    with table.supposing_on(1, there=pods[:1], gone=pods[1:]):
+        assert table.pod_count.tolist() == [0, 2]
+    assert table.requested("memory").tolist() == [0, int(total)]
+    for pod in pods:
+        table.remove_pod(pod.uid)
+    assert table.requested("memory").tolist() == [0, 0]
 
 
 def test_resources_nobody_has_are_zero() -> None:
