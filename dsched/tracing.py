@@ -12,7 +12,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dsched import __version__
 from dsched.errors import DschedError
 from dsched.log import logger
 
@@ -83,7 +82,9 @@ class Tracing:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
-        from dsched.metrics import SPANS  # commands that trace nothing load no metrics
+        # Commands that trace nothing look up no version and load no metrics.
+        from dsched import __version__
+        from dsched.metrics import SPANS
 
         room = _Room(_number("OTEL_BSP_MAX_QUEUE_SIZE", 2048))
 

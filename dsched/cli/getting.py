@@ -22,6 +22,11 @@ WATCH_S = 3600.0
 Object = dict[str, Any]
 
 
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command(epilog="Example: dsched get pods -A -o wide")(get)
+
+
 class Output(StrEnum):
     """How objects are printed."""
 

@@ -43,7 +43,7 @@ COMMANDS = {
         "dsched.cli.objects",
         "Delete objects, at once: those that manifests name, or those of a kind by name, by labels, or all.",
     ),
-    "get": Source("dsched.cli.objects", "Show objects."),
+    "get": Source("dsched.cli.getting", "Show objects."),
     "describe": Source("dsched.cli.describe", "Everything about one pod or node."),
     "wait": Source("dsched.cli.waiting", "Wait for pods: exit code 0 when it is so, 1 when the time is up first."),
     "import": Source("dsched.cli.importing", "Turn data sets into manifests."),

@@ -1,4 +1,4 @@
-"""``dsched apply``, ``delete`` and ``get``: the objects of a standalone cluster."""
+"""``dsched apply`` and ``delete``: the objects of a standalone cluster."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dsched.cli import choosing, console, forms, getting, options, progress
+from dsched.cli import choosing, console, forms, options, progress
 from dsched.cluster.applying import Applier
 from dsched.cluster.objects import Objects
 from dsched.errors import NotFound
@@ -38,7 +38,6 @@ def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command(epilog="Example: dsched apply -f nodes.yaml -f pods/")(apply)
     app.command(epilog="Example: dsched delete pods -l app=web")(delete)
-    app.command(epilog="Example: dsched get pods -A -o wide")(getting.get)
 
 
 def apply(

@@ -2,18 +2,20 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dsched import tracing
 from dsched.cluster import opening
-from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
-from dsched.config import SchedulerConfiguration
 from dsched.errors import DschedError
 from dsched.observe.address import HOST_VARIABLE, PORT_VARIABLE
 from dsched.state import address, client, standings
+
+if TYPE_CHECKING:
+    from dsched.cluster.interface import Cluster
+    from dsched.config import SchedulerConfiguration
 
 RedisUrl = Annotated[
     str | None,
@@ -127,7 +129,7 @@ def open_objects(redis_url: str | None, data_dir: Path | None, name: str | None,
     return store
 
 
-def cluster_of(store: client.Store, config: SchedulerConfiguration) -> Cluster:
+def cluster_of(store: client.Store, config: "SchedulerConfiguration") -> "Cluster":
     """The cluster that a running system schedules; of a Kubernetes cluster, with the credentials of whoever asks.
 
     Raises:

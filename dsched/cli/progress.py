@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import Progress
-
 from dsched.cli import console
 
 FROM = 1000
@@ -17,6 +15,8 @@ def counted(what: str, total: int) -> Iterator[Callable[[int], None]]:
     if total <= FROM or not console.err.is_terminal:
         yield lambda count: None
         return
+    from rich.progress import Progress  # most calls draw nothing
+
     with Progress(console=console.err, transient=True) as progress:
         task = progress.add_task(what, total=total)
         yield lambda count: progress.advance(task, count)

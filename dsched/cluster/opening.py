@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from dsched.cluster.interface import Cluster
 from dsched.cluster.standalone import Standalone
-from dsched.config import SchedulerConfiguration
 from dsched.state.client import Store
 
 if TYPE_CHECKING:
     from dsched.cluster.kubernetes.access import Access
+    from dsched.config import SchedulerConfiguration
 
 
 class Kind(StrEnum):
@@ -66,7 +66,7 @@ def import_client(chosen: Chosen) -> None:
         access.import_client()
 
 
-def open_access(chosen: Chosen, config: SchedulerConfiguration | None) -> "Access":
+def open_access(chosen: Chosen, config: "SchedulerConfiguration | None") -> "Access":
     """The way to the API server of a Kubernetes cluster; credentials are read when they are first needed.
 
     Args:
@@ -78,7 +78,7 @@ def open_access(chosen: Chosen, config: SchedulerConfiguration | None) -> "Acces
     return Access(chosen.kubeconfig or named or None, chosen.context)
 
 
-def open_cluster(chosen: Chosen, store: Store, config: SchedulerConfiguration, *, check: bool = False) -> Cluster:
+def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration", *, check: bool = False) -> Cluster:
     """The cluster; nothing is asked of it yet.
 
     Args:

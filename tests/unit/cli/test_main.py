@@ -16,14 +16,14 @@ from dsched.cli.main import COMMANDS, app
 HEAVY = ("numpy", "celery", "kombu", "prometheus_client", "dsched.framework", "dsched.leader", "dsched.plugins")
 
 
-def imported_by(*words: str) -> list[str]:
-    """What of the heavy modules a command line imports."""
+def imported_by(*words: str, of: tuple[str, ...] = HEAVY) -> list[str]:
+    """Which of these modules a command line imports."""
     script = (
         "import json, sys\n"
         "from dsched.cli.main import main\n"
         "try:\n    main()\n"
         "except SystemExit as end:\n    assert not end.code, end.code\n"
-        f"print('\\n' + json.dumps([name for name in {HEAVY!r} if name in sys.modules]))\n"
+        f"print('\\n' + json.dumps([name for name in {of!r} if name in sys.modules]))\n"
     )
     done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -38,6 +38,11 @@ def imported_by(*words: str) -> list[str]:
 )
 def test_a_command_imports_only_what_it_needs(words):
     assert imported_by(*words) == []
+
+
+def test_apply_imports_nothing_that_only_other_commands_need():
+    others = ("dsched.config", "dsched.arithmetic", "dsched.cli.columns", "rich.progress")
+    assert imported_by("apply", "--help", of=others) == []
 
 
 def test_the_measure_sees_what_a_heavy_command_imports():
