@@ -8,7 +8,6 @@ import codecs
 import re
 from typing import Any
 
-import msgspec
 import yaml
 
 from dsched.errors import ManifestError
@@ -99,9 +98,8 @@ def _place(event: yaml.Event, source: str) -> str:
     return source if mark is None else f"{source}:{mark.line + 1}:{mark.column + 1}"
 
 
-def too_large(value: Any) -> str:
-    """Why an object may not be as large as it is; ``""`` where it may."""
-    size = len(msgspec.json.encode(value))
+def too_large(size: int) -> str:
+    """Why an object may not have so many bytes as JSON; ``""`` where it may."""
     if size <= LARGEST_OBJECT:
         return ""
     return f"is {size / (1 << 20):.1f} MiB as JSON; no object may be larger than {LARGEST_OBJECT >> 20} MiB"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dsched.errors import ManifestError
 from dsched.manifests import documents, limits
 from dsched.manifests.kinds import BY_NAME
@@ -94,20 +96,23 @@ def _objects(content: bytes, shown: str, problems: Problems) -> Iterator[Documen
     values = documents.parse(content, shown)
     if not values:
         problems.add(shown, "holds no object")
+    # By an alias two fields may hold one and the same object, and who fills in defaults would change both.
+    anchored = b"&" in content
     for index, value in enumerate(values):
-        yield from _taken_apart(value, shown if len(values) == 1 else f"{shown}[{index}]", problems)
+        yield from _taken_apart(value, shown if len(values) == 1 else f"{shown}[{index}]", anchored, problems)
 
 
-def _taken_apart(value: Any, origin: str, problems: Problems) -> Iterator[Document]:
+def _taken_apart(value: Any, origin: str, anchored: bool, problems: Problems) -> Iterator[Document]:
     if not isinstance(value, dict):
         problems.add(origin, f"expected an object with kind and metadata, found {_shape(value)}")
         return
     item_kind = _item_kind(value)
     if item_kind is None:
-        if wrong := limits.too_large(value):
+        json = msgspec.json.encode(value)
+        if wrong := limits.too_large(len(json)):
             problems.add(origin, wrong)
         else:
-            yield Document(origin, meta.without_nulls(value))
+            yield Document(origin, value if _plain(json) and not anchored else meta.without_nulls(value))
         return
     items = value.get("items")
     if not isinstance(items, list | None):
@@ -115,7 +120,12 @@ def _taken_apart(value: Any, origin: str, problems: Problems) -> Iterator[Docume
         return
     for index, item in enumerate(items or ()):
         place = f"{origin}.items[{index}]"
-        yield from _taken_apart({**item_kind, **item} if isinstance(item, dict) else item, place, problems)
+        yield from _taken_apart({**item_kind, **item} if isinstance(item, dict) else item, place, anchored, problems)
+
+
+def _plain(json: bytes) -> bool:
+    """Whether an object has no nulls for sure, and is not nested too deeply to be gone through: most need not be."""
+    return b"null" not in json and json.count(b"{") + json.count(b"[") < limits.DEEPEST
 
 
 def _item_kind(value: dict[str, Any]) -> dict[str, str] | None:

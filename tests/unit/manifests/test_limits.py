@@ -40,6 +40,12 @@ def test_deep_json_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, '{"a":' * 100_000, "x.json") == "x.json: is nested too deeply"
 
 
+def test_json_that_can_be_read_but_not_gone_through_is_refused(tmp_path: Path) -> None:
+    deep = '{"a":' * 800 + "1" + "}" * 800
+    told = refusal(tmp_path, f'{{"kind": "Pod", "metadata": {{"name": "web"}}, "spec": {deep}}}', "x.json")
+    assert told == "x.json: is nested too deeply or refers to itself"
+
+
 def test_aliases_that_multiply_are_refused_before_they_do(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{number + 1}: &a{number + 1} [{', '.join([f'*a{number}'] * 10)}]" for number in range(9)]

@@ -1,6 +1,7 @@
 """Files, folders and standard input."""
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -84,6 +85,26 @@ def test_explicit_nulls_are_dropped(tmp_path: Path):
         "metadata": {"name": "a", "labels": {"x": ""}},
         "spec": {"containers": [{"name": "m"}]},
     }
+
+
+def test_nulls_of_one_object_are_dropped_beside_objects_without(tmp_path: Path):
+    file = tmp_path / "pods.json"
+    items = [{"kind": "Pod", "metadata": {"name": "a"}}, {"kind": "Pod", "metadata": {"name": "b", "uid": None}}]
+    file.write_text(json.dumps({"kind": "List", "items": items}))
+    assert [document.value["metadata"] for document in reader.read([str(file)], Problems())] == [
+        {"name": "a"},
+        {"name": "b"},
+    ]
+
+
+def test_what_an_alias_repeats_is_not_the_same_object(tmp_path: Path):
+    file = tmp_path / "web.yaml"
+    file.write_text("kind: Pod\nmetadata: {name: a}\nspec: {containers: [&c {name: m, ports: []}, *c]}\n")
+    (document,) = reader.read([str(file)], Problems())
+    first, second = document.value["spec"]["containers"]
+    assert first == second
+    assert first is not second
+    assert first["ports"] is not second["ports"]
 
 
 @pytest.mark.parametrize(
