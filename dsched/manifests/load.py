@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from dsched.manifests import defaulting, kinds, node_checks, other_checks, pod_checks, reader, syntax
 from dsched.manifests.problems import Problems
 from dsched.manifests.reader import Document
@@ -13,6 +15,9 @@ from dsched.manifests.typed import convert
 from dsched.model.meta import ObjectMeta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+
+SPECS = 4096
+"""Sound pod specs that are remembered while the manifests of a call are checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,11 @@ def load_names(paths: Sequence[str], namespace: str | None = None) -> list[Named
 
 
 def _checked(documents: Sequence[Document], namespace: str | None, problems: Problems) -> list[Manifest]:
+    specs = _Specs()
     manifests = [
         Manifest(named.origin, named.kind, named.key, document.value)
         for document, named in _distinct(documents, namespace, problems)
-        if _sound(document, named.kind, problems)
+        if _sound(document, named.kind, specs, problems)
     ]
     problems.raise_any()
     return manifests
@@ -162,7 +168,27 @@ def _namespace(metadata: dict[str, Any], kind: kinds.Kind, wanted: str | None, o
     return str(given)
 
 
-def _sound(document: Document, kind: kinds.Kind, problems: Problems) -> bool:
+class _Specs:
+    """Pod specs that were found sound: the pods of one template have equal ones, which are checked once."""
+
+    def __init__(self) -> None:
+        self._sound: dict[bytes, Any] = {}
+
+    def find(self, spec: Any) -> tuple[bytes, bool]:
+        """What to remember the spec by, and whether one equal to it was found sound.
+
+        YAML knows types that JSON writes alike, Python numbers that it takes for equal: both have to agree.
+        """
+        json = msgspec.json.encode(spec)
+        return json, json in self._sound and bool(self._sound[json] == spec)
+
+    def remember(self, json: bytes) -> None:
+        """A spec, as `find` gave it, is sound."""
+        if len(self._sound) < SPECS:
+            self._sound[json] = msgspec.json.decode(json)  # not the spec itself, into which defaults are filled
+
+
+def _sound(document: Document, kind: kinds.Kind, specs: _Specs, problems: Problems) -> bool:
     """Check the object and, when nothing is wrong with it, fill in its defaults."""
     found = len(problems)
 
@@ -171,7 +197,13 @@ def _sound(document: Document, kind: kinds.Kind, problems: Problems) -> bool:
 
     if kind in _WITH_SPEC:
         document.value.setdefault("spec", {})
-    _check(document.value, kind, report)
+    if kind is kinds.POD:
+        json, known = specs.find(document.value["spec"])
+        _check_pod(document.value, known, report)
+        if not known and len(problems) == found:
+            specs.remember(json)
+    else:
+        _check(document.value, kind, report)
     if len(problems) > found:
         return False
     defaulting.fill_in(kind, document.value)
@@ -181,13 +213,20 @@ def _sound(document: Document, kind: kinds.Kind, problems: Problems) -> bool:
 _WITH_SPEC = frozenset({kinds.POD, kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM})
 
 
+def _check_pod(value: dict[str, Any], known: bool, report: Report) -> None:
+    """Check a pod; of one whose spec is known to be sound, the rest."""
+    read = {name: item for name, item in value.items() if name != "spec"} if known else value
+    pod = convert(read, Pod, report)
+    if pod is None:
+        return
+    _metadata(pod.metadata, kinds.POD, report)
+    if not known:
+        pod_checks.spec(pod.spec, report)
+    pod_checks.status(pod.status, report)
+
+
 def _check(value: dict[str, Any], kind: kinds.Kind, report: Report) -> None:
-    if kind is kinds.POD:
-        pod = convert(value, Pod, report)
-        if pod is not None:
-            _metadata(pod.metadata, kind, report)
-            pod_checks.pod(pod, report)
-    elif kind is kinds.NODE:
+    if kind is kinds.NODE:
         node = convert(value, Node, report)
         if node is not None:
             _metadata(node.metadata, kind, report)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dsched.manifests import placement_checks, resource_checks, syntax
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import labels, one_of
-from dsched.model.pod import Container, ContainerPort, Pod, PodSpec
+from dsched.model.pod import Container, ContainerPort, PodSpec, PodStatus
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
@@ -18,18 +18,21 @@ POLICIES = ("PreemptLowerPriority", "Never")
 _MAX_PORT = 65535
 
 
-def pod(given: Pod, report: Report) -> None:
-    """Check a pod as written, before defaults are filled in; its metadata is checked elsewhere."""
-    spec = given.spec
-    _containers(spec, report)
-    _steering(spec, report)
-    _gates(spec, report)
-    resource_checks.requirements(spec.resources, "spec.resources", report)
-    resource_checks.amounts(spec.overhead, "spec.overhead", report)
-    if spec.preemption_policy:
-        one_of(spec.preemption_policy, POLICIES, "spec.preemptionPolicy", report)
-    if given.status.phase:
-        one_of(given.status.phase, PHASES, "status.phase", report)
+def spec(given: PodSpec, report: Report) -> None:
+    """Check a pod's spec as written, before defaults are filled in."""
+    _containers(given, report)
+    _steering(given, report)
+    _gates(given, report)
+    resource_checks.requirements(given.resources, "spec.resources", report)
+    resource_checks.amounts(given.overhead, "spec.overhead", report)
+    if given.preemption_policy:
+        one_of(given.preemption_policy, POLICIES, "spec.preemptionPolicy", report)
+
+
+def status(given: PodStatus, report: Report) -> None:
+    """Check a pod's status as written."""
+    if given.phase:
+        one_of(given.phase, PHASES, "status.phase", report)
 
 
 def _steering(spec: PodSpec, report: Report) -> None:

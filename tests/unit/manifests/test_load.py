@@ -285,6 +285,60 @@ def test_all_problems_are_collected_and_the_rest_counted(tmp_path: Path):
     assert found[-1] == "… and 5 more problems"
 
 
+def test_pods_of_one_template_are_told_of_one_by_one(tmp_path: Path):
+    wrong = {"containers": [{"name": "Main"}]}
+    assert [
+        problem.split(": ")[:2]
+        for problem in refused(
+            tmp_path,
+            pod_manifest("default/a"),
+            pod_manifest("default/b", labels={"a b": "c"}),
+            {**pod_manifest("default/c"), "status": {"phase": "Fine"}},
+            {**pod_manifest("default/d"), "status": {"phase": 3}},
+            pod_manifest("default/e", **wrong),
+            pod_manifest("default/f", **wrong),
+        )
+    ] == [
+        ["items[1]", "metadata.labels"],
+        ["items[2]", "status.phase"],
+        ["items[3]", "status.phase"],
+        ["items[4]", "spec.containers[0].name"],
+        ["items[5]", "spec.containers[0].name"],
+    ]
+
+
+def test_pods_of_one_template_get_defaults_of_their_own(tmp_path: Path):
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, "matchLabelKeys": ["version"]}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    pods = loaded(
+        tmp_path, *(pod_manifest(f"default/{name}", labels={"version": name}, affinity=affinity) for name in "abc")
+    )
+    selectors = [
+        pod.value["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+        for pod in pods
+    ]
+    expressions = [each["labelSelector"]["matchExpressions"] for each in selectors]
+    assert expressions == [[{"key": "version", "operator": "In", "values": [name]}] for name in "abc"]
+
+
+def test_what_json_writes_alike_is_told_apart(tmp_path: Path):
+    file = tmp_path / "pods.yaml"
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: main, image: %s}]}\n"
+    file.write_text("---\n".join([text % ("a", "aGk="), text % ("b", "!!binary aGk=")]))
+    with pytest.raises(ManifestError) as error:
+        load.load([str(file)])
+    assert str(error.value) == f"{file}[1]: spec.containers[0].image: expected text, found bytes"
+
+
+def test_templates_beyond_those_remembered_are_checked_pod_by_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(load, "SPECS", 1)
+    sound = [pod_manifest(f"default/{name}", priority=number) for name in "ab" for number in (1, 2)]
+    pods = [{**pod, "metadata": {"name": f"p{number}"}} for number, pod in enumerate(sound)]
+    assert len(loaded(tmp_path, *pods)) == 4
+    wrong = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": {}}
+    assert refused(tmp_path, *pods, wrong) == ["items[4]: spec.containers: has to name at least one container"]
+
+
 def test_the_namespace_asked_for_fills_in_and_must_not_be_contradicted(tmp_path: Path):
     bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "m"}]}}
     assert [each.key for each in loaded(tmp_path, bare)] == ["default/a"]
