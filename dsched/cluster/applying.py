@@ -1,16 +1,18 @@
-"""Applying and deleting: the whole call is checked against what is stored, then written a batch a script call.
+"""Applying and deleting: the whole call is checked against what is stored, then written a batch a script call; while
+Redis writes one, the next is made.
 
 A script refuses a batch of which an object has changed since it was looked at; that object is looked at again.
 """
 
-import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from dsched.clock import Clock, SystemClock
 from dsched.cluster import keys, planning, stored
 from dsched.cluster.objects import Objects
 from dsched.cluster.planning import Outcome, Plan, Stored
+from dsched.cluster.putting import Putter
 from dsched.cluster.standalone import DELETE_KEYS, LOG_LENGTH
 from dsched.errors import Conflict, ManifestError
 from dsched.manifests import admission, kinds
@@ -19,16 +21,15 @@ from dsched.manifests.problems import Problems
 from dsched.state import client
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
+from dsched.state.line import Line
 from dsched.state.scripts import Script
 
 ATTEMPTS = 20
 """How often a batch whose objects keep changing is looked at anew."""
 
-_PUT_PODS_KEYS = state_keys.names(
-    keys.ID, keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.EVENTS
-)
 _CHANGES = {Outcome.CREATED: "ADDED", Outcome.CONFIGURED: "MODIFIED", Outcome.REPLACED: "REPLACED"}
 
+Item = TypeVar("Item")
 Written = tuple[Plan, bytes]
 """A plan and the JSON to be stored, after its resourceVersion."""
 
@@ -63,8 +64,7 @@ class Applier:
         self._clock = clock or SystemClock()
         self._log_length = log_length
         self._objects = Objects(store)
-        self._put_pods = Script(store, "pods_put", stored.SCRIPTS)
-        self._put_objects = Script(store, "objects_put", stored.SCRIPTS)
+        self._putter = Putter(store, log_length)
         self._delete_pods = Script(store, "pods_delete", stored.SCRIPTS)
         self._delete_objects = Script(store, "objects_delete", stored.SCRIPTS)
 
@@ -83,12 +83,11 @@ class Applier:
         classes = self._classes(manifests)
         problems = Problems()
         plans: list[Plan] = []
-        for kind, batch in _by_kind(manifests):
+        for kind, batch in _by_kind(manifests, lambda each: each.kind):
             plans += self._plan(kind, batch, classes, problems)
         problems.raise_any()
         outcomes = {_identity(each.manifest): each.outcome for each in plans}
-        for kind in kinds.ALL:
-            of_kind = [each for each in plans if each.manifest.kind is kind]
+        for kind, of_kind in _by_kind(plans, lambda each: each.manifest.kind):
             for late in self._write(kind, of_kind, classes, advance):
                 outcomes[_identity(late.manifest)] = late.outcome
         return [Applied(each.kind, each.key, outcomes[_identity(each)]) for each in manifests]
@@ -103,14 +102,11 @@ class Applier:
         problems = Problems()
         now_ms = self._clock.now_ms()
         found: list[Prepared] = []
-        for kind, batch in _by_kind(manifests):
+        for kind, batch in _by_kind(manifests, lambda each: each.kind):
             plans = [planning.plan(each, None, classes, now_ms, problems) for each in batch]
             problems.raise_any()
-            written = [(each, stored.tail(each.value)) for each in plans if each is not None]
-            found += [
-                Prepared(kind, len(part), _pack(kind, part))
-                for part in stored.batches(written, lambda change: len(change[1]))
-            ]
+            made = _batches(each for each in plans if each is not None)
+            found += [Prepared(kind, len(part), _pack(kind, part)) for part in made]
         return found
 
     def create(self, batch: Prepared) -> None:
@@ -119,7 +115,7 @@ class Applier:
         Raises:
             Conflict: one of them is there already; nothing was written.
         """
-        if there := self._send(batch.kind, batch.packed):
+        if there := self._putter.put(batch.kind, batch.packed):
             raise Conflict(f"{batch.kind.singular} {', '.join(sorted(there))}: there already; nothing was created")
 
     def delete(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[bool]:
@@ -167,27 +163,50 @@ class Applier:
         self, kind: kinds.Kind, plans: Sequence[Plan], classes: admission.Classes, advance: Callable[[int], None]
     ) -> list[Plan]:
         """Write what differs; returns the plans that had to be made anew meanwhile."""
-        changes = [(each, stored.tail(each.value)) for each in plans if each.outcome is not Outcome.UNCHANGED]
+        changes = [each for each in plans if each.outcome is not Outcome.UNCHANGED]
         advance(len(plans) - len(changes))
         anew: list[Plan] = []
-        for batch in stored.batches(changes, lambda change: len(change[1])):
-            anew += self._write_batch(kind, batch, classes)
+        for batch, changed in self._written(kind, changes):
+            anew += self._mend(kind, batch, changed, classes)
             advance(len(batch))
         return anew
 
-    def _write_batch(self, kind: kinds.Kind, batch: Sequence[Written], classes: admission.Classes) -> list[Plan]:
+    def _written(self, kind: kinds.Kind, changes: Sequence[Plan]) -> Iterator[tuple[Sequence[Written], set[str]]]:
+        """Write plans in batches, the next of which is made while Redis writes one; gives each batch, and the keys of
+        its objects that have changed: then nothing of it was written."""
+        line = Line(self._store.redis)
+        putter = Putter(self._store.on(line), self._log_length)
+        begun: Sequence[Written] = ()
+        try:
+            for batch in _batches(changes):
+                packed = _pack(kind, batch)
+                if begun:
+                    yield begun, putter.changed()
+                putter.begin(kind, packed)
+                begun = batch
+            if begun:
+                yield begun, putter.changed()
+        finally:
+            line.close()
+
+    def _mend(
+        self, kind: kinds.Kind, batch: Sequence[Written], changed: set[str], classes: admission.Classes
+    ) -> list[Plan]:
+        """Write a batch that was refused because of these objects; returns the plans that were made anew."""
         anew: list[Plan] = []
-        for _ in range(ATTEMPTS):
-            changed = self._put(kind, batch) if batch else set()
+        for _ in range(ATTEMPTS - 1):
             if not changed:
-                return anew
+                break
             plans = self._looked_at_again(
                 kind, [each.manifest for each, _ in batch if each.manifest.key in changed], classes
             )
             kept = [each for each in batch if each[0].manifest.key not in changed]
             batch = kept + [(each, stored.tail(each.value)) for each in plans if each.outcome is not Outcome.UNCHANGED]
             anew += plans
-        raise Conflict(f"{kind.singular} {', '.join(sorted(changed))} changed all the time; apply again")
+            changed = self._putter.put(kind, _pack(kind, batch)) if batch else set()
+        if changed:
+            raise Conflict(f"{kind.singular} {', '.join(sorted(changed))} changed all the time; apply again")
+        return anew
 
     def _looked_at_again(
         self, kind: kinds.Kind, manifests: Sequence[Manifest], classes: admission.Classes
@@ -200,23 +219,18 @@ class Applier:
             raise Conflict(f"{error}\nit was changed by others meanwhile; apply again to see what is left") from error
         return plans
 
-    def _put(self, kind: kinds.Kind, batch: Sequence[Written]) -> set[str]:
-        """Write a batch, or learn which of its objects have changed."""
-        return self._send(kind, _pack(kind, batch))
 
-    def _send(self, kind: kinds.Kind, packed: bytes) -> set[str]:
-        fresh = str(uuid.uuid4())
-        with client.reachable(self._store):
-            if kind is kinds.POD:
-                changed = self._put_pods(_PUT_PODS_KEYS, [fresh, self._log_length, stored.head(kind), packed])
-            else:
-                names = state_keys.names(keys.ID, keys.VERSION, keys.LOG, keys.objects(kind))
-                changed = self._put_objects(names, [fresh, self._log_length, kind.name, stored.head(kind), packed])
-        return {key.decode() for key in changed}
+def _by_kind(items: Iterable[Item], kind_of: Callable[[Item], kinds.Kind]) -> list[tuple[kinds.Kind, list[Item]]]:
+    """In the order in which kinds are applied."""
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(kind_of(item).name, []).append(item)
+    return [(kind, found[kind.name]) for kind in kinds.ALL if kind.name in found]
 
 
-def _by_kind(manifests: Sequence[Manifest]) -> list[tuple[kinds.Kind, list[Manifest]]]:
-    return [(kind, batch) for kind in kinds.ALL if (batch := [each for each in manifests if each.kind is kind])]
+def _batches(plans: Iterable[Plan]) -> Iterator[Sequence[Written]]:
+    """Plans with what is to be stored, a batch at a time: what comes later is not waited for."""
+    return stored.batches(((each, stored.tail(each.value)) for each in plans), lambda written: len(written[1]))
 
 
 def _identity(manifest: Manifest) -> tuple[str, str]:

@@ -5,7 +5,7 @@ its version without decoding it. What changes often about a pod (node, phase) st
 scheduler wrote about a pending pod, in its status.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,8 @@ PENDING = "Pending"
 _NOTHING = "-"
 SPECS = 4096
 """Specs that are kept as they were read."""
+TIMES = 64
+"""Times that are kept as they were written: all that is written in one call has the same."""
 _BATCH = 500
 _BATCH_BYTES = 4_000_000
 
@@ -183,22 +185,25 @@ def packed(value: object) -> bytes:
     return encoded
 
 
+@lru_cache(maxsize=TIMES)
 def rfc3339(ms: int) -> str:
     """A time in ms since the epoch as the API writes it, in whole seconds."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def batches(items: Sequence[Item], size: Callable[[Item], int] = lambda item: 0) -> Iterator[Sequence[Item]]:
+def batches(items: Iterable[Item], size: Callable[[Item], int] = lambda item: 0) -> Iterator[Sequence[Item]]:
     """Cut into batches for one script call each: few enough items, and few enough bytes, not to hold Redis up.
 
     Args:
         size: bytes of an item.
     """
-    start, held = 0, 0
-    for index, item in enumerate(items):
+    batch: list[Item] = []
+    held = 0
+    for item in items:
         held += size(item)
-        if index > start and (index - start == _BATCH or held > _BATCH_BYTES):
-            yield items[start:index]
-            start, held = index, size(item)
-    if start < len(items):
-        yield items[start:]
+        if batch and (len(batch) == _BATCH or held > _BATCH_BYTES):
+            yield batch
+            batch, held = [], size(item)
+        batch.append(item)
+    if batch:
+        yield batch

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dsched.cluster.applying import Applier
+from dsched.cluster.applying import ATTEMPTS, Applier
 from dsched.cluster.interface import Change
 from dsched.cluster.objects import Objects
 from dsched.cluster.standalone import Standalone
@@ -171,13 +171,14 @@ def test_a_change_between_look_and_write_is_looked_at_again(store, cluster, cloc
     """The pod is bound by somebody else right after it was looked at."""
     apply(node_manifest(), pod_manifest())
     applier, binding = Applier(store, clock), reserve()
-    put = applier._put
+    look = applier._plan
 
-    def late(kind, batch):
+    def late(*looked_at):
+        plans = look(*looked_at)
         cluster.bind([binding])
-        return put(kind, batch)
+        return plans
 
-    applier._put = late
+    applier._plan = late
     (applied,) = applier.apply(loaded(tmp_path, pod_manifest(labels={"a": "b"})))
     (pod,) = cluster.get_pods([WEB])
     assert (applied.outcome, pod.node_name, pod.metadata.labels) == ("configured", "n1", {"a": "b"})
@@ -186,13 +187,17 @@ def test_a_change_between_look_and_write_is_looked_at_again(store, cluster, cloc
 def test_a_change_that_makes_it_impossible_is_a_conflict(store, cluster, clock, apply, tmp_path):
     apply(pod_manifest(schedulingGates=[{"name": "wait"}]))
     applier = Applier(store, clock)
-    put, manifests = applier._put, loaded(tmp_path, pod_manifest(schedulingGates=[{"name": "wait"}], labels={"a": "b"}))
+    look, manifests = (
+        applier._plan,
+        loaded(tmp_path, pod_manifest(schedulingGates=[{"name": "wait"}], labels={"a": "b"})),
+    )
 
-    def late(kind, batch):
+    def late(*looked_at):
+        plans = look(*looked_at)
         apply(pod_manifest())
-        return put(kind, batch)
+        return plans
 
-    applier._put = late
+    applier._plan = late
     with pytest.raises(Conflict, match="changed by others meanwhile"):
         applier.apply(manifests)
     assert cluster.get_pods([WEB])[0].metadata.labels == {}
@@ -201,15 +206,38 @@ def test_a_change_that_makes_it_impossible_is_a_conflict(store, cluster, clock, 
 def test_objects_that_never_stand_still_are_given_up(store, clock, apply, tmp_path):
     apply(node_manifest())
     applier, count = Applier(store, clock), iter(range(1000))
-    put, manifests = applier._put, loaded(tmp_path, node_manifest(cpu="16"))
+    look, manifests = applier._plan, loaded(tmp_path, node_manifest(cpu="16"))
 
-    def late(kind, batch):
+    def late(*looked_at):
+        plans = look(*looked_at)
         apply(node_manifest(memory=f"{next(count)}Gi"))
-        return put(kind, batch)
+        return plans
 
-    applier._put = late
+    applier._plan = late
     with pytest.raises(Conflict, match="node n1 changed all the time"):
         applier.apply(manifests)
+    assert next(count) == ATTEMPTS
+
+
+def test_a_refused_batch_is_written_again_before_the_next_one(store, cluster, clock, apply, tmp_path):
+    keys = [f"default/p{number}" for number in range(1200)]
+    applier, look = Applier(store, clock), []
+    look.append(applier._plan)
+
+    def late(*looked_at):
+        plans = look[-1](*looked_at)
+        applier._plan = look[-1]
+        apply(pod_manifest(keys[700], labels={"by": "another"}))
+        return plans
+
+    applier._plan = late
+    applied = applier.apply(loaded(tmp_path, *(pod_manifest(key) for key in keys)))
+    assert [each.key for each in applied] == keys
+    assert {each.key: each.outcome for each in applied if each.outcome != "created"} == {keys[700]: "configured"}
+    # In the order of the manifests, but for the one that was there before.
+    others = [pod.key for pod in cluster.list().pods if pod.key != keys[700]]
+    assert others == [key for key in keys if key != keys[700]]
+    assert cluster.get_pods([keys[700]])[0].metadata.labels == {}
 
 
 def test_two_callers_at_once_leave_one_of_both(store, connect, apply, tmp_path):
