@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from dsched import garbage
 from dsched.cli import choosing, console, forms, options, progress
 from dsched.cluster.applying import Applier
 from dsched.cluster.objects import Objects
 from dsched.errors import NotFound
 from dsched.manifests import kinds, selector
 from dsched.manifests.defaulting import DEFAULT_NAMESPACE
-from dsched.manifests.load import load, load_names
+from dsched.manifests.load import Manifest, load, load_names
 from dsched.state.client import Store
 
 LISTED = 20
@@ -55,11 +56,10 @@ def apply(
     """
     if not files:
         raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
-    manifests = load(files, namespace)
-    store = options.open_objects(redis_url, data_dir, name, "kubectl apply")
-    with progress.counted("applying", len(manifests)) as advance:
-        applied = Applier(store).apply(manifests, advance)
-    _print([(each.kind, each.key, each.outcome.value) for each in applied], output)
+    garbage.leave_at_exit()
+    with garbage.not_looked_for():
+        done = _apply(load(files, namespace), options.open_objects(redis_url, data_dir, name, "kubectl apply"))
+    _print(done, output)
 
 
 def delete(
@@ -92,6 +92,12 @@ def delete(
     if missing and not ignore_not_found:
         shown = missing[:LISTED] + ([f"and {len(missing) - LISTED} more"] if len(missing) > LISTED else [])
         raise NotFound(f"not there: {', '.join(shown)}")
+
+
+def _apply(manifests: Sequence[Manifest], store: Store) -> list[Done]:
+    with progress.counted("applying", len(manifests)) as advance:
+        applied = Applier(store).apply(manifests, advance)
+    return [(each.kind, each.key, each.outcome.value) for each in applied]
 
 
 def _wanted(

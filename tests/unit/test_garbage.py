@@ -1,6 +1,8 @@
-"""Garbage cycles are looked for seldom, but they are."""
+"""Garbage cycles are looked for seldom, but they are, or for a while not at all."""
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -32,3 +34,33 @@ def test_cycles_go_once_there_are_many_objects() -> None:
         kept.append([])
     assert gone() is None
     assert len(kept) > garbage.YOUNG // 2
+
+
+def test_for_a_while_they_are_not_looked_for() -> None:
+    with garbage.not_looked_for():
+        assert not gc.isenabled()
+        with garbage.not_looked_for():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_they_are_looked_for_again_after_an_error() -> None:
+    with pytest.raises(KeyError), garbage.not_looked_for():
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_what_is_left_at_exit_is_not_looked_through() -> None:
+    script = (
+        "import gc\n"
+        "from dsched import garbage\n"
+        "class Knot:\n"
+        "    def __init__(self): self.itself = self\n"
+        "    def __del__(self): print('looked through')\n"
+        "garbage.leave_at_exit()\n"
+        "Knot()\n"
+        "print('ended')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "ended\n"
