@@ -5,7 +5,7 @@ does not come back in time is asked for once more, then judged here.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -84,6 +84,7 @@ class Fanout:
         self._parting = Parting()
         self._shares = Shares()
         self._live: list[str] = []
+        self._away: frozenset[str] = frozenset()
         self._looked_at = float("-inf")
         self._unanswered_ms = 0
         """When shards were asked for last that did not come back: who has shown no sign of life since is not asked."""
@@ -119,7 +120,21 @@ class Fanout:
             return True
         estimates = [self.costs.local_s(profile, rows) for profile, rows in work]
         local_s = sum(estimate for estimate in estimates if estimate is not None)
-        return self.costs.fan_out_pays(local_s, len(self._live), sum(rows for _, rows in work))
+        shares = self._shared_out()
+        at_once = len(shares) // max(sum(name not in self._live for name in shares), 1)
+        return self.costs.fan_out_pays(local_s, at_once, sum(rows for _, rows in work))
+
+    def _shared_out(self) -> Mapping[str, Collection[int]]:
+        """Parts of the table by the evaluator that holds them, those that cannot be asked now included."""
+        shares = self._shares.among(self._live, self._clock.monotonic())
+        away = frozenset(shares) - frozenset(self._live)
+        if away - self._away:
+            _log.warning(
+                "evaluators cannot be asked, the leader judges their shards meanwhile",
+                extra={"action": "fallback", "evaluators": sorted(away)},
+            )
+        self._away = away
+        return shares
 
     def _evaluators(self) -> Sequence[str]:
         """The evaluators that take tasks and have this configuration."""
@@ -184,7 +199,7 @@ class Fanout:
             self._looked_at, self._unanswered_ms = float("-inf"), asked_ms
             for shard in missing:
                 request.judge_here(shard)
-        else:
+        elif not self._away:
             took_s = time.perf_counter() - started - slowest_s
             self.costs.travelled(took_s, sum(question.evaluation.searched for question in questions))
         SCATTER_DURATION.observe(time.perf_counter() - started)
@@ -202,17 +217,18 @@ class Fanout:
         return found
 
     def _shards(self, questions: Sequence[Question]) -> list[Shard]:
-        """The table's rows by who holds them; evaluators that hold none are left out."""
+        """The table's rows by who holds them; who holds none is left out."""
         table = self._cache.snapshot.table
         version = self._cache.log.publish(self._cache.snapshot)
         name = new_request()
-        held = [(who, parts, self._parting.rows(table, parts)) for who, parts in self._shares.among(self._live).items()]
+        shares = self._shared_out().items()
+        held = [(who, parts, self._parting.rows(table, parts)) for who, parts in shares]
         held = [each for each in held if len(each[2])]
         traces = [] if self.traced is None else self.traced(len(held))
         pods = [(question.evaluation.framework.profile_name, question.evaluation.pod.pod) for question in questions]
         return [
             Shard(
-                who,
+                "" if who in self._away else who,
                 EvaluateShard(
                     request=name,
                     epoch=self._epoch,
@@ -248,6 +264,8 @@ class Fanout:
             patience_s = self._patience_s(request.questions)
             deadline_ms = self._workers_clock.now_ms() + round(patience_s * 1000)
             self._dispatcher.evaluate(request.due(deadline_ms))
+            if not number:
+                SHARD_FALLBACKS.inc(len(request.judge_own()))
             until = time.monotonic() + patience_s
             while request.awaited() and (left_s := until - time.monotonic()) > 0:
                 reply = replies.take(self._store, request.name, max(left_s, 0.01))

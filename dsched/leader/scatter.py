@@ -31,7 +31,7 @@ class Shard:
     """What one evaluator is asked.
 
     Attributes:
-        evaluator: who holds these parts of the table.
+        evaluator: who holds these parts of the table, empty where that one cannot be asked now.
         message: without a deadline, which it gets each time it is sent.
         rows: of the leader's table, in the order of the answers.
     """
@@ -87,6 +87,15 @@ class Scatter:
         self._busy: dict[int, Trouble] = {}
         """What shards are held up by."""
 
+    def judge_own(self) -> list[int]:
+        """Answer in this process for the shards of which no evaluator can be asked; returns these."""
+        own = [number for number, shard in enumerate(self.shards) if not shard.evaluator]
+        if own:
+            self._leave_out_lost()
+        for number in own:
+            self.judge_here(number)
+        return own
+
     def due(self, deadline_ms: int) -> list[tuple[str, EvaluateShard]]:
         """Evaluators and messages for the shards without an answer, to be answered by a wall-clock time."""
         self._refused.clear()
@@ -94,6 +103,7 @@ class Scatter:
         return [
             (shard.evaluator, msgspec.structs.replace(shard.message, deadline_ms=deadline_ms, skip=skip))
             for shard in (self.shards[number] for number in self.missing())
+            if shard.evaluator
         ]
 
     def refuse(self, shard: int) -> None:
@@ -131,9 +141,12 @@ class Scatter:
     def give_up(self) -> list[int]:
         """The shards that are to be judged in this process; classes that are not judged here are out."""
         if self.missing():
-            for at, failure in self._lost.items():
-                self._out.setdefault(at, failure)
+            self._leave_out_lost()
         return self.missing()
+
+    def _leave_out_lost(self) -> None:
+        for at, failure in self._lost.items():
+            self._out.setdefault(at, failure)
 
     def keep_away(self, at: int, failure: PluginFailure) -> None:
         """A class is not to be judged in this process, should it come to that."""

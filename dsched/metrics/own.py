@@ -21,7 +21,8 @@ EVALUATIONS = counter(
     ["where"],
 )
 SHARD_FALLBACKS = counter(
-    "dsched_shard_fallbacks_total", "Shards that evaluators did not answer in time and the leader judged itself."
+    "dsched_shard_fallbacks_total",
+    "Shards that evaluators did not answer in time, or could not be asked about, and the leader judged itself.",
 )
 SHARD_DURATION = histogram(
     "dsched_shard_duration_seconds", "What an evaluator took to judge a shard.", buckets=_SECONDS

@@ -10,7 +10,7 @@ from dsched.clock import SystemClock
 from dsched.errors import EvaluationError, RedisUnavailable
 from dsched.framework.evaluate import Evaluation, evaluate
 from dsched.framework.interface import Code, Hazard, Scope, Status
-from dsched.framework.parts import PARTS, part_of
+from dsched.framework.parts import PARTS
 from dsched.framework.pod_info import PodInfo
 from dsched.leader import fanout as fanout_module
 from dsched.leader.fanout import Mode
@@ -101,22 +101,64 @@ def test_who_looks_beyond_a_node_holds_the_whole_table(room: Room) -> None:
     assert names == [room.cache.snapshot.table.names] * 3
 
 
-def test_evaluators_that_come_and_go_hand_their_parts_over(room: Room) -> None:
-    """Whoever lives on and lets parts go does not start over."""
-    clock = SystemClock()
-    for number, there in enumerate([{0, 1, 2}, {0, 1, 2, 3, 4}, {0, 3, 4}, {3}]):
-        for name in range(5):
-            workers.leave(room.store, f"evaluator-{name}")
-        for name in there:
-            workers.note(room.store, Worker(f"evaluator-{name}", "evaluator", clock.now_ms() + number, HASH))
-        room.fanout._looked_at = float("-inf")
+def there_are(room: Room, *numbers: int) -> None:
+    """Only these evaluators can be asked."""
+    for worker in workers.read(room.store):
+        workers.leave(room.store, worker.name)
+    for number in numbers:
+        workers.note(room.store, Worker(f"evaluator-{number}", "evaluator", SystemClock().now_ms(), HASH))
+    room.fanout._looked_at = float("-inf")
+
+
+def held(room: Room) -> dict[str, set[str]]:
+    """Nodes by evaluator."""
+    return {name: set(replica.snapshot.table.names) for name, replica in room.evaluators.replicas.items()}
+
+
+def test_evaluators_that_come_and_go_hand_their_parts_over(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dsched.leader.shares.KEPT_S", 1e-9)
+    fallbacks = value(SHARD_FALLBACKS)
+    for numbers in ([0, 1, 2], [0, 1, 2, 3, 4], [0, 3, 4], [3]):
+        there_are(room, *numbers)
         room.judged_right()
-        asked = room.evaluators.asked[-1]
-        assert len(asked) == len(there)
-        for name in there:
-            names = room.evaluators.replicas[f"evaluator-{name}"].snapshot.table.names
-            parts = room.fanout._shares.among(room.fanout._live)[f"evaluator-{name}"]
-            assert {part_of(each) for each in names} <= set(parts)
+        nodes = [names for name, names in held(room).items() if name in {f"evaluator-{number}" for number in numbers}]
+        assert sum(map(len, nodes)) == 25
+        assert set().union(*nodes) == set(room.cache.snapshot.table.names)
+    assert value(SHARD_FALLBACKS) == fallbacks
+
+
+def test_the_shard_of_an_evaluator_that_is_away_is_judged_here_meanwhile(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody builds a replica anew for it."""
+    room.judged_right()
+    before, fallbacks = held(room), value(SHARD_FALLBACKS)
+    there_are(room, 0, 2)
+    for _ in range(3):
+        room.judged_right()
+    assert [len(shards) for shards in room.evaluators.asked[1:]] == [2, 2, 2]
+    assert value(SHARD_FALLBACKS) == fallbacks + 3
+    assert [record.message for record in caplog.records].count(
+        "evaluators cannot be asked, the leader judges their shards meanwhile"
+    ) == 1
+    there_are(room, 0, 1, 2)
+    room.judged_right()
+    assert (held(room), value(SHARD_FALLBACKS)) == (before, fallbacks + 3)
+
+
+def test_a_class_that_is_kept_away_from_here_is_not_judged_for_who_is_away(room: Room) -> None:
+    room.judged_right()
+    there_are(room, 0, 2)
+    evaluations = room.open()
+    kept = evaluations[1]
+    met = Status(Code.ERROR, ("it hung",), "Mad", Hazard.OVERRAN_ELSEWHERE)
+    room.fanout._hazards.only_elsewhere = (  # type: ignore[method-assign]
+        lambda profile, key: met if key == kept.pod.class_key else None
+    )
+    room.fanout(evaluations)
+    assert kept.failure is not None
+    assert "it hung" in kept.failure.message
+    assert all(each.failure is None for each in evaluations if each.pod.class_key != kept.pod.class_key)
 
 
 def test_changes_between_batches_reach_the_replicas(room: Room) -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsched.framework.parts import PARTS
-from dsched.leader.shares import Shares
+from dsched.leader.shares import KEPT_S, Shares
 
 NAMES = st.sets(st.sampled_from([f"evaluator-{number}" for number in range(7)]), min_size=1)
 
@@ -13,8 +13,9 @@ NAMES = st.sets(st.sampled_from([f"evaluator-{number}" for number in range(7)]),
 def test_every_part_is_held_once_and_no_more_change_hands_than_must(turns: list[set[str]]) -> None:
     shares = Shares()
     before: dict[int, str] = {}
+    now_s = 0.0
     for names in turns:
-        found = shares.among(names)
+        found = shares.among(names, now_s := now_s + KEPT_S)
         owner = {part: name for name, parts in found.items() for part in parts}
         assert sorted(part for parts in found.values() for part in parts) == list(range(PARTS))
         sizes = {len(found[name]) for name in names}
@@ -31,17 +32,26 @@ def test_every_part_is_held_once_and_no_more_change_hands_than_must(turns: list[
 
 def test_who_comes_takes_from_the_others_and_they_only_let_go() -> None:
     shares = Shares()
-    first = {name: set(parts) for name, parts in shares.among(["a", "b"]).items()}
-    then = {name: set(parts) for name, parts in shares.among(["a", "b", "c"]).items()}
+    first = {name: set(parts) for name, parts in shares.among(["a", "b"], 0.0).items()}
+    then = {name: set(parts) for name, parts in shares.among(["a", "b", "c"], 1.0).items()}
     assert then["a"] < first["a"]
     assert then["b"] < first["b"]
     assert then["c"] == set(range(PARTS)) - then["a"] - then["b"]
 
 
 def test_more_evaluators_than_parts() -> None:
-    found = Shares().among([f"e{number}" for number in range(PARTS + 3)])
+    found = Shares().among([f"e{number}" for number in range(PARTS + 3)], 0.0)
     assert sorted(len(parts) for parts in found.values()) == [0] * 3 + [1] * PARTS
 
 
 def test_nobody() -> None:
-    assert Shares().among([]) == {}
+    assert Shares().among([], 0.0) == {}
+
+
+def test_who_is_away_for_a_while_keeps_its_parts() -> None:
+    shares = Shares()
+    first = {name: list(parts) for name, parts in shares.among(["a", "b"], 0.0).items()}
+    assert shares.among(["b"], KEPT_S - 1) == first
+    assert shares.among(["a", "b"], KEPT_S + 1) == first
+    assert shares.among(["b"], 2 * KEPT_S) == first
+    assert shares.among(["b"], 2 * KEPT_S + 1) == {"b": list(range(PARTS))}
