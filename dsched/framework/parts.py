@@ -42,9 +42,17 @@ class Parting:
 
     def rows(self, table: NodeTable, parts: Collection[int]) -> NDArray[np.intp]:
         """The rows of some parts, in table order."""
+        wanted = np.zeros(PARTS, dtype=np.bool_)
+        wanted[list(parts)] = True
+        return np.flatnonzero(wanted[self._of(table)])
+
+    def counts(self, table: NodeTable) -> NDArray[np.intp]:
+        """How many rows there are, by part."""
+        return np.bincount(self._of(table), minlength=PARTS)
+
+    def _of(self, table: NodeTable) -> NDArray[np.int16]:
+        """The part of each row."""
         if self._known is None or self._known[0] is not table or self._known[1] != table.layout:
             self._parts = np.array([part_of(name) for name in table.names], dtype=np.int16)
             self._known = (table, table.layout)
-        wanted = np.zeros(PARTS, dtype=np.bool_)
-        wanted[list(parts)] = True
-        return np.flatnonzero(wanted[self._parts])
+        return self._parts

@@ -126,7 +126,8 @@ class Fanout:
 
     def _shared_out(self) -> Mapping[str, Collection[int]]:
         """Parts of the table by the evaluator that holds them, those that cannot be asked now included."""
-        shares = self._shares.among(self._live, self._clock.monotonic())
+        nodes = self._parting.counts(self._cache.snapshot.table)
+        shares = self._shares.among(self._live, nodes, self._clock.monotonic())
         away = frozenset(shares) - frozenset(self._live)
         if away - self._away:
             _log.warning(

@@ -24,6 +24,15 @@ def test_shards_have_each_row_once(names: list[str], shards: int) -> None:
     assert all(shard == sorted(shard) for shard in rows)
 
 
+def test_rows_are_counted_by_part() -> None:
+    table, parting = NodeTable(), Parting()
+    assert parting.counts(table).tolist() == [0] * PARTS
+    for number in range(30):
+        table.set_node(make_node(f"n{number}"))
+    counts = Counter(part_of(name) for name in table.names)
+    assert parting.counts(table).tolist() == [counts[part] for part in range(PARTS)]
+
+
 def test_rows_that_moved_are_found_again() -> None:
     table, parting = NodeTable(), Parting()
     for number in range(5):
