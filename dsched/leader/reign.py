@@ -221,7 +221,7 @@ class Reign:
         self._timers.every(BACKOFF_EVERY_S, self._flush_backoff, aligned=True)
         self._timers.every(UNSCHEDULABLE_EVERY_S, self._rescue)
         self._timers.every(OVERDUE_EVERY_S, self._binding.look_up_overdue)
-        self._timers.every(PING_EVERY_S, self._ping)
+        self._timers.every(PING_EVERY_S, lambda: self._courier.run(self._ping))
         self._timers.every(PROMISES_EVERY_S, promises.expire)
         self._timers.every(WRITE_EVERY_S, self._phases.write)
         self._timers.every(ASIDE_EVERY_S, refusals.expire)
@@ -361,6 +361,7 @@ class Reign:
         self._comparer.step()
 
     def _ping(self) -> None:
+        """Ask workers for a sign of life, and forget those that have given none for long; by the courier."""
         now_ms = self._clock.now_ms()
         known = workers.read(self._store)
         for worker in known:

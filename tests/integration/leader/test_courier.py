@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+import redis
 
 from dsched.errors import RedisUnavailable, StateError
 from dsched.leader import courier as courier_module
@@ -73,6 +74,45 @@ def test_a_job_is_sent_as_it_was_handed_over(slow: Slow) -> None:
     slow.free.set()
     made.close()
     assert slow.sent == [("shop/p0", False)]
+
+
+def test_errands_are_run_between_jobs_and_none_twice_while_it_waits(slow: Slow) -> None:
+    made, done = courier(slow), threading.Event()
+    ran: list[int] = []
+
+    def errand() -> None:
+        ran.append(len(slow.sent))
+
+    def last() -> None:
+        done.set()
+
+    made.bind(request(0))
+    for _ in range(3):
+        made.run(errand)
+    made.bind(request(1))
+    made.run(last)
+    slow.free.set()
+    assert done.wait(30)
+    made.run(errand)
+    made.close()
+    assert ran == [1, 2]
+
+
+@pytest.mark.parametrize("error", [redis.ConnectionError("away"), RedisUnavailable("away")])
+def test_an_errand_that_redis_is_needed_for_is_left_while_it_is_away(
+    slow: Slow, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    made = courier(slow)
+    slow.free.set()
+
+    def errand() -> None:
+        raise error
+
+    made.run(errand)
+    made.bind(request(0))
+    made.close()
+    assert len(slow.sent) == 1
+    assert "errand not done" in caplog.text
 
 
 def test_a_broker_that_is_away_is_said_and_the_next_job_is_tried(slow: Slow, caplog: pytest.LogCaptureFixture) -> None:
