@@ -39,23 +39,23 @@ class Constants:
         node_bytes, pod_bytes: resident memory of a replica.
     """
 
-    commit: float = 210.0
-    redis: float = 150.0
-    decide: float = 58.0
-    decide_row: float = 0.0015
-    in_turn: float = 170.0
-    judge_row: float = 0.097
-    there_row: float = 0.087
-    take_row: float = 0.06
-    message: float = 730.0
-    message_redis: float = 39.0
-    round_trip: float = 1_900.0
-    change: float = 14.0
-    skip: float = 0.3
-    reply_bytes: float = 48.0
-    change_bytes: float = 210.0
+    commit: float = 116.0
+    redis: float = 100.0
+    decide: float = 33.0
+    decide_row: float = 0.00027
+    in_turn: float = 100.0
+    judge_row: float = 0.088
+    there_row: float = 0.089
+    take_row: float = 0.068
+    message: float = 570.0
+    message_redis: float = 80.0
+    round_trip: float = 1_530.0
+    change: float = 35.0
+    skip: float = 0.32
+    reply_bytes: float = 40.0
+    change_bytes: float = 215.0
     log_node_bytes: float = 270.0
-    byte_ns: float = 3.1
+    byte_ns: float = 4.5
     node_bytes: float = 1_600.0
     pod_bytes: float = 920.0
 
@@ -201,8 +201,8 @@ def table(constants: Constants) -> str:
 
 def memory(constants: Constants) -> str:
     """What an evaluator's replica takes, as a table in Markdown."""
-    shards = [f"a shard of {count}" for count in EVALUATORS[1:]]
-    heads = ["nodes", "pods", "whole table", *shards, "log", "to build it whole", f"{shards[-1]}"]
+    shards = [f"1/{count} of it" for count in EVALUATORS[1:]]
+    heads = ["nodes", "pods", "whole table", *shards, "log", "to build the whole", f"to build {shards[-1]}"]
     lines = ["| " + " | ".join(heads) + " |", "|--:" * len(heads) + "|"]
     for nodes in NODES:
         pods = PODS_A_NODE * nodes
