@@ -25,7 +25,8 @@ from dsched.state.scripts import Script
 from dsched.state.versions import VERSIONS_BITS
 
 CHUNK = 2000
-READ_AT_ONCE = 100
+READ_AT_ONCE = 10
+"""Entries; of a whole table each has some 500 kB."""
 SMALLEST_REWRITE_BYTES = 8 << 20
 MOST_NOTED = 100_000
 """Changes that are noted while nobody asks for them; of more, the next replica that is wanted takes the whole table."""
