@@ -106,7 +106,10 @@ def judge_beyond(framework: Framework, state: CycleState, pod: PodInfo, table: N
     Raises:
         PluginFailure: a plugin raised or broke its contract.
     """
-    runners = [runner for runner in framework.filters if runner not in framework.shard_filters]
+    asked = framework.shard_filters
+    runners = [runner for runner in framework.filters if runner not in asked and runner.name not in state.skip_filter]
+    if not runners:  # nothing that metrics should take for a run
+        return Columns(np.ones(len(table), dtype=np.bool_))
     columns: Columns = whole("Filter", framework, runners, run_filters, state, pod, table, table.all_rows)
     return columns
 

@@ -39,6 +39,7 @@ class Parting:
     def __init__(self) -> None:
         self._known: tuple[NodeTable, int] | None = None
         self._parts = np.zeros(0, dtype=np.int16)
+        self._counts = np.zeros(PARTS, dtype=np.intp)
 
     def rows(self, table: NodeTable, parts: Collection[int]) -> NDArray[np.intp]:
         """The rows of some parts, in table order."""
@@ -48,11 +49,13 @@ class Parting:
 
     def counts(self, table: NodeTable) -> NDArray[np.intp]:
         """How many rows there are, by part."""
-        return np.bincount(self._of(table), minlength=PARTS)
+        self._of(table)
+        return self._counts
 
     def _of(self, table: NodeTable) -> NDArray[np.int16]:
         """The part of each row."""
         if self._known is None or self._known[0] is not table or self._known[1] != table.layout:
             self._parts = np.array([part_of(name) for name in table.names], dtype=np.int16)
+            self._counts = np.bincount(self._parts, minlength=PARTS)
             self._known = (table, table.layout)
         return self._parts

@@ -120,9 +120,13 @@ class Fanout:
             return True
         estimates = [self.costs.local_s(profile, rows) for profile, rows in work]
         local_s = sum(estimate for estimate in estimates if estimate is not None)
+        rows = sum(rows for _, rows in work)
+        if not self.costs.fan_out_pays(local_s, len(self._live), rows):
+            return False
         shares = self._shared_out()
-        at_once = len(shares) // max(sum(name not in self._live for name in shares), 1)
-        return self.costs.fan_out_pays(local_s, at_once, sum(rows for _, rows in work))
+        if not self._away:
+            return True
+        return self.costs.fan_out_pays(local_s, len(shares) // len(self._away), rows)
 
     def _shared_out(self) -> Mapping[str, Collection[int]]:
         """Parts of the table by the evaluator that holds them, those that cannot be asked now included."""

@@ -27,7 +27,7 @@ class Shares:
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
         self._held: dict[str, list[int]] = {}
-        self._dealt_at_s = 0.0
+        self._looked_at_s = 0.0
 
     def among(
         self, evaluators: Collection[str], nodes: NDArray[np.intp], now_s: float
@@ -43,12 +43,13 @@ class Shares:
         self._seen = {name: at_s for name, at_s in self._seen.items() if now_s - at_s < KEPT_S}
         if self._seen.keys() != self._held.keys() or self._uneven(nodes, now_s):
             self._held = _dealt({name: self._held.get(name, []) for name in sorted(self._seen)}, nodes)
-            self._dealt_at_s = now_s
+            self._looked_at_s = now_s
         return self._held
 
     def _uneven(self, nodes: NDArray[np.intp], now_s: float) -> bool:
-        if now_s - self._dealt_at_s < KEPT_S or not self._held:
+        if now_s - self._looked_at_s < KEPT_S or not self._held:
             return False
+        self._looked_at_s = now_s
         most = max(int(nodes[parts].sum()) for parts in self._held.values())
         return most > UNEVEN * int(nodes.sum()) / len(self._held) + FEW
 
