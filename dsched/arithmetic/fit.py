@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/plugins/noderesources/fit.go ``fitsRequest``.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -14,8 +15,9 @@ from dsched.arithmetic.few_nodes import wrapped
 
 PODS = "pods"
 _CODE_BITS = 40
-_FEW_FLAGS = 10
-"""Up to so many, a table of all that they may say is shorter than sorting takes."""
+_FEW_FLAGS = 8
+"""Up to so many spell a number of a byte, and a table of all of these is shorter than sorting takes."""
+_BITS = (1 << np.arange(_FEW_FLAGS)[::-1]).astype(np.uint8)
 
 Rows = slice | NDArray[np.intp]
 
@@ -103,15 +105,16 @@ def shortages(
             names.append(name)
             flags.append(short)
             hopeless.append(short & (amount > allocatable))
-    index = np.zeros(len(too_many), dtype=np.int32)
     if not hopeless and not np.count_nonzero(too_many):
-        return index, ()
-    bad = np.flatnonzero(np.logical_or.reduce(flags))
+        return np.zeros(len(too_many), dtype=np.int32), ()
     flags.append(np.logical_or.reduce(hopeless) if hopeless else np.zeros_like(too_many))
-    here = np.array([flag[bad] for flag in flags])
-    kinds, patterns = (0, here) if len(bad) == 1 else distinct(here)
-    index[bad] = kinds + 1
-    return index, tuple(_shortage(names, pattern) for pattern in patterns.T)
+    index, patterns = distinct(np.array(flags))
+    kinds = [_shortage(names, pattern) for pattern in patterns.T.tolist()]
+    if kinds[0].resources:
+        index += 1
+    else:  # some fit; having no flags, they are the first group
+        del kinds[0]
+    return index, tuple(kinds)
 
 
 def few_shortages(requests: Mapping[str, int], columns: PlainColumns, rows: Sequence[int]) -> list[Shortage | None]:
@@ -133,19 +136,20 @@ def few_shortages(requests: Mapping[str, int], columns: PlainColumns, rows: Sequ
     return found
 
 
-def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Group equal columns.
 
     Args:
         flags: bool (flags, columns).
     Returns:
-        per column the number of its group, and bool (flags, groups): what the columns of a group look like.
+        per column the number of its group, and bool (flags, groups): what the columns of a group look like, in the
+        order of the binary numbers that they spell.
     """
     if len(flags) <= _FEW_FLAGS:
-        bits = 1 << np.arange(len(flags))[::-1]
-        said = bits @ flags
+        bits = _BITS[-len(flags) :]
+        said = bits @ flags.view(np.uint8)
         found = np.flatnonzero(np.bincount(said))
-        number_of = np.empty(2 ** len(flags), dtype=np.intp)
+        number_of = np.empty(2 ** len(flags), dtype=np.int32)
         number_of[found] = np.arange(len(found))
         return number_of[said], (found & bits[:, np.newaxis]) != 0
     codes = np.zeros(flags.shape[1], dtype=np.int64)
@@ -154,9 +158,8 @@ def distinct(flags: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.boo
         if number % _CODE_BITS == 0:  # keep room in the code for the flags to come
             codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
     _, first, group = np.unique(codes, return_index=True, return_inverse=True)
-    return group, flags[:, first]
+    return group.astype(np.int32), flags[:, first]
 
 
-def _shortage(names: list[str], pattern: NDArray[np.bool_]) -> Shortage:
-    short = tuple(name for name, flag in zip(names, pattern[:-1], strict=True) if flag)
-    return Shortage(short, bool(pattern[-1]))
+def _shortage(names: Sequence[str], pattern: Sequence[bool]) -> Shortage:
+    return Shortage(tuple(compress(names, pattern)), pattern[-1])

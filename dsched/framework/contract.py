@@ -45,7 +45,19 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     """
     started = recording.now() if random() < recording.SAMPLED else 0.0
     try:
-        answer = _limited(plugin, call, *args) if WATCH.on else call(*args)
+        if not WATCH.on:
+            answer = call(*args)
+        else:  # written out here, because it runs a dozen times for each pod
+            before = WATCH.enter(plugin)
+            try:
+                try:
+                    answer = call(*args)
+                finally:
+                    WATCH.leave(before)
+            except Overrun:  # it may also come in between the plugin's end and here
+                WATCH.leave(before)
+                cause = f"did not answer within {WATCH.limit_s:g} s"
+                raise PluginFailure(plugin, cause, Hazard.OVERRAN) from None
     except PluginFailure:  # of a plugin that this one asked, or told already
         raise
     except (Exception, SystemExit) as error:
@@ -55,23 +67,6 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     if started:
         recording.plugin_call(plugin, call, recording.now() - started, outcome(answer))
     return answer
-
-
-def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
-    """Call a plugin while a `WATCH` is kept.
-
-    Raises:
-        PluginFailure: it took too long.
-    """
-    before = WATCH.enter(plugin)
-    try:
-        try:
-            return call(*args)
-        finally:
-            WATCH.leave(before)
-    except Overrun:  # it may also come in between the plugin's end and here
-        WATCH.leave(before)
-        raise PluginFailure(plugin, f"did not answer within {WATCH.limit_s:g} s", Hazard.OVERRAN) from None
 
 
 def outcome(answer: object) -> str:
@@ -156,15 +151,18 @@ def rejections(plugin: str, answer: object, length: int) -> list[Status | None]:
     return answer
 
 
-def sound(plugin: str, verdict: Verdict, open_: NDArray[np.bool_]) -> Verdict:
-    """A whole-table filter's verdict, checked; statuses other than rejections may be there but no open row's.
+def sound(plugin: str, verdict: Verdict, length: int, open_: Callable[[], NDArray[np.bool_]]) -> Verdict:
+    """A whole-table filter's verdict on so many rows, checked; statuses other than rejections may be there but no open
+    row's.
 
+    Args:
+        open_: says which rows no earlier filter rejected.
     Raises:
         PluginFailure: it has the wrong shape, names statuses that are not there, or says Error.
     """
     index, statuses = verdict.index, verdict.statuses
-    if index.shape != open_.shape:
-        raise PluginFailure(plugin, f"filter_table judged {index.shape} rows of {open_.shape}")
+    if index.shape != (length,):
+        raise PluginFailure(plugin, f"filter_table judged {index.shape} rows of ({length},)")
     if index.dtype.kind not in "iu":
         raise PluginFailure(plugin, f"filter_table answered with {index.dtype}, expected int32")
     if not np.count_nonzero(index):
@@ -174,7 +172,7 @@ def sound(plugin: str, verdict: Verdict, open_: NDArray[np.bool_]) -> Verdict:
         wrong = highest if highest > len(statuses) else int(index.min())
         raise PluginFailure(plugin, f"filter_table names status {wrong} of {len(statuses)}")
     for number, status in enumerate(statuses, start=1):
-        if not status.rejected and bool((index[open_] == number).any()):
+        if not status.rejected and bool((index[open_()] == number).any()):
             raise PluginFailure(plugin, f"{status.code}: {status.message}")
     return verdict
 

@@ -206,7 +206,7 @@ class Evaluation(Answers):
         if self._in_a_row < _OFTEN or self._ranking is None:
             return
         if self._foresight is None:
-            scorers = [scorer for scorer in self._scorers() if _looks_at_pods(scorer)]
+            scorers = self._ranking.following
             self._foresight = Foresight.of(self.state, self.pod, self._table, self._moving, scorers)
         if self._foresight is None:
             self._in_a_row = _NEVER
@@ -270,6 +270,7 @@ class Evaluation(Answers):
         ]
         self._wide = [runner for runner in filters if runner.scope in (Scope.CLUSTER, Scope.ANYTHING)]
         self._moving = [runner for runner in filters if runner.scope in (Scope.SUMS, Scope.USAGE)]
+        self._few_filters = all(runner.few_form is not None for runner in self._moving)
         self._pod_dependent = [*self._moving, *self._wide]
         self._still = [runner for runner in filters if runner.scope in (Scope.NODE, Scope.NODES)]
         self._in_turn = any(runner.table_form is None for runner in filters)
@@ -292,22 +293,23 @@ class Evaluation(Answers):
             return
         flipped = before != passed
         any_flipped = bool(np.count_nonzero(flipped))
-        scorers = self._scorers()
-        unscored = self._unscored(scorers) if any_flipped and (flipped & passed).any() else ()
-        asked = [scorer for scorer in scorers if objects or scorer in unscored or _looks_at_pods(scorer)]
+        scorers, asked = self._ranking.scorers, self._ranking.following
+        if objects:
+            asked = scorers
+        elif any_flipped and (flipped & passed).any():
+            unscored = self._unscored(scorers)
+            asked = [scorer for scorer in scorers if scorer in asked or scorer in unscored]
         shift = self._score(at, rows, asked, shifting=not objects and not any_flipped)
         if shift is None:
             self._ranking.update(at, at[flipped], rescored=objects or _scales_move(asked))
         else:
             self._ranking.shifted(at, shift)
 
-    def _plainly(self) -> list[ScoreRunner] | None:
+    def _plainly(self) -> Sequence[ScoreRunner] | None:
         """The scores that look at pods, where `_judge_few` can judge rows."""
-        if self._ranking is None or self._in_turn or not isinstance(self.rows, slice):
+        if self._ranking is None or self._in_turn or not self._few_filters or not isinstance(self.rows, slice):
             return None
-        rescored = [scorer for scorer in self._scorers() if _looks_at_pods(scorer)]
-        plain = all(each.few_form is not None and each.normalization is Normalization.NONE for each in rescored)
-        return rescored if plain and all(runner.few_form is not None for runner in self._moving) else None
+        return self._ranking.following if self._ranking.plain else None
 
     def _judge_few(self, rows: Sequence[int], rescored: Sequence[ScoreRunner]) -> None:
         """What `_judge_again` does where only pods moved, without arrays of so few rows.
@@ -340,7 +342,7 @@ class Evaluation(Answers):
             for row, raw in zip(rows, scorer.run_few(state, pod, table, rows), strict=True):
                 column[row] = raw
         joined = [row for row in flipped if passed[row]]
-        if joined and (unscored := [each for each in self._unscored(self._scorers()) if each not in rescored]):
+        if joined and (unscored := [each for each in self._unscored(self._ranking.scorers) if each not in rescored]):
             at = np.array(joined, dtype=np.intp)
             self._score(at, at, unscored, shifting=False)
         self._ranking.update_few(rows, flipped)
@@ -362,7 +364,8 @@ class Evaluation(Answers):
             return
         passed = self._unmoved[at]
         for runner in self._moving:
-            verdict = runner.run(self.state, self.pod, self._table, rows, self._open_to(runner, at))
+            open_ = partial(self._open_to, runner, at)
+            verdict = runner.run_table(self.state, self.pod, self._table, rows, len(at), open_)
             self._columns.verdicts[runner.name] = overwrite(self._columns.verdicts[runner.name], at, verdict)
             if verdict.statuses:
                 passed &= verdict.index == 0
@@ -388,8 +391,8 @@ class Evaluation(Answers):
         before = self._columns.passed
         for runner in self._wide:
             if runner.name in moved:
-                open_ = self._open_to(runner, slice(0, self.searched))
-                verdict = runner.run(self.state, self.pod, self._table, self.rows, open_)
+                open_ = partial(self._open_to, runner, slice(0, self.searched))
+                verdict = runner.run_table(self.state, self.pod, self._table, self.rows, self.searched, open_)
                 self._columns.verdicts[runner.name] = verdict
         self._widely = all_passed(self._columns, self._wide)
         passed = self._local & self._widely
@@ -442,7 +445,7 @@ class Evaluation(Answers):
             raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
             self._columns.raw_scores[scorer.name] = raw
         others = [scorer for scorer in self._scorers() if scorer not in wide]
-        asked = [scorer for scorer in others if _looks_at_pods(scorer)]
+        asked = [scorer for scorer in others if scorer.follows_pods]
         shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
         joined = flipped[self._columns.passed[flipped]]
         if len(joined):
@@ -566,8 +569,4 @@ _NEVER = -(2**62)
 
 def _scales_move(asked: Sequence[ScoreRunner]) -> bool:
     """Whether pods that come or go may change what scales all scores of one of these."""
-    return any(_looks_at_pods(scorer) and scorer.normalization is not Normalization.NONE for scorer in asked)
-
-
-def _looks_at_pods(runner: FilterRunner | ScoreRunner) -> bool:
-    return runner.scope in (Scope.SUMS, Scope.USAGE) or runner.table_form is None
+    return any(scorer.follows_pods and scorer.normalization is not Normalization.NONE for scorer in asked)

@@ -196,16 +196,27 @@ def overwrite(column: Verdict, at: NDArray[np.intp], fresh: Verdict) -> Verdict:
         if column.statuses:
             column.index[at] = 0
         return column
-    statuses = list(column.statuses)
+    statuses, renumber = _joined(column.statuses, fresh.statuses)
+    column.index[at] = fresh.index if renumber is None else renumber[fresh.index]
+    return Verdict(column.index, statuses)
+
+
+def _joined(
+    known: tuple[Status, ...], fresh: tuple[Status, ...]
+) -> tuple[tuple[Status, ...], NDArray[np.int32] | None]:
+    """``known`` and what ``fresh`` has besides, and by number in ``fresh`` the number there; None where that is the
+    same."""
+    if fresh == known[: len(fresh)]:
+        return known, None
+    statuses = list(known)
     place = {status: number for number, status in enumerate(statuses, start=1)}
-    renumber = np.zeros(len(fresh.statuses) + 1, dtype=np.int32)
-    for number, status in enumerate(fresh.statuses, start=1):
+    numbers = [0]
+    for status in fresh:
         if status not in place:
             statuses.append(status)
             place[status] = len(statuses)
-        renumber[number] = place[status]
-    column.index[at] = renumber[fresh.index]
-    return Verdict(column.index, tuple(statuses))
+        numbers.append(place[status])
+    return tuple(statuses), np.array(numbers, dtype=np.int32)
 
 
 def overwrite_few(column: Verdict, rows: Sequence[int], fresh: Sequence[Status | None]) -> Verdict:

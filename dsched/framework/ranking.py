@@ -25,14 +25,18 @@ class Ranking:
 
     Attributes:
         totals: sum of the normalised, weighted scores; `INFEASIBLE` where a filter rejected.
+        scorers: whose scores are summed, in running order.
+        following: those of them to be asked again about nodes where pods came or went.
+        plain: each of the latter can be asked about few rows, and stands for itself.
     """
 
     def __init__(self, framework: Framework, state: CycleState, pod: PodInfo, columns: Columns) -> None:
         self._state = state
         self._pod = pod
         self._columns = columns
-        scorers = [scorer for scorer in framework.scores if scorer.name in columns.raw_scores]
-        self._scorers = scorers
+        self.scorers = scorers = [scorer for scorer in framework.scores if scorer.name in columns.raw_scores]
+        self.following = following = [scorer for scorer in scorers if scorer.follows_pods]
+        self.plain = all(one.few_form is not None and one.normalization is Normalization.NONE for one in following)
         self._by_row = [scorer for scorer in scorers if scorer.normalization is not Normalization.CUSTOM]
         self._together = [scorer for scorer in scorers if scorer.normalization is Normalization.CUSTOM]
         self._scaled = [scorer for scorer in self._by_row if scorer.normalization is not Normalization.NONE]
@@ -123,7 +127,7 @@ class Ranking:
         """
         at = self._feasible()
         columns = {}
-        for scorer in self._scorers:
+        for scorer in self.scorers:
             column = columns[scorer.name] = np.zeros(len(self.totals), dtype=np.int64)
             column[at] = self._scale(scorer, at)
         return columns

@@ -45,9 +45,29 @@ class FilterRunner:
             PluginFailure: the plugin raised, answered with the wrong shape, or said Error.
         """
         if self.table_form is not None:
-            verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
-            return sound(self.name, verdict, open_)
+            return self.run_table(state, pod, table, rows, len(open_), lambda: open_)
         return guarded(self.name, self._node_by_node, state, pod, table, rows, open_)
+
+    def run_table(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        table: NodeTable,
+        rows: Rows,
+        length: int,
+        open_: Callable[[], NDArray[np.bool_]],
+    ) -> Verdict:
+        """Judge ``rows``, of which there are ``length``, by the form for the whole table.
+
+        Args:
+            open_: says which rows no earlier filter rejected; asked only where that matters.
+        Raises:
+            PluginFailure: as `run`.
+        """
+        if self.table_form is None:
+            raise PluginFailure(self.name, "has no filter_table")
+        verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
+        return sound(self.name, verdict, length, open_)
 
     def run_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
         """Judge few rows by the form for these, None for success.
@@ -106,6 +126,12 @@ class ScoreRunner:
     def together(self) -> bool:
         """Whether one node's normalised score depends on the raw scores of the others in a way of its own."""
         return self.normalization is Normalization.CUSTOM
+
+    @property
+    def follows_pods(self) -> bool:
+        """Whether a node's raw score may be another one when pods come there or go, and only then unless it looks at
+        the whole cluster."""
+        return self.scope in (Scope.SUMS, Scope.USAGE) or self.table_form is None
 
     def run(
         self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, feasible: NDArray[np.bool_]

@@ -78,6 +78,11 @@ def _sli(attempts: str) -> BatchHistogram:
 
 
 @cache
+def _plugin(plugin: str, point: str, status: str) -> BatchHistogram:
+    return scheduler.PLUGIN_DURATION.labels(plugin, point, status)
+
+
+@cache
 def _evaluations(plugin: str, point: str, profile: str) -> Any:
     return scheduler.PLUGIN_EVALUATIONS.labels(plugin, point, profile)
 
@@ -198,7 +203,7 @@ def plugin_call(plugin: str, call: Callable[..., Any], seconds: float, status: s
     """A plugin's method was called; methods of no extension point are left out."""
     point = _POINTS.get(getattr(call, "__name__", ""))
     if point is not None:
-        scheduler.PLUGIN_DURATION.labels(plugin, point, status).observe_many(seconds, 1)
+        _plugin(plugin, point, status).observe_many(seconds, 1)
 
 
 def hint_call(plugin: str, event: str, seconds: float, hint: str) -> None:
