@@ -1,7 +1,7 @@
 """When an evaluation was taken, what its answers depend on, and what has changed since that they depend on."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
@@ -11,18 +11,17 @@ from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(NamedTuple):
     """What has changed and can be judged again.
 
     Attributes:
-        rows: table rows whose node, pods or promises did.
+        rows: table rows whose node, pods or promises did, each once.
         objects: whether node objects did.
         moved: plugins that skipped the pod and might not do so again, and those that look at the whole cluster and may
             answer otherwise.
     """
 
-    rows: Collection[int]
+    rows: Sequence[int]
     objects: bool
     moved: Collection[str]
 
@@ -120,8 +119,9 @@ class Bearings:
         wide = self._reach is Scope.CLUSTER or bool(moved)
         if moved is None or self._reach is Scope.ANYTHING or (wide and (objects or others)):
             return None
-        promised_rows = [index[name] for name in promised if name in index]
-        return Changes(dict.fromkeys([*rows, *promised_rows]), objects, moved)
+        if promised:
+            rows = list(dict.fromkeys([*rows, *(index[name] for name in promised if name in index)]))
+        return Changes(rows, objects, moved)
 
     def _moved(self) -> Collection[str] | None:
         """None when a plugin fails to say, which the new evaluation tells."""
@@ -129,6 +129,8 @@ class Bearings:
             found = self._now()
         except PluginFailure:
             return None
+        if not found.answers and found.skips == self._skips:
+            return ()
         moved = {name for name, version in found.skips.items() if version != self._skips.get(name)}
         answers = found.answers.items()
         moved |= {name for name, version in answers if version is None or version != self._answers.get(name)}
@@ -149,8 +151,7 @@ class Bearings:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """What `Framework.skips` and `Framework.answers` said of a version of the snapshot."""
 
     version: int

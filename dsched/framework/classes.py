@@ -50,7 +50,7 @@ class Classes:
                 wanted.setdefault((framework.profile_name, pod.class_key), (framework, pod))
         if not self._pays(wanted):
             return ()
-        wanted = {key: asked for key, asked in wanted.items() if self._usable(key) is None}
+        wanted = {key: asked for key, asked in wanted.items() if self._outdated(key)}
         if not self._pays(wanted):
             return ()
         fresh = {
@@ -90,10 +90,19 @@ class Classes:
             self._latest[framework.profile_name] = evaluation
         return evaluation
 
+    def _outdated(self, key: tuple[str, bytes]) -> bool:
+        """Whether a class has to be evaluated anew, as far as that is plain before its turn; rows that changed are left
+        until then, for they would be stale again."""
+        kept = self._of(key)
+        return kept is None or kept.outdated
+
     def _usable(self, key: tuple[str, bytes]) -> Evaluation | None:
         """What is kept of a class, brought up to date."""
-        kept = self._kept.get(key) or self._once.get(key)
+        kept = self._of(key)
         return kept if kept is not None and kept.refresh() else None
+
+    def _of(self, key: tuple[str, bytes]) -> Evaluation | None:
+        return self._kept.get(key) or self._once.get(key)
 
     def _keep(self, key: tuple[str, bytes], evaluation: Evaluation, again: bool) -> None:
         """

@@ -175,6 +175,15 @@ class Evaluation(Answers):
         self._like = None
         self._note_dependence()
 
+    @property
+    def outdated(self) -> bool:
+        """Whether it is plain that `refresh` would say False."""
+        if self._bearings.moved_rows or self.failure is not None:
+            return True
+        if self._bearings.unchanged:
+            return False
+        return self.rejection is not None or self._bearings.changes() is None
+
     def refresh(self) -> bool:
         """Judge again what changed since; False when all has to be evaluated anew."""
         if self._bearings.moved_rows or self.failure is not None:
@@ -192,8 +201,8 @@ class Evaluation(Answers):
                 at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
                 kept = self._judge_wide(at, changes.moved)
             elif not changes.objects and len(changes.rows) <= FEW_ROWS and (rescored := self._plainly()) is not None:
-                self._judge_few(list(changes.rows), rescored)
-            elif len(at := self._positions(list(changes.rows))):
+                self._judge_few(changes.rows, rescored)
+            elif len(at := self._positions(changes.rows)):
                 self._judge_again(at, changes.objects)
         except PluginFailure as failure:
             self.failure = failure.status

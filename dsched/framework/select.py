@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,7 @@ def nodes_to_find(percentage: int, nodes: int) -> int:
     return max(nodes * percentage // 100, MIN_FEASIBLE_NODES)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """A host for a pod.
 
     Attributes:
@@ -43,14 +42,13 @@ class Choice:
     examined: int
 
 
-_FEWEST = 16
-"""Places of a walk that are looked at one after the other, for mostly many nodes are equal,"""
-_FEW = 64
-"""and that are looked at together before the best set is gathered."""
+_FIRST_STEPS, _MORE_STEPS = range(4), range(4, 16)
+"""Steps of a walk that are looked at one by one: before it is known how many nodes are equal, and if many are."""
+_MANY = 8
+"""Many is one node in so many: of ten walks, nine reach one of them within all these steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(NamedTuple):
     """A walk that visits each of so many places once, from ``start`` in steps of ``stride``; no two pods' are alike."""
 
     places: int
@@ -66,13 +64,10 @@ class Walk:
             stride += 1
         return Walk(places, int.from_bytes(digest[:8], "little") % places, stride)
 
-    def first(self, steps: int) -> NDArray[np.intp]:
-        """The first places."""
-        return np.asarray((self.start + self.stride * np.arange(min(steps, self.places))) % self.places)
-
     def steps_to(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
         """When each of these is reached."""
-        return np.asarray((places - self.start) * pow(self.stride, -1, self.places) % self.places)
+        steps: NDArray[np.intp] = (places - self.start) * pow(self.stride, -1, self.places) % self.places
+        return steps
 
 
 class Selector:
@@ -142,8 +137,10 @@ class Selector:
         """The one of these rows, at least one, that a pod gets."""
         if len(best) == 1:
             return int(best[0])
-        steps = self._walk(uid, attempt).steps_to(self._place_of[best])
-        return int(best[np.argmin(steps)])
+        return self._first_on(self._walk(uid, attempt), best)
+
+    def _first_on(self, walk: Walk, best: NDArray[np.intp]) -> int:
+        return int(best[walk.steps_to(self._place_of[best]).argmin()])
 
     def _first_of_best(self, evaluation: Evaluation, uid: PodUid, attempt: int) -> int | None:
         """What `draw` makes of the best set of a table that is searched whole, mostly without gathering the set."""
@@ -154,18 +151,26 @@ class Selector:
         highest = totals.item(first)
         if highest == INFEASIBLE:
             return None
-        others = totals[first + 1 :]
-        if not len(others) or others.item(int(others.argmax())) != highest:
+        walk = self._walk(uid, attempt)
+        reached = self._reached(walk, _FIRST_STEPS, totals, highest)
+        if reached is not None:
+            return reached
+        equal = totals == highest
+        number = np.count_nonzero(equal)
+        if number == 1:
             return first
-        walk, total_of, by_hash = self._walk(uid, attempt), totals.data, self._by_hash.data
-        for step in range(_FEWEST):
+        if number * _MANY >= len(totals):
+            reached = self._reached(walk, _MORE_STEPS, totals, highest)
+        return self._first_on(walk, np.flatnonzero(equal)) if reached is None else reached
+
+    def _reached(self, walk: Walk, steps: range, totals: NDArray[np.int64], highest: int) -> int | None:
+        """The first row with this total on these steps of a walk."""
+        total_of, by_hash = totals.data, self._by_hash.data
+        for step in steps:
             row = by_hash[(walk.start + walk.stride * step) % walk.places]
             if total_of[row] == highest:
                 return row
-        rows = self._by_hash[walk.first(_FEW)]
-        hits = totals[rows] == highest
-        at = int(hits.argmax())
-        return int(rows[at]) if hits[at] else self.draw(np.flatnonzero(totals == highest), uid, attempt)
+        return None
 
     def _walk(self, uid: PodUid, attempt: int) -> Walk:
         return Walk.of(f"{self.seed} {uid} {attempt}", len(self._by_hash))
