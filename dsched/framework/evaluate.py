@@ -346,10 +346,17 @@ class Evaluation(Answers):
         if self._ranking is None:
             return
         flipped = [row for row, did in zip(rows, before, strict=True) if passed[row] != did]
+        shifts = [0] * len(rows)
         for scorer in rescored:
-            column = columns.raw_scores[scorer.name]
-            for row, raw in zip(rows, scorer.run_few(state, pod, table, rows), strict=True):
+            column, fresh = columns.raw_scores[scorer.name].data, scorer.run_few(state, pod, table, rows)
+            if not scorer.in_range(fresh):
+                scorer.scaled_few([raw for row, raw in zip(rows, fresh, strict=True) if passed[row]], 0)
+            for place, (row, raw) in enumerate(zip(rows, fresh, strict=True)):
+                shifts[place] += (raw - column[row]) * scorer.weight
                 column[row] = raw
+        if not flipped:
+            self._ranking.shifted_few(rows, shifts)
+            return
         joined = [row for row in flipped if passed[row]]
         if joined and (unscored := [each for each in self._unscored(self._ranking.scorers) if each not in rescored]):
             at = np.array(joined, dtype=np.intp)

@@ -112,6 +112,20 @@ class Ranking:
         else:
             self.totals[at] = np.where(self._columns.passed[at], self._sums[at], INFEASIBLE)
 
+    def shifted_few(self, rows: Sequence[int], by: Sequence[int]) -> None:
+        """What `shifted` does, one place after the other; of rows that are not feasible it does not matter by how much.
+
+        Raises:
+            PluginFailure: a plugin's normalising failed.
+        """
+        passed, sums, totals = self._columns.passed.data, self._sums.data, self.totals.data
+        for row, shift in zip(rows, by, strict=True):
+            if shift and passed[row]:
+                sums[row] += shift
+                totals[row] = sums[row]
+        if self._together:
+            self._finish()
+
     def raised(self, at: int, by: int) -> None:
         """The sum of a feasible row changed by so much; where scores are brought to scale together, `update` has to
         follow."""
