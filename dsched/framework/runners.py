@@ -129,8 +129,8 @@ class ScoreRunner:
 
     @property
     def follows_pods(self) -> bool:
-        """Whether a node's raw score may be another one when pods come there or go, and only then unless it looks at
-        the whole cluster."""
+        """Whether a node's raw score may be another one when pods come there or go; those that look at the whole
+        cluster are told apart from these."""
         return self.scope in (Scope.SUMS, Scope.USAGE) or self.table_form is None
 
     def run(

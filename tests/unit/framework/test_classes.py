@@ -68,6 +68,30 @@ def test_nothing_is_evaluated_before_its_turn_where_that_does_not_pay(snapshot: 
     assert asked == [["default-scheduler"] * 2]
 
 
+def test_rows_that_changed_wait_for_the_turn_of_their_class(snapshot: Snapshot, judge: CountingJudge) -> None:
+    kept, framework = Classes(snapshot, judge, lambda classes: True), default_framework(Handle(snapshot))
+    pod = pods("3")[0]
+    before = kept.evaluation(framework, pod)
+    asked = list(judge.calls)
+    snapshot.table.add_pod(PodInfo(make_pod("shop/big", cpu="2")), NodeName("n1"))
+    assert not kept.prepare([(framework, pod)])
+    assert before.feasible.tolist() == [True, True]
+    assert kept.evaluation(framework, pod) is before
+    assert before.feasible.tolist() == [False, True]
+    assert judge.calls == asked
+
+
+def test_a_class_that_cannot_be_kept_up_to_date_does_not_wait(snapshot: Snapshot, judge: CountingJudge) -> None:
+    kept, framework = Classes(snapshot, judge, lambda classes: True), default_framework(Handle(snapshot))
+    pod = pods("3")[0]
+    before = kept.evaluation(framework, pod)
+    snapshot.table.set_node(make_node("n3"))
+    (fresh,) = kept.prepare([(framework, pod)])
+    assert fresh is not before
+    assert fresh.feasible.tolist() == [True, True, True]
+    assert kept.evaluation(framework, pod) is fresh
+
+
 def test_two_profiles_do_not_share(snapshot: Snapshot, judge: CountingJudge) -> None:
     kept, pod = Classes(snapshot, judge), pods("1")[0]
     one, other = default_framework(), default_framework()

@@ -272,6 +272,50 @@ class Slots:
         return 10 - table.pod_count[rows]
 
 
+class Steep:
+    """As many pods a node as there is room for; the second one's score is beyond what a score may be."""
+
+    name = "Steep"
+    room = 3
+    filter_scope = score_scope = Scope.SUMS
+    normalization = Normalization.NONE
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Verdict:
+        return Verdict.where(table.pod_count[rows] >= self.room, unschedulable("full"))
+
+    def filter_few(self, state: Any, pod: Any, table: Any, rows: Any) -> list[Any]:
+        return [unschedulable("full") if table.pod_count[row] >= self.room else None for row in rows]
+
+    def score_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+        return 90 * table.pod_count[rows]
+
+    def score_few(self, state: Any, pod: Any, table: Any, rows: Any) -> list[int]:
+        return [90 * int(table.pod_count[row]) for row in rows]
+
+
+@pytest.mark.parametrize("few_rows", [0, 24])
+@pytest.mark.parametrize(("room", "fails"), [(2, False), (3, True)])
+def test_a_score_out_of_range_fails_the_pod_where_it_fits(
+    few_rows: int, room: int, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a kept evaluation hears of it."""
+    monkeypatch.setattr("dsched.framework.evaluate.FEW_ROWS", few_rows)
+    monkeypatch.setattr(Steep, "room", room)
+    snapshot = make_snapshot([make_node(f"n{number}") for number in range(3)])
+    framework = framework_of(Steep)
+    evaluation = evaluate(framework, PodInfo(make_pod()), snapshot)
+    for number in range(2):
+        assert evaluation.failure is None
+        snapshot.table.add_pod(PodInfo(make_pod(f"shop/p{number}")), NodeName("n1"))
+        assert evaluation.refresh()
+    assert (evaluation.failure is not None) is fails
+    if not fails:
+        assert said(evaluation, snapshot.table) == said(evaluate(framework, evaluation.pod, snapshot), snapshot.table)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), max_size=30))
 def test_a_plugin_that_looks_at_the_cluster_is_kept_up_to_date(changes: list[tuple[int, bool]]) -> None:
