@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dsched.framework.interface import Code, Rows, Status
 from dsched.framework.judge import Columns, first_rejection
-from dsched.framework.ranking import INFEASIBLE, Ranking
+from dsched.framework.ranking import INFEASIBLE, Best, Ranking
 from dsched.framework.runners import row_numbers
 from dsched.framework.table import NodeTable
 
@@ -45,6 +45,10 @@ class Answers:
             return self._ranking.totals
         absent = np.full(len(self._table), INFEASIBLE, dtype=np.int64)
         return absent if self._ranking is None else self._spread(self._ranking.totals, absent)
+
+    def best(self) -> Best:
+        """The highest of `totals`, and how many rows have it."""
+        return Best(INFEASIBLE, 0) if self._ranking is None else self._ranking.best()
 
     def score_columns(self) -> dict[str, NDArray[np.int64]]:
         """Normalised score times weight by plugin and table row, valid where feasible; plugins whose PreScore said Skip

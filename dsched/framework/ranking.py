@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,18 @@ from dsched.framework.runtime import Framework
 
 INFEASIBLE = -1
 """Total of a node that a filter rejected."""
+
+
+class Best(NamedTuple):
+    """The highest total.
+
+    Attributes:
+        total: `INFEASIBLE` where no row is feasible.
+        rows: how many have it; 0 where no row is feasible.
+    """
+
+    total: int
+    rows: int
 
 
 class Ranking:
@@ -41,9 +54,19 @@ class Ranking:
         self._together = [scorer for scorer in scorers if scorer.normalization is Normalization.CUSTOM]
         self._scaled = [scorer for scorer in self._by_row if scorer.normalization is not Normalization.NONE]
         self._highest: dict[str, int] = {}
+        self._best: Best | None = None
         self._sums: NDArray[np.int64] = np.zeros(len(columns.passed), dtype=np.int64)
         self.totals: NDArray[np.int64] = np.full(len(columns.passed), INFEASIBLE, dtype=np.int64)
         self.rebuild()
+
+    def best(self) -> "Best":
+        """The highest total, and how many rows have it; looked for among all rows only when the last of these has lost
+        it, or many rows have changed."""
+        if self._best is None:
+            highest = int(np.maximum.reduce(self.totals, initial=INFEASIBLE))
+            equal = 0 if highest == INFEASIBLE else int(np.count_nonzero(self.totals == highest))
+            self._best = Best(highest, equal)
+        return self._best
 
     def update(self, at: NDArray[np.intp], flipped: NDArray[np.intp], rescored: bool) -> None:
         """Take in that the columns changed at these positions.
@@ -64,6 +87,7 @@ class Ranking:
             self._finish()
         else:
             self.totals[at] = np.where(passed, self._sums[at], INFEASIBLE)
+            self._best = None
 
     def update_few(self, rows: Sequence[int], flipped: Sequence[int]) -> None:
         """What `update` does, one place after the other; scores that are scaled by the highest are as they were.
@@ -83,10 +107,10 @@ class Ranking:
             sums = list(map(add, sums, scaled))
         for row, total in zip(feasible, sums, strict=True):
             self._sums[row] = total
-            self.totals[row] = total
+            self._write(row, total)
         for row in rows:
             if not passed[row]:
-                self.totals[row] = INFEASIBLE
+                self._write(row, INFEASIBLE)
         if self._together:
             self._finish()
 
@@ -111,6 +135,7 @@ class Ranking:
             self._finish()
         else:
             self.totals[at] = np.where(self._columns.passed[at], self._sums[at], INFEASIBLE)
+            self._best = None
 
     def shifted_few(self, rows: Sequence[int], by: Sequence[int]) -> None:
         """What `shifted` does, one place after the other; of rows that are not feasible it does not matter by how much.
@@ -118,11 +143,11 @@ class Ranking:
         Raises:
             PluginFailure: a plugin's normalising failed.
         """
-        passed, sums, totals = self._columns.passed.data, self._sums.data, self.totals.data
+        passed, sums = self._columns.passed.data, self._sums.data
         for row, shift in zip(rows, by, strict=True):
             if shift and passed[row]:
                 sums[row] += shift
-                totals[row] = sums[row]
+                self._write(row, sums[row])
         if self._together:
             self._finish()
 
@@ -131,7 +156,7 @@ class Ranking:
         follow."""
         self._sums[at] += by
         if not self._together:
-            self.totals[at] += by
+            self._write(at, self._sums.item(at))
 
     def weighted(self) -> dict[str, NDArray[np.int64]]:
         """The summands by plugin, valid where feasible.
@@ -165,6 +190,20 @@ class Ranking:
             total += self._scale(scorer, at)
         self.totals.fill(INFEASIBLE)
         self.totals[at] = total
+        self._best = None
+
+    def _write(self, row: int, total: int) -> None:
+        """A row has another total."""
+        before, best = self.totals.item(row), self._best
+        self.totals[row] = total
+        if best is None or before == total:
+            return
+        if total > best.total:
+            self._best = Best(total, 1)
+        elif total == best.total:
+            self._best = Best(total, best.rows + 1)
+        elif before == best.total:
+            self._best = Best(before, best.rows - 1) if best.rows > 1 else None
 
     def _scale(self, scorer: ScoreRunner, at: NDArray[np.intp] | slice) -> NDArray[np.int64]:
         raw = self._columns.raw_scores[scorer.name][at]

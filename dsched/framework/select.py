@@ -42,10 +42,10 @@ class Choice(NamedTuple):
     examined: int
 
 
-_FIRST_STEPS, _MORE_STEPS = range(4), range(4, 16)
-"""Steps of a walk that are looked at one by one: before it is known how many nodes are equal, and if many are."""
+_STEPS = range(16)
+"""Steps of a walk that are looked at one by one where many nodes are equal."""
 _MANY = 8
-"""Many is one node in so many: of ten walks, nine reach one of them within all these steps."""
+"""Many is one node in so many: of ten walks, nine reach one of them within these steps."""
 
 
 class Walk(NamedTuple):
@@ -144,29 +144,20 @@ class Selector:
 
     def _first_of_best(self, evaluation: Evaluation, uid: PodUid, attempt: int) -> int | None:
         """What `draw` makes of the best set of a table that is searched whole, mostly without gathering the set."""
-        totals = evaluation.totals
-        if not len(totals):
-            return None
-        first = int(totals.argmax())
-        highest = totals.item(first)
+        highest, equal = evaluation.best()
         if highest == INFEASIBLE:
             return None
+        totals = evaluation.totals
+        if equal == 1:
+            return int(totals.argmax())
         walk = self._walk(uid, attempt)
-        reached = self._reached(walk, _FIRST_STEPS, totals, highest)
-        if reached is not None:
-            return reached
-        equal = totals == highest
-        number = np.count_nonzero(equal)
-        if number == 1:
-            return first
-        if number * _MANY >= len(totals):
-            reached = self._reached(walk, _MORE_STEPS, totals, highest)
-        return self._first_on(walk, np.flatnonzero(equal)) if reached is None else reached
+        reached = self._reached(walk, totals, highest) if equal * _MANY >= len(totals) else None
+        return self._first_on(walk, np.flatnonzero(totals == highest)) if reached is None else reached
 
-    def _reached(self, walk: Walk, steps: range, totals: NDArray[np.int64], highest: int) -> int | None:
-        """The first row with this total on these steps of a walk."""
+    def _reached(self, walk: Walk, totals: NDArray[np.int64], highest: int) -> int | None:
+        """The first row with this total on the first steps of a walk."""
         total_of, by_hash = totals.data, self._by_hash.data
-        for step in steps:
+        for step in _STEPS:
             row = by_hash[(walk.start + walk.stride * step) % walk.places]
             if total_of[row] == highest:
                 return row

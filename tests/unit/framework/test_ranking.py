@@ -80,6 +80,13 @@ def by_hand(rows: list[tuple[int, ...]]) -> list[int]:
     return totals
 
 
+def check(ranking: Ranking, rows: list[tuple[int, ...]]) -> None:
+    expected = by_hand(rows)
+    assert ranking.totals.tolist() == expected
+    highest = max(expected)
+    assert ranking.best() == (highest, 0 if highest == INFEASIBLE else expected.count(highest))
+
+
 UPDATES = st.lists(st.lists(st.tuples(st.integers(0, 9), ROW)), max_size=5)
 
 
@@ -99,7 +106,7 @@ def test_few_updates_lead_to_what_a_rebuild_leads_to(
             columns.passed[place] = passes
             columns.raw_scores["Plain"][place], columns.raw_scores["Ranked"][place] = plain, ranked
         ranking.update_few(list(changes), np.flatnonzero(before != columns.passed).tolist())
-        assert ranking.totals.tolist() == by_hand(rows)
+        check(ranking, rows)
 
 
 @settings(max_examples=150)
@@ -109,7 +116,7 @@ def test_updates_lead_to_what_a_rebuild_leads_to(
 ) -> None:
     columns = columns_of(rows)
     ranking = Ranking(FRAMEWORK, CycleState(), POD, columns)
-    assert ranking.totals.tolist() == by_hand(rows)
+    check(ranking, rows)
     for update in updates:
         changes = {place % len(rows): row for place, row in update}
         before = columns.passed.copy()
@@ -120,10 +127,55 @@ def test_updates_lead_to_what_a_rebuild_leads_to(
                 columns.raw_scores[name][place] = row[number]
         at = np.array(list(changes), dtype=np.intp)
         ranking.update(at, np.flatnonzero(before != columns.passed), rescored=True)
-        assert ranking.totals.tolist() == by_hand(rows)
+        check(ranking, rows)
         fresh = Ranking(FRAMEWORK, CycleState(), POD, columns_of(rows))
         for name, weighted in fresh.weighted().items():
             assert ranking.weighted()[name][columns.passed].tolist() == weighted[columns.passed].tolist()
+
+
+PLAIN = framework_of(scorer("Plain", Normalization.NONE))
+TOTAL = st.one_of(st.just(INFEASIBLE), st.integers(0, 4))
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(TOTAL, min_size=1, max_size=6),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["update", "update_few", "shifted", "shifted_few", "raised"]), st.integers(0, 5), TOTAL
+        ),
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_the_highest_total_is_known_whatever_changes(
+    totals: list[int], changes: list[tuple[str, int, int]], each: bool
+) -> None:
+    columns = Columns(np.array([total != INFEASIBLE for total in totals], dtype=np.bool_))
+    raw = columns.raw_scores["Plain"] = np.array([max(total, 0) for total in totals], dtype=np.int64)
+    ranking = Ranking(PLAIN, CycleState(), POD, columns)
+    for how, place, total in changes:
+        row = place % len(totals)
+        flips = (total == INFEASIBLE) != (totals[row] == INFEASIBLE)
+        by, at = max(total, 0) - int(raw[row]), np.array([row], dtype=np.intp)
+        if how in ("shifted", "shifted_few", "raised") and (flips or total == INFEASIBLE):
+            continue  # these are for rows that were feasible and are
+        totals[row], raw[row], columns.passed[row] = total, max(total, 0), total != INFEASIBLE
+        match how:
+            case "update":
+                ranking.update(at, at[[flips]], rescored=False)
+            case "update_few":
+                ranking.update_few([row], [row] if flips else [])
+            case "shifted":
+                ranking.shifted(at, np.array([by], dtype=np.int64))
+            case "shifted_few":
+                ranking.shifted_few([row], [by])
+            case _:
+                ranking.raised(row, by)
+        if each:
+            assert ranking.best() == (max(totals), 0 if max(totals) == INFEASIBLE else totals.count(max(totals)))
+    assert ranking.totals.tolist() == totals
+    assert ranking.best() == (max(totals), 0 if max(totals) == INFEASIBLE else totals.count(max(totals)))
 
 
 def test_scores_of_rejected_nodes_do_not_scale_the_others() -> None:
