@@ -5,6 +5,7 @@ reservation: binding is a compare-and-set, so a second job can do no harm. A res
 says that the bind failed, when its pod or node is gone, or when the cluster says that the pod is bound elsewhere.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -148,10 +149,10 @@ class Binding:
     def reserve(self, owed: Owed) -> None:
         """A reservation stands; it is handed out by `hand_out`, at once or when Permit allows it."""
         self._owed[owed.info.uid] = owed
-        RESERVATIONS.set(len(self._owed))
 
     def hand_out(self, pods: Sequence[Owed]) -> None:
         """Send reserved pods to the binders."""
+        RESERVATIONS.set(len(self._owed))
         busy = len(self._owed) - len(pods) >= MOST_PODS_A_MESSAGE
         groups: dict[tuple[str, bool], list[Owed]] = {}
         for owed in pods:
@@ -190,13 +191,14 @@ class Binding:
         bound: dict[PodUid, Owed] = {}
         unclear: dict[PodUid, Owed] = {}
         failed: dict[PodUid, Outcome] = {}
+        verdicts: Counter[str] = Counter()
         now = self._clock.monotonic()
         for result in results:
             for outcome in result.outcomes:
                 owed = self._owed.get(outcome.uid)
                 if owed is None:
                     continue
-                BINDS.labels(outcome.verdict).inc()
+                verdicts[outcome.verdict] += 1
                 self._pace.settled(owed.handed_out_at, now)
                 if outcome.verdict == BindVerdict.BOUND.value and owed.node == outcome.node:
                     bound[outcome.uid] = owed
@@ -220,6 +222,8 @@ class Binding:
                         extra={"action": "bind", "pod": owed.info.key, "uid": owed.info.uid, "node": owed.node}
                         | {"verdict": outcome.verdict, "reason": outcome.message},
                     )
+        for verdict, count in verdicts.items():
+            BINDS.labels(verdict).inc(count)
         self.bound(list(bound.values()))
         self._look_up([owed for uid, owed in unclear.items() if uid not in bound], failed)
 

@@ -42,9 +42,7 @@ class Hints:
 
     def helped(self, event: ClusterEvent, pending: Pending) -> list[QueuedPod]:
         """Unschedulable and gated pods that the event may have made schedulable."""
-        interested = self._interested(event)
-        if not interested:
-            return []
+        interested = self._interested(event) if pending.any_rejected else ()
         found: dict[PodKey, QueuedPod] = {}
         for plugin in interested:
             for pods in pending.rejected_by(plugin):

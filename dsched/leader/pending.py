@@ -122,6 +122,11 @@ class Pending:
         """A pending pod, None when there is none of that name."""
         return self._pods.get(key)
 
+    @property
+    def any_rejected(self) -> bool:
+        """Whether there are unschedulable or gated pods that some plugin rejected."""
+        return any(self._rejected_by.values())
+
     def rejected_by(self, plugin: str) -> Iterator[Mapping[PodKey, QueuedPod]]:
         """Unschedulable and gated pods that the plugin rejected, those of a class together."""
         return iter(self._rejected_by.get(plugin, {}).values())
@@ -249,8 +254,10 @@ class Pending:
 
     def move(self, pod: QueuedPod, target: Place, **fields: str | int) -> Move:
         """The move of a pod to a place; to the one where it stands, it only gets another turn there."""
-        now_ms = self._clock.now_ms()
-        score = {Place.ACTIVE: pod.order, Place.BACKOFF: self.backoff_ends_ms(pod)}.get(target, now_ms)
+        if target is Place.ACTIVE:
+            score = pod.order
+        else:
+            score = self.backoff_ends_ms(pod) if target is Place.BACKOFF else self._clock.now_ms()
         written: dict[str, str | int] = {"queued_us": pod.queued_us}
         if pod.plugins or pod.place is not Place.NOWHERE:
             written["plugins"] = " ".join(sorted(pod.plugins))
