@@ -45,19 +45,7 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     """
     started = recording.now() if random() < recording.SAMPLED else 0.0
     try:
-        if not WATCH.on:
-            answer = call(*args)
-        else:  # written out here, because it runs a dozen times for each pod
-            before = WATCH.enter(plugin)
-            try:
-                try:
-                    answer = call(*args)
-                finally:
-                    WATCH.leave(before)
-            except Overrun:  # it may also come in between the plugin's end and here
-                WATCH.leave(before)
-                cause = f"did not answer within {WATCH.limit_s:g} s"
-                raise PluginFailure(plugin, cause, Hazard.OVERRAN) from None
+        answer = _limited(plugin, call, *args) if WATCH.on else call(*args)
     except PluginFailure:  # of a plugin that this one asked, or told already
         raise
     except (Exception, SystemExit) as error:
@@ -67,6 +55,23 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     if started:
         recording.plugin_call(plugin, call, recording.now() - started, outcome(answer))
     return answer
+
+
+def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
+    """Call a plugin while a `WATCH` is kept.
+
+    Raises:
+        PluginFailure: it took too long.
+    """
+    before = WATCH.enter(plugin)
+    try:
+        try:
+            return call(*args)
+        finally:
+            WATCH.leave(before)
+    except Overrun:  # it may also come in between the plugin's end and here
+        WATCH.leave(before)
+        raise PluginFailure(plugin, f"did not answer within {WATCH.limit_s:g} s", Hazard.OVERRAN) from None
 
 
 def outcome(answer: object) -> str:

@@ -67,9 +67,7 @@ class Watch:
 
     def leave(self, before: str) -> None:
         """It has ended, and the one that called it goes on."""
-        if not before and self.show is None:
-            self.plugin = ""  # since when none runs, nobody asks
-        elif self.plugin != before:
+        if self.plugin != before:
             self._switch(before)
 
     def _switch(self, plugin: str) -> None:
