@@ -78,11 +78,10 @@ class Answers:
         if self._ranking is None:
             only = self.only_row
             return np.array([] if only is None else [only], dtype=np.intp)
-        totals = self._ranking.totals
-        highest = np.maximum.reduce(totals, initial=INFEASIBLE)
+        highest = self._ranking.best().total
         if highest == INFEASIBLE:
             return np.zeros(0, dtype=np.intp)
-        best = np.flatnonzero(totals == highest)
+        best = np.flatnonzero(self._ranking.totals == highest)
         return best if isinstance(self.rows, slice) else self.rows[best]
 
     def status_of(self, row: int) -> Status | None:

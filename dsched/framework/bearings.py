@@ -26,6 +26,10 @@ class Changes(NamedTuple):
     moved: Collection[str]
 
 
+UNCHANGED = Changes((), False, ())
+"""Nothing at all has changed."""
+
+
 class Bearings:
     """The bearings of one evaluation."""
 

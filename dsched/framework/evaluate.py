@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.framework.answers import Answers
-from dsched.framework.bearings import Bearings
+from dsched.framework.bearings import UNCHANGED, Bearings, Changes
 from dsched.framework.contract import PluginFailure
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.foresight import Foresight
@@ -178,21 +178,21 @@ class Evaluation(Answers):
     @property
     def outdated(self) -> bool:
         """Whether it is plain that `refresh` would say False."""
+        return self._changes() is None
+
+    def _changes(self) -> Changes | None:
+        """What is to be judged again; None when all has to be evaluated anew."""
         if self._bearings.moved_rows or self.failure is not None:
-            return True
+            return None
         if self._bearings.unchanged:
-            return False
-        return self.rejection is not None or self._bearings.changes() is None
+            return UNCHANGED
+        return None if self.rejection is not None else self._bearings.changes()
 
     def refresh(self) -> bool:
         """Judge again what changed since; False when all has to be evaluated anew."""
-        if self._bearings.moved_rows or self.failure is not None:
-            return False
-        if self._bearings.unchanged:
-            return True
-        changes = None if self.rejection is not None else self._bearings.changes()
-        if changes is None:
-            return False
+        changes = self._changes()
+        if changes is None or changes is UNCHANGED:
+            return changes is UNCHANGED
         if changes.rows and (changes.objects or not self._bearings.one_pod_moved):
             self._in_a_row = 0
         kept = True
@@ -349,8 +349,7 @@ class Evaluation(Answers):
         shifts = [0] * len(rows)
         for scorer in rescored:
             column, fresh = columns.raw_scores[scorer.name].data, scorer.run_few(state, pod, table, rows)
-            if not scorer.in_range(fresh):
-                scorer.scaled_few([raw for row, raw in zip(rows, fresh, strict=True) if passed[row]], 0)
+            scorer.check_few([raw for row, raw in zip(rows, fresh, strict=True) if passed[row]])
             for place, (row, raw) in enumerate(zip(rows, fresh, strict=True)):
                 shifts[place] += (raw - column[row]) * scorer.weight
                 column[row] = raw
@@ -420,7 +419,7 @@ class Evaluation(Answers):
             self._rank()
             self._note_dependence()
             return True
-        self._rank_again(at, np.flatnonzero(before != passed), moved)
+        self._rank_again(self._ranking, at, np.flatnonzero(before != passed), moved)
         return True
 
     def _rank(self) -> bool:
@@ -442,7 +441,9 @@ class Evaluation(Answers):
         self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
         return True
 
-    def _rank_again(self, at: NDArray[np.intp], flipped: NDArray[np.intp], moved: Collection[str]) -> None:
+    def _rank_again(
+        self, ranking: Ranking, at: NDArray[np.intp], flipped: NDArray[np.intp], moved: Collection[str]
+    ) -> None:
         """Score all rows by the plugins that look at the whole cluster, some by the others.
 
         Args:
@@ -456,26 +457,23 @@ class Evaluation(Answers):
             self._note_dependence()
             return
         self._bearings.depend_on_same()
-        wide = [scorer for scorer in self._scorers() if scorer.name in moved and scorer.scope is Scope.CLUSTER]
+        wide = [scorer for scorer in ranking.scorers if scorer.name in moved and scorer.scope is Scope.CLUSTER]
         for scorer in wide:
             raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
             self._columns.raw_scores[scorer.name] = raw
-        others = [scorer for scorer in self._scorers() if scorer not in wide]
+        others = [scorer for scorer in ranking.scorers if scorer not in wide]
         asked = [scorer for scorer in others if scorer.follows_pods]
         shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
         joined = flipped[self._columns.passed[flipped]]
         if len(joined):
             self._score(joined, self._rows_at(joined), self._unscored(others), shifting=False)
-        if self._ranking is None or any(not scorer.together for scorer in wide):
+        if any(not scorer.together for scorer in wide):
             self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
         elif shift is None:
             changed = np.concatenate([at, flipped]) if len(flipped) else at
-            self._ranking.update(changed, flipped, rescored=_scales_move(asked))
+            ranking.update(changed, flipped, rescored=_scales_move(asked))
         else:
-            self._ranking.shifted(at, shift)
-
-    def _scorers(self) -> list[ScoreRunner]:
-        return [scorer for scorer in self.framework.scores if scorer.name in self._columns.raw_scores]
+            ranking.shifted(at, shift)
 
     def _unscored(self, scorers: Sequence[ScoreRunner]) -> Sequence[ScoreRunner]:
         """Those whose scores of infeasible nodes mean nothing."""

@@ -194,14 +194,18 @@ class ScoreRunner:
         if self.normalization is not Normalization.NONE:
             reverse = self.normalization is Normalization.MAX_REVERSED
             scores = few_nodes.normalized(scores, highest=highest, reverse=reverse)
-        if not self.in_range(scores):
-            raise self._beyond(min(scores), max(scores))
+        self.check_few(scores)
         return [score * self.weight for score in scores]
 
-    @staticmethod
-    def in_range(scores: Sequence[int]) -> bool:
-        """Whether normalised scores are ones that a node may have."""
-        return not scores or (min(scores) >= 0 and max(scores) <= interface.MAX_NODE_SCORE)
+    def check_few(self, scores: Sequence[int]) -> None:
+        """
+        Args:
+            scores: of feasible nodes, normalised.
+        Raises:
+            PluginFailure: one is out of range.
+        """
+        if scores and (min(scores) < 0 or max(scores) > interface.MAX_NODE_SCORE):
+            raise self._beyond(min(scores), max(scores))
 
     def _beyond(self, lowest: int, highest: int) -> PluginFailure:
         return PluginFailure(

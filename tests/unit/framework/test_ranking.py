@@ -81,10 +81,13 @@ def by_hand(rows: list[tuple[int, ...]]) -> list[int]:
 
 
 def check(ranking: Ranking, rows: list[tuple[int, ...]]) -> None:
-    expected = by_hand(rows)
-    assert ranking.totals.tolist() == expected
-    highest = max(expected)
-    assert ranking.best() == (highest, 0 if highest == INFEASIBLE else expected.count(highest))
+    assert ranking.totals.tolist() == by_hand(rows)
+    assert ranking.best() == best_of(by_hand(rows))
+
+
+def best_of(totals: list[int]) -> tuple[int, int]:
+    highest = max(totals)
+    return highest, 0 if highest == INFEASIBLE else totals.count(highest)
 
 
 UPDATES = st.lists(st.lists(st.tuples(st.integers(0, 9), ROW)), max_size=5)
@@ -173,9 +176,9 @@ def test_the_highest_total_is_known_whatever_changes(
             case _:
                 ranking.raised(row, by)
         if each:
-            assert ranking.best() == (max(totals), 0 if max(totals) == INFEASIBLE else totals.count(max(totals)))
+            assert ranking.best() == best_of(totals)
     assert ranking.totals.tolist() == totals
-    assert ranking.best() == (max(totals), 0 if max(totals) == INFEASIBLE else totals.count(max(totals)))
+    assert ranking.best() == best_of(totals)
 
 
 def test_scores_of_rejected_nodes_do_not_scale_the_others() -> None:
