@@ -1,4 +1,4 @@
-"""A plugin of another package whose Filter costs what a plugin written node by node in Python does. Rejects nothing.
+"""Plugins of another package whose Filter costs what a plugin written node by node in Python does. They reject nothing.
 
 `benchmarks.fanout` copies this file into a package of its own.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Status
+from dsched.framework.interface import Scope, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeInfo
 
@@ -31,6 +31,13 @@ class CostlyFilter:
         """Yes, after a while."""
         _count(self._loops)
         return None
+
+
+class CostlyNodeFilter(CostlyFilter):
+    """The same, and says that it looks at the node alone: evaluators are asked about many classes of pods at once."""
+
+    name = "CostlyNodeFilter"
+    filter_scope = Scope.NODE
 
 
 def loops_for(seconds: float) -> int:

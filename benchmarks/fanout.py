@@ -23,12 +23,15 @@ from dsched.errors import DschedError
 from dsched.state import workers
 from tests.acceptance import scraping
 
-PLAIN, COSTLY = loading.DEFAULT, "costly"
+BASIC, COSTLY, SCOPED = "basic", "costly", "scoped"
+SCHEDULERS = {BASIC: loading.DEFAULT, COSTLY: COSTLY, SCOPED: SCOPED}
 BINDERS = 1
 LIVE_S = 120.0
 TARGET = 1.7
 SYSTEMS = (("local", 2), ("distributed", 1), ("distributed", 2), ("auto", 2))
 """Mode and evaluators of each system that is measured."""
+
+PLUGINS = "CostlyFilter = costly_filter:CostlyFilter\nCostlyNodeFilter = costly_filter:CostlyNodeFilter\n"
 
 CONFIG = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -42,6 +45,13 @@ profiles:
   pluginConfig:
   - name: CostlyFilter
     args: {{loops: {loops}}}
+- schedulerName: scoped
+  plugins:
+    multiPoint:
+      enabled: [{{name: CostlyNodeFilter}}]
+  pluginConfig:
+  - name: CostlyNodeFilter
+    args: {{loops: {loops}}}
 """
 
 
@@ -50,7 +60,7 @@ class Run:
     """Pods of one kind in one system.
 
     Attributes:
-        pods: ``costly`` go through the plugin, ``basic`` do not.
+        pods: ``costly`` go through the plugin, ``scoped`` through the one that says its scope, ``basic`` through none.
         pods_per_second: from the start of writing them all to the last bind that was seen.
         local, distributed: evaluations by where they were done, as the leader counts them.
         fallbacks: shards that the leader judged itself because no evaluator did.
@@ -83,12 +93,13 @@ def main() -> None:
         settings = {"nodes": options.nodes, "pods": options.pods, "cost_us": options.cost_us, "loops": loops}
         print(json.dumps({**settings, "runs": [asdict(run) for run in runs], "ratios": found}, indent=1))
     else:
-        print("ratios: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()))
+        for pods, values in found.items():
+            print(f"ratios, {pods}: " + ", ".join(f"{name} {value:.2f}" for name, value in values.items()))
         print(f"(wanted: two evaluators / one from {TARGET:g} on, with a core for each and one for the rest)")
 
 
 def measure(mode: str, evaluators: int, loops: int, options: argparse.Namespace) -> list[Run]:
-    """Costly pods in a fresh system; in mode auto then basic ones as well."""
+    """Costly and scoped pods in a fresh system; in mode auto then basic ones as well."""
     with tempfile.TemporaryDirectory(prefix="dsched-fanout-") as scratch, installed(Path(scratch) / "site"):
         config = Path(scratch) / "scheduler.yaml"
         config.write_text(CONFIG.format(loops=loops))
@@ -96,11 +107,11 @@ def measure(mode: str, evaluators: int, loops: int, options: argparse.Namespace)
         shape = Shape(mode, evaluators, BINDERS, options.seed, config=config, metrics_port=port)
         with session.system(shape) as running:
             _await_evaluators(running, evaluators)
-            loading.settle(running.store, options.nodes, running.check, COSTLY)
+            loading.settle(running.store, options.nodes, running.check, SCHEDULERS[COSTLY])
             runs = [_measure(running, mode, evaluators, COSTLY, options.pods, port)]
-            if mode == "auto":
-                loading.warm(running.store, running.check, PLAIN)
-                runs.append(_measure(running, mode, evaluators, PLAIN, options.pods, port))
+            for pods in (SCOPED, BASIC) if mode == "auto" else (SCOPED,):
+                loading.warm(running.store, running.check, SCHEDULERS[pods])
+                runs.append(_measure(running, mode, evaluators, pods, options.pods, port))
             return runs
 
 
@@ -111,7 +122,7 @@ def installed(site: Path) -> Iterator[None]:
     metadata.mkdir(parents=True)
     shutil.copy(costly_filter.__file__, site)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: dsched-costly-filter\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[dsched.plugins]\nCostlyFilter = costly_filter:CostlyFilter\n")
+    (metadata / "entry_points.txt").write_text("[dsched.plugins]\n" + PLUGINS)
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(site), before)))
     try:
@@ -123,9 +134,16 @@ def installed(site: Path) -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def ratios(runs: Sequence[Run]) -> Mapping[str, float]:
-    """How much faster costly pods were bound in one system than in another."""
-    rates = {(run.mode, run.evaluators): run.pods_per_second for run in runs if run.pods == "costly"}
+def ratios(runs: Sequence[Run]) -> Mapping[str, Mapping[str, float]]:
+    """By kind of pods, how much faster they were bound in one system than in another."""
+    return {
+        pods: _ratios({(run.mode, run.evaluators): run for run in runs if run.pods == pods})
+        for pods in (COSTLY, SCOPED)
+    }
+
+
+def _ratios(runs: Mapping[tuple[str, int], Run]) -> Mapping[str, float]:
+    rates = {system: run.pods_per_second for system, run in runs.items()}
     local, one, two = rates["local", 2], rates["distributed", 1], rates["distributed", 2]
     return {
         "two evaluators / one": round(two / one, 3),
@@ -134,20 +152,20 @@ def ratios(runs: Sequence[Run]) -> Mapping[str, float]:
     }
 
 
-def _measure(running: Running, mode: str, evaluators: int, scheduler: str, count: int, port: int) -> Run:
+def _measure(running: Running, mode: str, evaluators: int, pods: str, count: int, port: int) -> Run:
     applier = Applier(running.store)
-    pods = loading.pods(f"measured-{scheduler}", count, scheduler=scheduler)
-    prepared = applier.prepare(pods)
+    measured = loading.pods(f"measured-{pods}", count, scheduler=SCHEDULERS[pods])
+    prepared = applier.prepare(measured)
     binds, before = loading.Binds(running.store), _counted(port)
     began = time.perf_counter()
     for batch in prepared:
         applier.create(batch)
-    seconds = binds.wait([pod.key for pod in pods], running.check) - began
+    seconds = binds.wait([pod.key for pod in measured], running.check) - began
     local, distributed, fallbacks = (now - then for now, then in zip(_counted(port), before, strict=True))
     return Run(
         mode=mode,
         evaluators=evaluators,
-        pods="costly" if scheduler == COSTLY else "basic",
+        pods=pods,
         seconds=round(seconds, 3),
         pods_per_second=round(count / seconds, 2),
         local=local,
@@ -190,7 +208,8 @@ def _options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
-    loading.check_room(parser, options.nodes, 2 * options.pods + loading.FIRST_PODS)
+    kinds = len(SCHEDULERS)
+    loading.check_room(parser, options.nodes, kinds * (options.pods + loading.FIRST_PODS))
     return options
 
 

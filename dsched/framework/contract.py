@@ -57,6 +57,20 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     return answer
 
 
+def within(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
+    """Call a plugin once for each of many nodes, inside of one `guarded` call for all of them: that one has the limit,
+    and takes what is raised."""
+    if random() >= recording.SAMPLED:
+        return call(*args)
+    started, status = recording.now(), "Error"
+    try:
+        answer = call(*args)
+        status = outcome(answer)
+    finally:
+        recording.plugin_call(plugin, call, recording.now() - started, status)
+    return answer
+
+
 def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     """Call a plugin while a `WATCH` is kept.
 
@@ -90,9 +104,14 @@ def answered(plugin: str, kinds: tuple[type[Any], ...], call: Callable[..., Resu
     """
     answer = guarded(plugin, call, *args)
     if not isinstance(answer, kinds):
-        expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise PluginFailure(plugin, f"{_called(call)} answered with {type(answer).__name__}, expected {expected}")
+        raise unexpected(plugin, kinds, call, answer)
     return answer
+
+
+def unexpected(plugin: str, kinds: tuple[type[Any], ...], call: Callable[..., Any], answer: object) -> PluginFailure:
+    """The failure of a plugin that had to answer with one of these types."""
+    expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+    return PluginFailure(plugin, f"{_called(call)} answered with {type(answer).__name__}, expected {expected}")
 
 
 def whole_turn(plugin: str, answer: object) -> tuple[int, str]:

@@ -20,12 +20,17 @@ from dsched.framework.contract import (
     rejections,
     single_numbers,
     sound,
+    unexpected,
     whole_numbers,
+    within,
 )
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, Normalization, Rows, Scope, Status, Verdict
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeTable
+
+WHOLE = (int, np.integer)
+"""What a score of one node is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +103,14 @@ class FilterRunner:
             raise PluginFailure(self.name, "has neither filter_table nor filter")
         index = np.zeros(len(open_), dtype=np.int32)
         known: dict[Status, int] = {}
-        where = row_numbers(rows)
-        for position in np.flatnonzero(open_):
-            status = answered(self.name, STATUS, self.node_form, state, pod, table.info(int(where[position])))
-            if status is None or status.code is Code.SUCCESS:
+        asked = np.flatnonzero(open_)
+        for position, row in zip(asked.tolist(), row_numbers(rows)[asked].tolist(), strict=True):
+            status = within(self.name, self.node_form, state, pod, table.info(row))
+            if status is None:
+                continue
+            if not isinstance(status, Status):
+                raise unexpected(self.name, STATUS, self.node_form, status)
+            if status.code is Code.SUCCESS:
                 continue
             if not status.rejected:
                 raise PluginFailure(self.name, f"{status.code}: {status.message}")
@@ -162,11 +171,12 @@ class ScoreRunner:
         if self.node_form is None:
             raise PluginFailure(self.name, "has neither score_table nor score")
         scores = np.zeros(len(feasible), dtype=np.int64)
-        where = row_numbers(rows)
-        for position in np.flatnonzero(feasible):
-            node = table.info(int(where[position]))
-            score = answered(self.name, (int, np.integer), self.node_form, state, pod, node)
-            scores[position] = guarded(self.name, np.int64, score)
+        asked = np.flatnonzero(feasible)
+        for position, row in zip(asked.tolist(), row_numbers(rows)[asked].tolist(), strict=True):
+            score = within(self.name, self.node_form, state, pod, table.info(row))
+            if not isinstance(score, WHOLE):
+                raise unexpected(self.name, WHOLE, self.node_form, score)
+            scores[position] = score
         return scores
 
     def scaled(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64], highest: int) -> NDArray[np.int64]:

@@ -6,7 +6,8 @@ of no use later says so by Redis' clock: Celery's ``expires`` compares the sende
 
 import random
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 # Celery loads these with the first message; a new leader's first pods would wait for that.
 import celery.app.events
@@ -15,15 +16,15 @@ import kombu.transport.redis  # noqa: F401
 import msgspec
 from celery import Celery
 from celery.utils.nodenames import worker_direct
-from kombu.entity import Queue
 from kombu.exceptions import OperationalError
+from kombu.utils.uuid import uuid
 
 from dsched.errors import RedisUnavailable
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, EVALUATE, PING, BindRequest, EvaluateShard
 from dsched.state import time as redis_time
 from dsched.state import workers
-from dsched.state.broker import celery_settings
+from dsched.state.broker import celery_settings, own_queue
 from dsched.state.client import Store, reachable
 
 
@@ -48,9 +49,9 @@ class Dispatcher:
 
     def bind_encoded(self, payload: bytes, config: str, *, refused: bool) -> None:
         """As `bind`, with a request for this configuration that is encoded already."""
-        self._publish(BIND, self._fitting(config) if refused else BINDERS, payload)
+        self._publish(BIND, [(self._fitting(config) if refused else BINDERS, payload)])
 
-    def _fitting(self, config: str) -> str | Queue:
+    def _fitting(self, config: str) -> str:
         """The queue of a binder with a configuration, that of all binders where there is none."""
         with reachable(self._store):
             now_ms = redis_time.now_ms(self._store)
@@ -62,7 +63,7 @@ class Dispatcher:
                 and not worker.trouble
                 and not worker.silent(now_ms)
             ]
-        return worker_direct(random.choice(found)) if found else BINDERS
+        return own_queue(random.choice(found)) if found else BINDERS
 
     def evaluate(self, shards: Sequence[tuple[str, EvaluateShard]]) -> None:
         """Hand shards to evaluators, each by its own queue; those not taken by their deadline are dropped.
@@ -72,8 +73,7 @@ class Dispatcher:
         Raises:
             RedisUnavailable: not all messages may have been sent.
         """
-        for evaluator, shard in shards:
-            self._publish(EVALUATE, worker_direct(evaluator), messages.encode(shard))
+        self._publish(EVALUATE, ((own_queue(evaluator), messages.encode(shard)) for evaluator, shard in shards))
 
     def ping(self, names: Sequence[str], expires_s: float) -> None:
         """Ask workers, each by its own queue, to note that they take tasks; pings nobody has taken by then are dropped.
@@ -83,8 +83,8 @@ class Dispatcher:
         """
         with reachable(self._store):
             deadline_ms = redis_time.now_ms(self._store) + round(expires_s * 1000)
-        for worker in names:
-            self._publish(PING, worker_direct(worker), msgspec.msgpack.encode(deadline_ms))
+        payload = msgspec.msgpack.encode(deadline_ms)
+        self._publish(PING, ((own_queue(worker), payload) for worker in names))
 
     def forget(self, worker: str) -> None:
         """Delete the queue of a worker that is gone, with what nobody will take from it.
@@ -104,11 +104,34 @@ class Dispatcher:
         """Give the connections back."""
         self._app.close()
 
-    def _publish(self, task: str, queue: str | Queue, payload: bytes) -> None:
+    def _publish(self, task: str, payloads: Iterable[tuple[str, bytes]]) -> None:
+        """Send a message with each payload to its queue, in one round trip.
+
+        ``Celery.send_task`` looks up for each what is the same for all of them here, which takes half a millisecond.
+        """
         try:
-            self._app.send_task(task, args=(payload,), queue=queue, ignore_result=True, retry=False)
-        except OperationalError as error:
+            with self._app.producer_pool.acquire(block=True) as producer, producer.batch():
+                for queue, payload in payloads:
+                    message = self._app.amqp.as_task_v2(uuid(), task, args=(payload,), argsrepr="", ignore_result=True)
+                    producer.publish(
+                        message.body,
+                        exchange="",
+                        routing_key=queue,
+                        serializer=self._app.conf.task_serializer,
+                        headers=message.headers,
+                        **message.properties,
+                    )
+        except self._lost as error:
             raise RedisUnavailable(f"task {task} may not have been sent: {error}") from error
+
+    @cached_property
+    def _lost(self) -> tuple[type[Exception], ...]:
+        connection = self._app.connection_for_write()
+        return (
+            OperationalError,
+            *connection.recoverable_connection_errors,
+            *connection.recoverable_channel_errors,
+        )
 
 
 def prepare(store: Store) -> None:

@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -56,6 +56,10 @@ _POINTS = {
 
 _tallies: dict[tuple[str, str, str], Tally] = {}
 """By extension point, status and profile; gathered because some points run for every pod."""
+
+
+_calls: dict[tuple[str, str, str], Tally] = {}
+"""By plugin, extension point and status, gathered alike: a plugin written node by node is called for each of them."""
 
 
 _judged: dict[tuple[str, str, str], int] = {}
@@ -175,10 +179,16 @@ class Handled:
 
 def extension_point(point: str, status: str, profile: str, seconds: float) -> None:
     """The plugins of a point have run; shows after `flush`."""
-    tally = _tallies.get((point, status, profile))
+    _tally(_tallies, (point, status, profile), scheduler.EXTENSION_POINTS, seconds)
+
+
+def _tally(
+    tallies: dict[tuple[str, str, str], Tally], key: tuple[str, str, str], bounds: Sequence[float], seconds: float
+) -> None:
+    tally = tallies.get(key)
     if tally is None:
-        tally = _tallies[point, status, profile] = Tally(scheduler.EXTENSION_POINTS)
-    tally.counts[bisect_left(scheduler.EXTENSION_POINTS, seconds)] += 1
+        tally = tallies[key] = Tally(bounds)
+    tally.counts[bisect_left(bounds, seconds)] += 1
     tally.total += seconds
 
 
@@ -187,6 +197,9 @@ def flush() -> None:
     for (point, status, profile), tally in _tallies.items():
         scheduler.EXTENSION_POINT_DURATION.labels(point, status, profile).add(tally)
     _tallies.clear()
+    for (plugin, point, status), tally in _calls.items():
+        _plugin(plugin, point, status).add(tally)
+    _calls.clear()
     for (plugin, point, profile), count in _judged.items():
         _evaluations(plugin, point, profile).inc(count)
     _judged.clear()
@@ -200,10 +213,10 @@ def evaluated(point: str, profile: str, plugins: Iterable[str]) -> None:
 
 
 def plugin_call(plugin: str, call: Callable[..., Any], seconds: float, status: str) -> None:
-    """A plugin's method was called; methods of no extension point are left out."""
+    """A plugin's method was called; shows after `flush`. Methods of no extension point are left out."""
     point = _POINTS.get(getattr(call, "__name__", ""))
     if point is not None:
-        _plugin(plugin, point, status).observe_many(seconds, 1)
+        _tally(_calls, (plugin, point, status), scheduler.PLUGIN_CALLS, seconds)
 
 
 def hint_call(plugin: str, event: str, seconds: float, hint: str) -> None:

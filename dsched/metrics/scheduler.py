@@ -7,7 +7,7 @@ from dsched.metrics.instruments import ALL, counter, exponential, histogram, scr
 
 _MILLISECONDS = exponential(0.001, 2, 15)
 EXTENSION_POINTS = exponential(0.0001, 2, 12)
-_PLUGINS = exponential(0.00001, 1.5, 20)
+PLUGIN_CALLS = exponential(0.00001, 1.5, 20)
 
 SCHEDULE_ATTEMPTS = counter(
     "scheduler_schedule_attempts_total",
@@ -48,7 +48,7 @@ PLUGIN_DURATION = histogram(
     "One call of a plugin, one in ten measured; Filter and Score are one call for all nodes where the plugin judges "
     "the whole table.",
     ["plugin", "extension_point", "status"],
-    buckets=_PLUGINS,
+    buckets=PLUGIN_CALLS,
     exporters=ALL,
 )
 PLUGIN_EVALUATIONS = counter(
@@ -61,7 +61,7 @@ HINT_DURATION = histogram(
     "scheduler_queueing_hint_execution_duration_seconds",
     "One call of a plugin's queueing hint, one in ten measured; hint: Queue, QueueSkip, Error.",
     ["plugin", "event", "hint"],
-    buckets=_PLUGINS,
+    buckets=PLUGIN_CALLS,
 )
 EVENT_DURATION = histogram(
     "scheduler_event_handling_duration_seconds",

@@ -54,23 +54,28 @@ def test_the_plugin_takes_part_where_the_mode_says(told: Callable[..., str], mon
     found = json.loads(told(fanout.main, "--nodes", "4", "--pods", "3", "--cost-us", "5", "--json"))
 
     runs = {(run["mode"], run["pods"]): run for run in found["runs"]}
-    assert runs.keys() == {("distributed", "costly"), ("auto", "costly"), ("auto", "basic")}
-    assert runs["distributed", "costly"]["distributed"] >= 3
-    assert runs["distributed", "costly"]["local"] == 0
-    for pods in ("costly", "basic"):  # to ask a single evaluator never pays
+    costly = ("costly", "scoped")
+    assert runs.keys() == {(mode, pods) for mode in ("distributed", "auto") for pods in costly} | {("auto", "basic")}
+    for pods in costly:
+        assert runs["distributed", pods]["distributed"] >= 3
+        assert runs["distributed", pods]["local"] == 0
+    for pods in (*costly, "basic"):  # to ask a single evaluator never pays
         assert runs["auto", pods]["local"] >= 3
         assert runs["auto", pods]["distributed"] == 0
 
 
-def test_ratios_are_of_the_costly_pods() -> None:
-    def run(mode: str, evaluators: int, rate: float, pods: str = "costly") -> fanout.Run:
-        return fanout.Run(mode, evaluators, pods, 1.0, rate, 0, 0, 0)
+def test_ratios_are_of_pods_of_a_kind() -> None:
+    def runs(pods: str, *rates: float) -> list[fanout.Run]:
+        systems = zip(fanout.SYSTEMS, rates, strict=False)
+        return [fanout.Run(mode, evaluators, pods, 1.0, rate, 0, 0, 0) for (mode, evaluators), rate in systems]
 
-    runs = [run("local", 2, 20), run("distributed", 1, 16), run("distributed", 2, 32), run("auto", 2, 30)]
+    basic = fanout.Run("auto", 2, "basic", 1.0, 500, 0, 0, 0)
+    found = fanout.ratios([*runs("costly", 20, 16, 32, 30), *runs("scoped", 20, 20, 38, 36), basic])
 
-    found = fanout.ratios([*runs, run("auto", 2, 500, "basic")])
-
-    assert found == {"two evaluators / one": 2.0, "two evaluators / local": 1.6, "auto / local": 1.5}
+    assert found == {
+        "costly": {"two evaluators / one": 2.0, "two evaluators / local": 1.6, "auto / local": 1.5},
+        "scoped": {"two evaluators / one": 1.9, "two evaluators / local": 1.9, "auto / local": 1.8},
+    }
 
 
 def test_more_pods_than_there_is_room_for_are_refused_at_once(
