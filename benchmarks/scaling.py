@@ -31,8 +31,8 @@ class Constants:
         in_turn: what a pod costs more where classes come in turn and rows are judged again: ``benchmarks.growth``.
         judge_row: one class on one row in the leader; there_row: by an evaluator, packed; take_row: unpacked, joined
             and ranked by the leader. ``benchmarks.constants``, as all that follow.
-        message, message_redis: sending a message: the leader's time, Redis' part.
-        round_trip: a request to one evaluator beside its judging and its message: worker, reply, waking up.
+        message, message_redis: sending one of many messages: the leader's time, Redis' part.
+        round_trip: a request to one evaluator beside its judging and its message: sending, worker, reply, waking up.
         change: an evaluator reads and applies a change of the table; skip: it sees that one is about another shard.
         reply_bytes: of an answer, a row and class; change_bytes: of a pod placed in the log; log_node_bytes: of a node.
         byte_ns: a byte through Redis, there and back.
@@ -126,7 +126,7 @@ def request(
 ) -> tuple[dict[str, float], float]:
     """Play one request through. Returns µs by part, and what the slowest shard took.
 
-    The leader sends a message a shard, one after the other; Redis hands out message and changes in that order; each
+    The leader sends a message a shard, all at once; Redis hands out messages and changes one after the other; each
     evaluator applies the changes and judges its shard; the leader takes answers in the order in which they are there.
     """
     count = min(evaluators, nodes)
@@ -136,13 +136,9 @@ def request(
     judging = held * constants.change + (changes - held) * constants.skip + cells * (constants.there_row + work.plugin)
     log_out = constants.message_redis + changes * constants.change_bytes * constants.byte_ns / 2_000
     taking = cells * (constants.take_row + constants.reply_bytes * constants.byte_ns / 1_000)
-    now = redis_free = 0.0
-    ready = []
-    for _ in range(count):
-        now += constants.message
-        redis_free = max(redis_free, now) + log_out
-        ready.append(redis_free + constants.round_trip + judging)
-    sent, waited = now, 0.0
+    now = sent = count * constants.message
+    ready = [sent + number * log_out + constants.round_trip + judging for number in range(1, count + 1)]
+    waited = 0.0
     for answer in ready:
         waited += max(answer - now, 0.0)
         now = max(answer, now) + taking

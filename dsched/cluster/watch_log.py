@@ -1,6 +1,7 @@
 """Reading the watch log: entries are numbered without gaps, so a gap tells that entries have been trimmed or lost."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from dsched.cluster import keys
 from dsched.errors import WatchExpired
@@ -33,9 +34,9 @@ class WatchLog:
             RedisUnavailable: Redis does not answer.
         """
         with client.reachable(self._store):
-            self._history, version = self._newest()
+            self._history, version = self._ask_newest(self._store.redis)
         self._known = True
-        return version
+        return int(version or 0)
 
     def read(self, version: int, timeout_s: float) -> list[Entry]:
         """Entries after ``version``, at most `AT_ONCE`; waits up to ``timeout_s`` for the first, else [].
@@ -47,44 +48,43 @@ class WatchLog:
         with client.reachable(self._store):
             while True:
                 wait_s = min(timeout_s, _SLICE_S)
-                entries = self._after(version, wait_s) or self._missed(version)
-                self._check_history(version)
+                entries, history, newest = self._after(version, wait_s)
+                if not entries and newest > version:  # that came right after waiting ended
+                    entries, history, newest = self._after(version, 0.0)
+                if not entries and newest != version:
+                    raise WatchExpired(
+                        f"the cluster is at version {newest} and the log has nothing after {version}; list again"
+                    )
+                self._check_history(history, version)
                 if entries:
                     return entries
                 timeout_s -= wait_s
                 if timeout_s <= 0:
                     return []
 
-    def _after(self, version: int, wait_s: float) -> list[Entry]:
+    def _after(self, version: int, wait_s: float) -> tuple[list[Entry], bytes | None, int]:
+        """Entries after a version; as it is after waiting for the first, the log's history and the newest version.
+
+        One round trip: whoever waits for a pod hears of it so much sooner.
+        """
         block_ms = round(wait_s * 1000) if wait_s > 0 else None
-        name = self._store.key(keys.LOG.name)
-        found = self._store.redis.xread({name: f"{version}-0"}, count=AT_ONCE, block=block_ms)
+        log = self._store.key(keys.LOG.name)
+        with self._store.redis.pipeline(transaction=False) as pipeline:
+            pipeline.xread({log: f"{version}-0"}, count=AT_ONCE, block=block_ms)
+            self._ask_newest(pipeline)
+            found, (history, newest) = pipeline.execute()
         entries = [(int(number.partition(b"-")[0]), fields) for number, fields in found[0][1]] if found else []
         if entries and entries[0][0] != version + 1:
             raise WatchExpired(f"the watch log begins at {entries[0][0]}, after {version + 1}; list again")
         if entries and entries[-1][0] != version + len(entries):
             raise WatchExpired(f"entries are missing in the watch log up to {entries[-1][0]}; list again")
-        return entries
+        return entries, history, int(newest or 0)
 
-    def _missed(self, version: int) -> list[Entry]:
-        """What came right after waiting ended; none although there were changes means that the log is gone."""
-        _, newest = self._newest()
-        if newest == version:
-            return []
-        entries = self._after(version, 0.0) if newest > version else []
-        if not entries:
-            raise WatchExpired(
-                f"the cluster is at version {newest} and the log has nothing after {version}; list again"
-            )
-        return entries
-
-    def _check_history(self, version: int) -> None:
-        history, _ = self._newest()
+    def _check_history(self, history: bytes | None, version: int) -> None:
         if not self._known or (self._history is None and version == 0):
             self._history, self._known = history, True
         if history != self._history:
             raise WatchExpired("the cluster's objects were lost and begin anew; list again")
 
-    def _newest(self) -> tuple[bytes | None, int]:
-        history, version = self._store.redis.mget(self._store.key(keys.ID.name), self._store.key(keys.VERSION.name))
-        return history, int(version or 0)
+    def _ask_newest(self, connection: Any) -> Any:
+        return connection.mget(self._store.key(keys.ID.name), self._store.key(keys.VERSION.name))
