@@ -27,7 +27,8 @@ class Constants:
         commit: leader's CPU a pod outside the cycle: intake, pop, reserve, hand-out, settling. ``dsched bench
             scheduler-perf``, SchedulingBasic/5000Nodes_10000Pods: the leader's CPU seconds a pod, less `decide`.
         redis: Redis' CPU a pod, from the same run. The leader does the above meanwhile, and waits for what is left.
-        decide, decide_row: a pod of a known class, and what grows with the nodes, for each: ``benchmarks.growth``.
+        decide: a pod of a known class: ``benchmarks.growth``; decide_row: what looking for the highest total among all
+            nodes costs a node, where it has to be done for each pod: ``benchmarks.constants``.
         in_turn: what a pod costs more where classes come in turn and rows are judged again: ``benchmarks.growth``.
         judge_row: one class on one row in the leader; there_row: by an evaluator, packed; take_row: unpacked, joined
             and ranked by the leader. ``benchmarks.constants``, as all that follow.
@@ -40,22 +41,22 @@ class Constants:
     """
 
     commit: float = 116.0
-    redis: float = 100.0
-    decide: float = 33.0
-    decide_row: float = 0.00027
-    in_turn: float = 100.0
-    judge_row: float = 0.088
-    there_row: float = 0.089
-    take_row: float = 0.068
-    message: float = 570.0
-    message_redis: float = 80.0
-    round_trip: float = 1_530.0
+    redis: float = 114.0
+    decide: float = 28.0
+    decide_row: float = 0.0004
+    in_turn: float = 75.0
+    judge_row: float = 0.048
+    there_row: float = 0.053
+    take_row: float = 0.036
+    message: float = 88.0
+    message_redis: float = 13.0
+    round_trip: float = 1_500.0
     change: float = 35.0
-    skip: float = 0.32
+    skip: float = 0.21
     reply_bytes: float = 40.0
     change_bytes: float = 215.0
     log_node_bytes: float = 270.0
-    byte_ns: float = 4.5
+    byte_ns: float = 3.6
     node_bytes: float = 1_600.0
     pod_bytes: float = 920.0
 
