@@ -43,32 +43,12 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     Raises:
         PluginFailure: it raised, or took too long.
     """
-    started = recording.now() if random() < recording.SAMPLED else 0.0
     try:
-        answer = _limited(plugin, call, *args) if WATCH.on else call(*args)
+        return _limited(plugin, call, *args) if WATCH.on else sampled(plugin, call, *args)
     except PluginFailure:  # of a plugin that this one asked, or told already
         raise
     except (Exception, SystemExit) as error:
-        if started:
-            recording.plugin_call(plugin, call, recording.now() - started, "Error")
         raise PluginFailure(plugin, f"{type(error).__name__}: {error}") from error
-    if started:
-        recording.plugin_call(plugin, call, recording.now() - started, outcome(answer))
-    return answer
-
-
-def within(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
-    """Call a plugin once for each of many nodes, inside of one `guarded` call for all of them: that one has the limit,
-    and takes what is raised."""
-    if random() >= recording.SAMPLED:
-        return call(*args)
-    started, status = recording.now(), "Error"
-    try:
-        answer = call(*args)
-        status = outcome(answer)
-    finally:
-        recording.plugin_call(plugin, call, recording.now() - started, status)
-    return answer
 
 
 def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
@@ -80,12 +60,26 @@ def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     before = WATCH.enter(plugin)
     try:
         try:
-            return call(*args)
+            return sampled(plugin, call, *args)
         finally:
             WATCH.leave(before)
     except Overrun:  # it may also come in between the plugin's end and here
         WATCH.leave(before)
         raise PluginFailure(plugin, f"did not answer within {WATCH.limit_s:g} s", Hazard.OVERRAN) from None
+
+
+def sampled(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
+    """Call a plugin, one call in ten measured. Where a plugin is called once for each of many nodes, one `guarded` call
+    around all of these has the limit, and takes what is raised."""
+    if random() >= recording.SAMPLED:
+        return call(*args)
+    started, status = recording.now(), "Error"
+    try:
+        answer = call(*args)
+        status = outcome(answer)
+        return answer
+    finally:
+        recording.plugin_call(plugin, call, recording.now() - started, status)
 
 
 def outcome(answer: object) -> str:

@@ -18,11 +18,11 @@ from dsched.framework.contract import (
     answered,
     guarded,
     rejections,
+    sampled,
     single_numbers,
     sound,
     unexpected,
     whole_numbers,
-    within,
 )
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, Normalization, Rows, Scope, Status, Verdict
@@ -105,7 +105,7 @@ class FilterRunner:
         known: dict[Status, int] = {}
         asked = np.flatnonzero(open_)
         for position, row in zip(asked.tolist(), row_numbers(rows)[asked].tolist(), strict=True):
-            status = within(self.name, self.node_form, state, pod, table.info(row))
+            status = sampled(self.name, self.node_form, state, pod, table.info(row))
             if status is None:
                 continue
             if not isinstance(status, Status):
@@ -173,7 +173,7 @@ class ScoreRunner:
         scores = np.zeros(len(feasible), dtype=np.int64)
         asked = np.flatnonzero(feasible)
         for position, row in zip(asked.tolist(), row_numbers(rows)[asked].tolist(), strict=True):
-            score = within(self.name, self.node_form, state, pod, table.info(row))
+            score = sampled(self.name, self.node_form, state, pod, table.info(row))
             if not isinstance(score, WHOLE):
                 raise unexpected(self.name, WHOLE, self.node_form, score)
             scores[position] = score

@@ -111,8 +111,9 @@ class Dispatcher:
         """
         try:
             with self._app.producer_pool.acquire(block=True) as producer, producer.batch():
+                make = self._app.amqp.create_task_message
                 for queue, payload in payloads:
-                    message = self._app.amqp.as_task_v2(uuid(), task, args=(payload,), argsrepr="", ignore_result=True)
+                    message = make(uuid(), task, args=(payload,), argsrepr="", ignore_result=True)
                     producer.publish(
                         message.body,
                         exchange="",

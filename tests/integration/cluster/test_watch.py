@@ -75,6 +75,25 @@ def test_waiting_ends_with_the_first_change(store, connect, cluster, apply, tmp_
     assert told(events) == [(1, Change.ADDED, "Node", "n1")]
 
 
+def test_a_change_right_after_waiting_ended_is_read_at_once(cluster, apply, monkeypatch):
+    """Redis answers that nothing came, then the change comes, then Redis answers how far the cluster is."""
+    apply(node_manifest())
+    read, waits = cluster._log._after, []
+
+    def late(version, wait_s):
+        waits.append(wait_s)
+        if len(waits) > 1:
+            return read(version, wait_s)
+        apply(node_manifest("n2"))
+        _, history, newest = read(version, 0.0)
+        return [], history, newest
+
+    monkeypatch.setattr(cluster._log, "_after", late)
+    events, version = cluster.watch(1, 3.0)
+    assert told(events) == [(2, Change.ADDED, "Node", "n2")]
+    assert (version, waits) == (2, [3.0, 0.0])
+
+
 def test_waiting_ends_when_nothing_changes(cluster, apply):
     apply(node_manifest())
     assert cluster.watch(1, 0.05) == ([], 1)

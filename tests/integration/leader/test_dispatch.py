@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import pytest
+from redis.connection import AbstractConnection
 
 from dsched.leader.dispatch import Dispatcher
 from dsched.model.messages import BindRequest
@@ -62,3 +63,24 @@ def test_what_was_refused_is_sent_to_a_binder_that_has_the_configuration(
     names = ("binders", "wrong@here.dq2", "right@here.dq2")
     found = {name: store.redis.llen(f"{store.key('celery:')}{name}") for name in names}
     assert found == {name: (name == "binders") + (name == queue) for name in names}
+
+
+def test_many_messages_take_as_many_round_trips_as_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    dispatcher = Dispatcher(store)
+    dispatcher.ping(["first@here"], 60.0)  # connects
+    sent: list[object] = []
+    send = AbstractConnection.send_packed_command
+
+    def counted(connection: AbstractConnection, command: Any, check_health: bool = True) -> Any:
+        sent.append(command)
+        return send(connection, command, check_health)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", counted)
+    dispatcher.ping(["one@here"], 60.0)
+    for_one = len(sent)
+    names = [f"worker-{number}@here" for number in range(5)]
+    dispatcher.ping(names, 60.0)
+
+    assert len(sent) == 2 * for_one
+    assert [store.redis.llen(store.key(f"celery:{name}.dq2")) for name in names] == [1] * 5
+    dispatcher.close()
