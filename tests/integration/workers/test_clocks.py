@@ -64,7 +64,7 @@ def test_what_is_late_is_dropped(wrong: Workers, dispatcher: Dispatcher) -> None
     store.redis.delete(store.key(keys.WORKERS.name))
     dispatcher.ping([worker.name], expires_s=-1)
     wait_until("it is taken", lambda: not store.redis.exists(f"{store.key('celery:')}{worker.name}.dq2"))
-    dispatcher._publish(EVALUATE, EVALUATORS, b"no message")
+    dispatcher._publish(EVALUATE, [(EVALUATORS, b"no message")])
     wait_until("so is what came after it", lambda: "message refused" in wrong.log("evaluator-1"))
     assert all(each.silent(redis_time.now_ms(store)) for each in wrong.known().values())
 

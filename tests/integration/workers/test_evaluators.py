@@ -293,6 +293,6 @@ def test_a_payload_that_is_no_message_harms_nobody(farm: Workers, queue: str) ->
     dispatcher = Dispatcher(farm.store)
     for payload in (b"\xc1", b"", messages.encode(ShardResult(request="r", epoch=1, shard=0, evaluator="", seconds=0))):
         task = "dsched.evaluate" if queue == "evaluators" else "dsched.bind"
-        dispatcher._publish(task, queue, payload)
+        dispatcher._publish(task, [(queue, payload)])
     refresh(farm, dispatcher)
     dispatcher.close()
