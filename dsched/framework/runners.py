@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/runtime/framework.go ``runFilterPlugin``, ``runScorePlugin``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,8 +103,7 @@ class FilterRunner:
             raise PluginFailure(self.name, "has neither filter_table nor filter")
         index = np.zeros(len(open_), dtype=np.int32)
         known: dict[Status, int] = {}
-        asked = np.flatnonzero(open_)
-        for position, row in zip(asked.tolist(), row_numbers(rows)[asked].tolist(), strict=True):
+        for position, row in _asked(rows, open_):
             status = sampled(self.name, self.node_form, state, pod, table.info(row))
             if status is None:
                 continue
@@ -171,8 +170,7 @@ class ScoreRunner:
         if self.node_form is None:
             raise PluginFailure(self.name, "has neither score_table nor score")
         scores = np.zeros(len(feasible), dtype=np.int64)
-        asked = np.flatnonzero(feasible)
-        for position, row in zip(asked.tolist(), row_numbers(rows)[asked].tolist(), strict=True):
+        for position, row in _asked(rows, feasible):
             score = sampled(self.name, self.node_form, state, pod, table.info(row))
             if not isinstance(score, WHOLE):
                 raise unexpected(self.name, WHOLE, self.node_form, score)
@@ -228,3 +226,9 @@ class ScoreRunner:
 def row_numbers(rows: Rows) -> NDArray[np.intp]:
     """The rows as numbers."""
     return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
+
+
+def _asked(rows: Rows, open_: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Positions at which a plugin is to be called, each with its row."""
+    at = np.flatnonzero(open_)
+    return zip(at.tolist(), row_numbers(rows)[at].tolist(), strict=True)
