@@ -13,7 +13,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeInfo
 
 _TRIED = 20_000
-_TIMES = 25
+_TIMES = 250
 
 
 class CostlyFilter:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,7 +61,8 @@ class Run:
 
     Attributes:
         pods: ``costly`` go through the plugin, ``scoped`` through the one that says its scope, ``basic`` through none.
-        pods_per_second: from the start of writing them all to the last bind that was seen.
+        seconds: of all turns; a turn is from the start of writing its pods to the last bind that was seen.
+        pods_per_second: in these seconds.
         local, distributed: evaluations by where they were done, as the leader counts them.
         fallbacks: shards that the leader judged itself because no evaluator did.
     """
@@ -81,38 +82,119 @@ def main() -> None:
     options = _options()
     loops = costly_filter.loops_for(options.cost_us / 1e6)
     if not options.json:
-        print(f"{options.pods} pods on {options.nodes} nodes, {options.cost_us:g} µs a node ({loops} loops)")
-    runs: list[Run] = []
-    for mode, evaluators in SYSTEMS:
-        for run in measure(mode, evaluators, loops, options):
-            runs.append(run)
-            if not options.json:
-                _print(run)
+        print(
+            f"{options.turns} times {options.pods} pods on {options.nodes} nodes, {options.cost_us:g} µs a node "
+            f"({loops} loops)"
+        )
+    runs = measure(loops, options)
     found = ratios(runs)
     if options.json:
-        settings = {"nodes": options.nodes, "pods": options.pods, "cost_us": options.cost_us, "loops": loops}
-        print(json.dumps({**settings, "runs": [asdict(run) for run in runs], "ratios": found}, indent=1))
+        settings = {name: getattr(options, name) for name in ("nodes", "pods", "turns", "cost_us")}
+        print(
+            json.dumps({**settings, "loops": loops, "runs": [asdict(run) for run in runs], "ratios": found}, indent=1)
+        )
     else:
+        for run in runs:
+            _print(run)
         for pods, values in found.items():
             print(f"ratios, {pods}: " + ", ".join(f"{name} {value:.2f}" for name, value in values.items()))
         print(f"(wanted: two evaluators / one from {TARGET:g} on, with a core for each and one for the rest)")
 
 
-def measure(mode: str, evaluators: int, loops: int, options: argparse.Namespace) -> list[Run]:
-    """Costly and scoped pods in a fresh system; in mode auto then basic ones as well."""
-    with tempfile.TemporaryDirectory(prefix="dsched-fanout-") as scratch, installed(Path(scratch) / "site"):
+def measure(loops: int, options: argparse.Namespace) -> list[Run]:
+    """Costly and scoped pods in fresh systems; where the mode is auto, basic ones as well.
+
+    All systems run at once and take turns: what else the machine does slows none of them more than the others.
+    """
+    with tempfile.TemporaryDirectory(prefix="dsched-fanout-") as scratch, ExitStack() as running:
+        running.enter_context(installed(Path(scratch) / "site"))
         config = Path(scratch) / "scheduler.yaml"
         config.write_text(CONFIG.format(loops=loops))
-        port = scraping.free_ports(1 + evaluators + BINDERS)
-        shape = Shape(mode, evaluators, BINDERS, options.seed, config=config, metrics_port=port)
-        with session.system(shape) as running:
-            _await_evaluators(running, evaluators)
-            loading.settle(running.store, options.nodes, running.check, SCHEDULERS[COSTLY])
-            runs = [_measure(running, mode, evaluators, COSTLY, options.pods, port)]
-            for pods in (SCOPED, BASIC) if mode == "auto" else (SCOPED,):
-                loading.warm(running.store, running.check, SCHEDULERS[pods])
-                runs.append(_measure(running, mode, evaluators, pods, options.pods, port))
-            return runs
+        series = [
+            each
+            for mode, evaluators in SYSTEMS
+            for each in _series(running.enter_context(_system(mode, evaluators, config, options)))
+        ]
+        for turn in range(options.turns):
+            for each in series:
+                each.take_turn(turn, options.pods)
+        return [each.run() for each in series]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A system that is measured.
+
+    Attributes:
+        port: the leader's for metrics.
+    """
+
+    mode: str
+    evaluators: int
+    running: Running
+    port: int
+
+    def counted(self) -> tuple[int, int, int]:
+        """Evaluations here, evaluations there, shards that fell back."""
+        found = scraping.scrape(f"127.0.0.1:{self.port}")
+        local, distributed = (
+            found.value("dsched_evaluations_total", where=where) for where in ("local", "distributed")
+        )
+        return int(local), int(distributed), int(found.value("dsched_shard_fallbacks_total"))
+
+
+class Series:
+    """The turns of one kind of pods in one system."""
+
+    def __init__(self, system: Measured, pods: str) -> None:
+        self._system = system
+        self._pods = pods
+        self._bound = 0
+        self._seconds = 0.0
+        self._counted = (0, 0, 0)
+
+    def take_turn(self, turn: int, count: int) -> None:
+        """Bind so many more."""
+        store, scheduler = self._system.running.store, SCHEDULERS[self._pods]
+        unlike_others = loading.SMALLEST_KI + turn * count
+        name = f"measured-{self._pods}-{turn}"
+        measured = loading.pods(name, count, scheduler=scheduler, smallest_ki=unlike_others)
+        applier = Applier(store)
+        prepared = applier.prepare(measured)
+        binds, before = loading.Binds(store), self._system.counted()
+        began = time.perf_counter()
+        for batch in prepared:
+            applier.create(batch)
+        self._seconds += binds.wait([pod.key for pod in measured], self._system.running.check) - began
+        self._bound += count
+        added = zip(self._counted, self._system.counted(), before, strict=True)
+        local, distributed, fallbacks = (total + now - then for total, now, then in added)
+        self._counted = (local, distributed, fallbacks)
+
+    def run(self) -> Run:
+        """All turns together."""
+        rate = round(self._bound / self._seconds, 2)
+        where = self._system.mode, self._system.evaluators
+        return Run(*where, self._pods, round(self._seconds, 3), rate, *self._counted)
+
+
+@contextmanager
+def _system(mode: str, evaluators: int, config: Path, options: argparse.Namespace) -> Iterator[Measured]:
+    """One that knows its nodes."""
+    port = scraping.free_ports(1 + evaluators + BINDERS)
+    shape = Shape(mode, evaluators, BINDERS, options.seed, config=config, metrics_port=port)
+    with session.system(shape) as running:
+        _await_evaluators(running, evaluators)
+        loading.settle(running.store, options.nodes, running.check, SCHEDULERS[COSTLY])
+        yield Measured(mode, evaluators, running, port)
+
+
+def _series(system: Measured) -> list[Series]:
+    """Those of a system that is warm for the costly pods."""
+    others = (SCOPED, BASIC) if system.mode == "auto" else (SCOPED,)
+    for pods in others:
+        loading.warm(system.running.store, system.running.check, SCHEDULERS[pods])
+    return [Series(system, pods) for pods in (COSTLY, *others)]
 
 
 @contextmanager
@@ -152,35 +234,6 @@ def _ratios(runs: Mapping[tuple[str, int], Run]) -> Mapping[str, float]:
     }
 
 
-def _measure(running: Running, mode: str, evaluators: int, pods: str, count: int, port: int) -> Run:
-    applier = Applier(running.store)
-    measured = loading.pods(f"measured-{pods}", count, scheduler=SCHEDULERS[pods])
-    prepared = applier.prepare(measured)
-    binds, before = loading.Binds(running.store), _counted(port)
-    began = time.perf_counter()
-    for batch in prepared:
-        applier.create(batch)
-    seconds = binds.wait([pod.key for pod in measured], running.check) - began
-    local, distributed, fallbacks = (now - then for now, then in zip(_counted(port), before, strict=True))
-    return Run(
-        mode=mode,
-        evaluators=evaluators,
-        pods=pods,
-        seconds=round(seconds, 3),
-        pods_per_second=round(count / seconds, 2),
-        local=local,
-        distributed=distributed,
-        fallbacks=fallbacks,
-    )
-
-
-def _counted(port: int) -> tuple[int, int, int]:
-    """Evaluations here, evaluations there, shards that fell back."""
-    found = scraping.scrape(f"127.0.0.1:{port}")
-    local, distributed = (found.value("dsched_evaluations_total", where=where) for where in ("local", "distributed"))
-    return int(local), int(distributed), int(found.value("dsched_shard_fallbacks_total"))
-
-
 def _await_evaluators(running: Running, count: int) -> None:
     """Wait until so many take tasks, and the leader, which looks once a second, has had the time to see it."""
     deadline = time.monotonic() + LIVE_S
@@ -203,13 +256,14 @@ def _print(run: Run) -> None:
 def _options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fanout", description=__doc__)
     parser.add_argument("--nodes", type=loading.positive, default=2000)
-    parser.add_argument("--pods", type=loading.positive, default=100)
+    parser.add_argument("--pods", type=loading.positive, default=100, help="of each kind in each system, in a turn")
+    parser.add_argument("--turns", type=loading.positive, default=3)
     parser.add_argument("--cost-us", type=float, default=20.0, help="what Filter costs a node, in microseconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
     kinds = len(SCHEDULERS)
-    loading.check_room(parser, options.nodes, kinds * (options.pods + loading.FIRST_PODS))
+    loading.check_room(parser, options.nodes, kinds * (options.turns * options.pods + loading.FIRST_PODS))
     return options
 
 

@@ -64,8 +64,10 @@ def parse(data: bytes) -> Tree:
         node = composer.get_node() if composer.check_node() else None
     except yaml.MarkedYAMLError as error:
         raise YamlError(f"{_where(error.problem_mark)}{error.problem or error}") from error
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
+    except yaml.YAMLError as error:
         raise YamlError(str(error)) from error
+    except (ValueError, OverflowError) as error:  # which of them, and in what words, depends on the version of Python
+        raise YamlError(f"a text has an escape (\\x, \\u or \\U) that stands for no character ({error})") from error
     try:
         return None if node is None else _Reader().read(node)
     except BadNumber as error:

@@ -103,3 +103,18 @@ def too_large(size: int) -> str:
     if size <= LARGEST_OBJECT:
         return ""
     return f"is {size / (1 << 20):.1f} MiB as JSON; no object may be larger than {LARGEST_OBJECT >> 20} MiB"
+
+
+def too_deep(value: object, json: bytes) -> str:
+    """Why an object may not be nested as it is; ``""`` where it may.
+
+    Args:
+        json: the object.
+    """
+    if _brackets(json) <= DEEPEST:
+        return ""
+    inside = [value]
+    for _ in range(DEEPEST):
+        parts = (each.values() if isinstance(each, dict) else each for each in inside if isinstance(each, dict | list))
+        inside = [part for each in parts for part in each if isinstance(part, dict | list)]
+    return f"is nested more than {DEEPEST} levels deep" if inside else ""

@@ -109,10 +109,13 @@ def _taken_apart(value: Any, origin: str, anchored: bool, problems: Problems) ->
     item_kind = _item_kind(value)
     if item_kind is None:
         json = msgspec.json.encode(value)
-        if wrong := limits.too_large(len(json)):
+        flat = json.count(b"{") + json.count(b"[") <= limits.DEEPEST
+        if wrong := limits.too_large(len(json)) or ("" if flat else limits.too_deep(value, json)):
             problems.add(origin, wrong)
         else:
-            yield Document(origin, value if _plain(json) and not anchored else meta.without_nulls(value))
+            # Most objects have no nulls, and need not be gone through.
+            clean = flat and not anchored and b"null" not in json
+            yield Document(origin, value if clean else meta.without_nulls(value))
         return
     items = value.get("items")
     if not isinstance(items, list | None):
@@ -121,11 +124,6 @@ def _taken_apart(value: Any, origin: str, anchored: bool, problems: Problems) ->
     for index, item in enumerate(items or ()):
         place = f"{origin}.items[{index}]"
         yield from _taken_apart({**item_kind, **item} if isinstance(item, dict) else item, place, anchored, problems)
-
-
-def _plain(json: bytes) -> bool:
-    """Whether an object has no nulls for sure, and is not nested too deeply to be gone through: most need not be."""
-    return b"null" not in json and json.count(b"{") + json.count(b"[") < limits.DEEPEST
 
 
 def _item_kind(value: dict[str, Any]) -> dict[str, str] | None:

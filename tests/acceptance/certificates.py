@@ -25,7 +25,10 @@ def make(folder: Path) -> Certificates:
     made = Certificates(folder / "ca.pem", folder / "cert.pem", folder / "key.pem")
     (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
     new_key = ("-newkey", "rsa:2048", "-nodes")
-    _openssl(folder, "req", "-x509", *new_key, "-keyout", "ca-key.pem", "-out", "ca.pem", "-subj", "/CN=test-ca")
+    may_sign = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")  # Python 3.13 asks for it
+    _openssl(
+        folder, "req", "-x509", *new_key, "-keyout", "ca-key.pem", "-out", "ca.pem", "-subj", "/CN=test-ca", *may_sign
+    )
     _openssl(folder, "req", *new_key, "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=127.0.0.1")
     authority = ("-CA", "ca.pem", "-CAkey", "ca-key.pem", "-CAcreateserial")
     _openssl(folder, "x509", "-req", "-in", "request.pem", *authority, "-extfile", "names", "-out", "cert.pem")

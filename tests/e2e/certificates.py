@@ -4,6 +4,8 @@ import subprocess
 from pathlib import Path
 
 NEW_KEY = ("-newkey", "rsa:2048", "-nodes")
+MAY_SIGN = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+"""Python 3.13 takes no authority without."""
 
 
 class Authority:
@@ -17,7 +19,8 @@ class Authority:
         self._folder = folder
         self.certificate = folder / "ca.crt"
         folder.mkdir(parents=True, exist_ok=True)
-        self._openssl("req", "-x509", *NEW_KEY, "-keyout", "ca.key", "-out", "ca.crt", "-subj", "/CN=test-ca")
+        subject = ("-subj", "/CN=test-ca", *MAY_SIGN)
+        self._openssl("req", "-x509", *NEW_KEY, "-keyout", "ca.key", "-out", "ca.crt", *subject)
 
     def server(self) -> tuple[Path, Path]:
         """Certificate and key of a server on 127.0.0.1."""

@@ -40,10 +40,21 @@ def test_deep_json_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, '{"a":' * 100_000, "x.json") == "x.json: is nested too deeply"
 
 
-def test_json_that_can_be_read_but_not_gone_through_is_refused(tmp_path: Path) -> None:
-    deep = '{"a":' * 800 + "1" + "}" * 800
+@pytest.mark.parametrize("levels", [limits.DEEPEST, 800])
+def test_json_is_refused_where_yaml_is(tmp_path: Path, levels: int) -> None:
+    deep = '{"a":' * levels + "1" + "}" * levels
     told = refusal(tmp_path, f'{{"kind": "Pod", "metadata": {{"name": "web"}}, "spec": {deep}}}', "x.json")
-    assert told == "x.json: is nested too deeply or refers to itself"
+    assert told == "x.json: is nested more than 100 levels deep"
+
+
+def test_brackets_in_texts_and_side_by_side_are_not_depth(tmp_path: Path) -> None:
+    annotations = {"text": "[{" * limits.DEEPEST} | {f"number-{number}": "[" for number in range(limits.DEEPEST)}
+    tolerations = [{"key": f"key-{number}", "operator": "Exists"} for number in range(limits.DEEPEST)]
+    found = pod(annotations=annotations)
+    found["spec"]["tolerations"] = tolerations
+    path = tmp_path / "x.json"
+    path.write_bytes(msgspec.json.encode(found))
+    assert load.load([str(path)])[0].value["metadata"]["annotations"] == annotations
 
 
 def test_aliases_that_multiply_are_refused_before_they_do(tmp_path: Path) -> None:
