@@ -118,6 +118,8 @@ def measure(loops: int, options: argparse.Namespace) -> list[Run]:
         for turn in range(options.turns):
             for each in series:
                 each.take_turn(turn, options.pods)
+            if sys.stderr.isatty():
+                print(f"  turn {turn + 1} of {options.turns} is over", file=sys.stderr)
         return [each.run() for each in series]
 
 
