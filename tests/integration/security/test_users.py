@@ -98,7 +98,7 @@ FORBIDDEN = {
         ("LPUSH", "dsched:{default}:celery:evaluators", "x"),
     ],
     "leader": [("FLUSHALL",), ("CONFIG", "GET", "*"), ("GET", "other"), ("SHUTDOWN",), ("ACL", "LIST"), ("KEYS", "*")],
-    "operator": [("FLUSHDB",), ("CONFIG", "SET", "dir", "/tmp"), ("SET", "other", "1"), ("DEBUG", "SLEEP", "0")],
+    "operator": [("FLUSHDB",), ("CONFIG", "SET", "dir", "/tmp"), ("SET", "other", "1"), ("REPLICAOF", "NO", "ONE")],
 }
 
 
