@@ -28,6 +28,7 @@ from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
 from dsched.log import logger
 from dsched.metrics import FENCED
+from dsched.model import reading
 from dsched.state import fitness, published
 from dsched.state.client import UNAVAILABLE, CannotPersist, Store, connect
 from dsched.state.lease import Lease
@@ -132,6 +133,7 @@ class Leader:
         garbage.look_seldom()
         faulthandler.enable()  # should C code fail, the log says where
         dispatch.prepare(self._store)
+        reading.prepare()
         self._configured.start()
         try:
             self._run()

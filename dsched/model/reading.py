@@ -1,8 +1,10 @@
-"""What comes from outside, decoded: with one error for all that may be wrong with it.
+"""What comes from outside, decoded: with one error for all that may be wrong with it, and in any thread.
 
-msgspec raises Python's UnicodeDecodeError, which is none of its own, where a text is not UTF-8.
+msgspec raises Python's UnicodeDecodeError, which is none of its own, where a text is not UTF-8. And it finds out how a
+type is read when it first reads one, which two threads must not do at once: the process ends with a segmentation fault.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,3 +23,14 @@ def decoded(decode: Callable[[bytes], Value], raw: bytes) -> Value:
         return decode(raw)
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"a text is not UTF-8: {error}") from error
+
+
+def prepare() -> None:
+    """Find out how all types there are so far are read; before threads that read are started."""
+    found: list[type] = [msgspec.Struct]
+    while found:
+        kinds: list[type] = found.pop().__subclasses__()
+        found += kinds
+        for kind in kinds:
+            with contextlib.suppress(TypeError):  # it can be written, but not read
+                msgspec.json.Decoder(kind)

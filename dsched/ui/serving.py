@@ -8,6 +8,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from dsched.errors import DschedError
+from dsched.model import reading
 from dsched.ui.live import Live
 
 STOP_S = 5
@@ -79,6 +80,7 @@ def make_server(app: Starlette, live: Live, certificate: Path | None = None, key
 
 def serve(server: Server, listening: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM."""
+    reading.prepare()
     # The server handles both while it runs, and hands them on afterwards: being told to stop is no failure.
     before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -39,6 +39,7 @@ from dsched.cluster.kubernetes.reflector import Reflector
 from dsched.cluster.kubernetes.volumes import VolumeWriter
 from dsched.cluster.kubernetes.writer import Writer
 from dsched.errors import ClusterUnavailable, WatchExpired
+from dsched.model import reading
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -90,6 +91,7 @@ class Kubernetes:
             ClusterUnavailable: not all kinds could be read in time; says which, and why.
         """
         self._stop_listening()
+        reading.prepare()
         feed = self._feed = Feed()
         self._reflectors = {each.kind: Reflector(self._access, each, feed) for each in resources.ALL}
         for reflector in self._reflectors.values():
