@@ -16,7 +16,7 @@ import kombu.transport.redis  # noqa: F401
 import msgspec
 from celery import Celery
 from celery.utils.nodenames import worker_direct
-from kombu.exceptions import OperationalError
+from kombu.exceptions import BatchPublishError, OperationalError
 from kombu.utils.uuid import uuid
 
 from dsched.errors import RedisUnavailable
@@ -123,7 +123,11 @@ class Dispatcher:
                         **message.properties,
                     )
         except self._lost as error:
-            raise RedisUnavailable(f"task {task} may not have been sent: {error}") from error
+            raise _may_not_have_been_sent(task, error) from error
+        except BatchPublishError as error:  # says nothing of what was met
+            if not isinstance(error.__cause__, self._lost):
+                raise
+            raise _may_not_have_been_sent(task, error.__cause__) from error
 
     @cached_property
     def _lost(self) -> tuple[type[Exception], ...]:
@@ -142,6 +146,10 @@ def prepare(store: Store) -> None:
     app.backend  # noqa: B018 - made when it is asked for, as is the other
     app.amqp.router  # noqa: B018
     app.close()
+
+
+def _may_not_have_been_sent(task: str, error: BaseException) -> RedisUnavailable:
+    return RedisUnavailable(f"task {task} may not have been sent: {error}")
 
 
 def _app(store: Store) -> Celery:

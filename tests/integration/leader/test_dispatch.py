@@ -2,17 +2,20 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from redis.connection import AbstractConnection
 
+from dsched.errors import RedisUnavailable
 from dsched.leader.dispatch import Dispatcher
 from dsched.model.messages import BindRequest
 from dsched.state import time as redis_time
 from dsched.state import workers
-from dsched.state.client import Store
+from dsched.state.client import Store, connect
 from dsched.state.workers import Worker
+from tests.redis_server import RedisServer
 
 FIRST_MESSAGE = """
 import sys
@@ -84,3 +87,33 @@ def test_many_messages_take_as_many_round_trips_as_one(store: Store, monkeypatch
     assert len(sent) == 2 * for_one
     assert [store.redis.llen(store.key(f"celery:{name}.dq2")) for name in names] == [1] * 5
     dispatcher.close()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_redis_that_goes_away_or_fills_up_between_two_messages_is_unavailable_for_that_long(
+    tmp_path: Path, full: bool
+) -> None:
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    store = connect(server.url, "sent")
+    dispatcher = Dispatcher(store)
+    request = BindRequest(epoch=1, config="4567", profile="default-scheduler", pods=[])
+    try:
+        dispatcher.bind(request)
+        if full:
+            store.redis.config_set("maxmemory", 1)
+        else:
+            server.kill()
+        with pytest.raises(RedisUnavailable, match="'maxmemory'" if full else "Connection (closed|refused|reset)"):
+            dispatcher.bind(request)
+        if full:
+            store.redis.config_set("maxmemory", 0)
+        else:
+            server.start()
+        before = store.redis.llen(store.key("celery:binders"))
+        dispatcher.bind(request)
+        assert store.redis.llen(store.key("celery:binders")) == before + 1
+    finally:
+        dispatcher.close()
+        store.close()
+        server.stop()
