@@ -17,6 +17,7 @@ def full_disk(server: RedisServer) -> Iterator[None]:
     """Where its snapshot belongs there is a folder; afterwards it is allowed to write without any."""
     asked = redis.Redis.from_url(server.url)  # not ours: its health check is a PING, which such a server refuses
     blocked = server.folder / "dump.rdb"
+    blocked.unlink(missing_ok=True)  # what was a replica has been given one
     blocked.mkdir()
 
     def failed() -> bool:

@@ -22,6 +22,7 @@ SAMPLE_S = 0.1
 QUIET_LOOKS = 3
 LOOK_S = 0.1
 AWAY = (redis.RedisError, OSError)
+UNFORESEEN = "an error was logged with a traceback"
 
 
 @dataclass
@@ -92,6 +93,7 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     churn = Churn(arena, random.Random(f"churn-{scenario.number}-{seed}"), f"s{scenario.number}-{seed}")
     this = Run(arena, churn, rng, seed)
     outcome = Outcome(scenario.number, seed, arena.kind)
+    said_before = Counter(arena.system.tracebacks())
     sampler = Sampler(arena)
     sampler.start()
     try:
@@ -104,6 +106,7 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     unsettled = settle(arena, churn, scenario.goal_s)
     outcome.settled_s = round(time.monotonic() - mended, 2)
     breaches = [*this.breaches, *unsettled, *sampler.stop(lossy=this.lossy)]
+    breaches += [f"{UNFORESEEN}: {each}" for each in Counter(arena.system.tracebacks()) - said_before]
     if not unsettled:
         breaches += scenario.after(this)
         breaches += check(arena, churn, outcome, this.deaf_s)
