@@ -209,31 +209,44 @@ class WorkerApp:
         if name == "celery":
             instance.hostname = f"{self.kind}-{os.getpid()}@{host}"
         self.traces.instance = instance.hostname
-        self._listen()
-
-    def _listen(self) -> None:
-        """Take the port for metrics, if there is one, before anything else: a worker that cannot have it ends."""
         try:
-            tracing.check()
-            where = address_of_metrics()
-            if where is not None:
-                store = connect(self.system.redis_url, self.system.name)
-                self._served, self._health = worker_server(where, self.kind, store, self.lags)
+            self._prepare()
         except DschedError as error:
             if log.in_json():
                 _log.critical(str(error))
                 raise SystemExit(1) from error
             raise SystemExit(f"error: {error}") from error  # Celery goes on after any other exception
 
+    def _prepare(self) -> None:
+        """See whether this worker can be what its environment asks for, and take the port for metrics, if there is one.
+
+        Raises:
+            DschedError: it cannot.
+        """
+        self.system.following.check()
+        tracing.check()
+        where = address_of_metrics()
+        if where is not None:
+            store = connect(self.system.redis_url, self.system.name)
+            self._served, self._health = worker_server(where, self.kind, store, self.lags)
+
     def _started(self, sender: str, **_: Any) -> None:
-        """Before the pool forks: be known to the leader, over a connection that the children do not share."""
+        """Before the pool forks: be known to the leader, over a connection that the children do not share.
+
+        Where Redis is away, `Presence` sees to it once it is there.
+        """
         garbage.look_seldom()
-        self.system.following.look()
-        self._alive(sender)
+        self.name = sender
         if self._health is not None:
             self._health.name = sender
-        self.system.store.close()
-        del self.system.store
+        try:
+            self.system.following.look()
+            self._alive(sender)
+        except UNAVAILABLE as error:
+            _log.warning("not known to the leader yet", extra={"action": "start", "error": str(error)})
+        finally:
+            self.system.store.close()
+            del self.system.store
 
     def _ready(self, sender: Any, **_: Any) -> None:
         """The pool has been forked, so threads do no harm."""

@@ -66,6 +66,14 @@ class Following:
             self._taken = profiles.configuration(self._file, self.plugins)
         return self._taken
 
+    def check(self) -> None:
+        """See whether this process's own file, and the kind of its cluster, are such that it can begin with them.
+
+        Raises:
+            ConfigError: as `config`; or there is no such kind.
+        """
+        _ = self.config, self.kind
+
     def refusal(self, wanted: str, cluster: str) -> str:
         """Why a task of a leader with this configuration cannot be done here, empty where it can; takes the
         configuration up if need be.

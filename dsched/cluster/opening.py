@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dsched.cluster.interface import Cluster
 from dsched.cluster.standalone import Standalone
+from dsched.errors import ConfigError
 from dsched.state.client import Store
 
 if TYPE_CHECKING:
@@ -43,10 +44,12 @@ def from_environment() -> Chosen:
     """What the environment asks for.
 
     Raises:
-        ValueError: there is no such kind.
+        ConfigError: there is no such kind.
     """
-    kind = Kind(os.environ.get(KIND) or Kind.STANDALONE)
-    return Chosen(kind, os.environ.get(KUBECONFIG) or None, os.environ.get(CONTEXT) or None)
+    text = os.environ.get(KIND) or Kind.STANDALONE
+    if text not in list(Kind):
+        raise ConfigError(f"{KIND}={text}: no such cluster; it can be {' or '.join(Kind)}")
+    return Chosen(Kind(text), os.environ.get(KUBECONFIG) or None, os.environ.get(CONTEXT) or None)
 
 
 def environment(chosen: Chosen) -> dict[str, str]:

@@ -86,12 +86,16 @@ class Workers:
         )
         self._running: dict[str, WorkerProcess] = {}
 
-    def start(self, *names: str) -> None:
-        """Start workers, e.g. ``evaluator-1``, and wait until they are known."""
+    def begin(self, *names: str) -> None:
+        """Start workers, e.g. ``evaluator-1``."""
         specs = {spec.name: spec for spec in commands.specs(self._system)}
         environment = commands.environment(self._system, self.store.url)
         for name in names:
             self._running[name] = WorkerProcess(name, specs[name].command, environment, self._folder)
+
+    def start(self, *names: str) -> None:
+        """Start workers and wait until they are known."""
+        self.begin(*names)
         wait_until(f"{', '.join(names)} are known", lambda: set(names) <= set(self.known()), START_DEADLINE_S)
 
     def __getitem__(self, name: str) -> WorkerProcess:

@@ -1,5 +1,8 @@
 """How a worker's process comes to the leader's configuration, or says why it does not."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,3 +132,29 @@ def test_another_kind_of_cluster_is_refused(
     monkeypatch.setenv("DSCHED_CLUSTER", "kubernetes")
     again = make()
     assert again.refusal(again.config.hash, "kubernetes") == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "why"),
+    [
+        ("DSCHED_CONFIG", HEAD + "podInitialBackoff: 2\n", 'unknown field "podInitialBackoff"'),
+        ("DSCHED_CLUSTER", "mesos", "DSCHED_CLUSTER=mesos: no such cluster; it can be standalone or kubernetes"),
+    ],
+)
+def test_a_worker_whose_own_settings_are_wrong_ends_and_says_so(
+    store: Store, tmp_path: Path, variable: str, value: str, why: str
+) -> None:
+    if variable == "DSCHED_CONFIG":
+        (tmp_path / "scheduler.yaml").write_text(value)
+        value = str(tmp_path / "scheduler.yaml")
+    done = subprocess.run(
+        [sys.executable, "-m", "celery", "-A", "workers.evaluator", "worker", "--concurrency", "1"],
+        env={**os.environ, "DSCHED_REDIS_URL": store.url, variable: value},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert why in done.stderr.split("error: ")[-1]
+    assert "Traceback" not in done.stderr

@@ -51,6 +51,24 @@ def refreshed(store: client.Store, farm: Workers, dispatcher: Dispatcher) -> Non
     wait_until("every worker runs a task", answered, DEADLINE_S)
 
 
+def test_workers_that_start_before_redis_are_known_once_it_is_there(server: RedisServer, tmp_path: Path) -> None:
+    store = client.connect(server.url, "restarts")
+    farm, dispatcher = Workers(store, tmp_path, evaluators=1), Dispatcher(store)
+    names = ("evaluator-1", "binder-1")
+    try:
+        server.stop()
+        farm.begin(*names)
+        for name in names:
+            wait_until(f"{name} tries to connect", lambda name=name: "Cannot connect" in farm.log(name), DEADLINE_S)
+        server.start()
+        wait_until("both are known", lambda: farm.known().keys() == set(names), DEADLINE_S)
+        refreshed(store, farm, dispatcher)
+        assert not [name for name in names if "Traceback" in farm.log(name)]
+    finally:
+        dispatcher.close()
+        farm.stop()
+
+
 def test_workers_are_known_again_after_redis_was_emptied(server: RedisServer, tmp_path: Path) -> None:
     store = client.connect(server.url, "restarts")
     farm, dispatcher = Workers(store, tmp_path, evaluators=1), Dispatcher(store)
