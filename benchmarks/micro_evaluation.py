@@ -87,3 +87,20 @@ def test_decide_a_batch(kind: str, memory: Memory, framework: Framework, benchma
     decisions: list[Decision] = benchmark.pedantic(cycle.decide, setup=begin, rounds=20, warmup_rounds=1)
 
     assert all(decision.node is not None for decision in decisions)
+
+
+@pytest.mark.parametrize("pods_a_node", [1, 20])
+def test_a_node_goes_and_comes(pods_a_node: int, memory: Memory, benchmark: BenchmarkFixture) -> None:
+    """The one in the first row, so that all others move up; its pods stay known meanwhile."""
+    table = memory.snapshot.table
+    for number, pod in enumerate(pods("plain", pods_a_node * len(table))):
+        table.add_pod(pod, table.names[number % len(table)])
+
+    def go_and_come() -> None:
+        node = table.nodes[0]
+        table.remove_node(node.name)
+        table.set_node(node)
+
+    benchmark(go_and_come)
+
+    assert int(table.pod_count.sum()) == pods_a_node * len(table)

@@ -1,6 +1,5 @@
 """Which nodes hold which images."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsched.model.node import Node
@@ -8,15 +7,20 @@ from dsched.model.node import Node
 
 @dataclass(slots=True)
 class ImageState:
-    """An image: the rows of the nodes that hold it, the first of them, and the size in bytes that this one reports.
+    """An image: the sizes in bytes that the nodes report which hold it, by their serials in the table, and the first of
+    these.
 
     Nodes may report different sizes; which one counts must not depend on who reported last, or a replica that starts
     from the whole table would score differently.
     """
 
-    size: int
+    sizes: dict[int, int]
     first: int
-    rows: set[int]
+
+    @property
+    def size(self) -> int:
+        """The one that counts: what the first node reports."""
+        return self.sizes[self.first]
 
 
 class Images:
@@ -29,32 +33,25 @@ class Images:
         """What is known of an image; None where no node holds it."""
         return self._known.get(name)
 
-    def put(self, row: int, node: Node) -> None:
-        """A node of a row holds what it says."""
+    def put(self, serial: int, node: Node) -> None:
+        """A node holds what it says; of an image that it lists twice, the first size counts."""
         for image in node.status.images:
             for name in image.names:
                 known = self._known.get(name)
                 if known is None:
-                    self._known[name] = ImageState(image.size_bytes, row, {row})
+                    self._known[name] = ImageState({serial: image.size_bytes}, serial)
                     continue
-                known.rows.add(row)
-                if row < known.first:
-                    known.size, known.first = image.size_bytes, row
+                known.sizes.setdefault(serial, image.size_bytes)
+                known.first = min(known.first, serial)
 
-    def drop(self, row: int, nodes: Sequence[Node]) -> None:
-        """The node of a row, among all of them, holds nothing any more."""
-        for image in nodes[row].status.images:
+    def drop(self, serial: int, node: Node) -> None:
+        """A node, as it was put, holds nothing any more."""
+        for image in node.status.images:
             for name in image.names:
-                state = self._known.get(name)
-                if state is None:
+                known = self._known.get(name)
+                if known is None or known.sizes.pop(serial, None) is None:
                     continue
-                state.rows.discard(row)
-                if not state.rows:
+                if not known.sizes:
                     del self._known[name]
-                elif row == state.first:
-                    state.first = min(state.rows)
-                    state.size = _size(nodes[state.first], name)
-
-
-def _size(node: Node, name: str) -> int:
-    return next(image.size_bytes for image in node.status.images if name in image.names)
+                elif serial == known.first:
+                    known.first = min(known.sizes)

@@ -134,7 +134,8 @@ class PodIndex:
         self._changes_start = 0
         for row, on_node in enumerate(pods):
             for pod in on_node.values():
-                self._count_terms(row, pod, 1)
+                if pod.pod.spec.affinity is not None:
+                    self._count_terms(row, pod, 1)
 
     def count(self, row: int, pod: PodInfo, sign: int) -> None:
         """Take in that a pod came to a row (``sign`` 1) or left it (-1)."""

@@ -169,10 +169,12 @@ class Selector:
     def _follow(self, table: NodeTable) -> None:
         if self._names_of == table.layout:
             return
-        hashes = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in table.names]
-        self._by_hash = np.array(sorted(range(len(hashes)), key=lambda row: (hashes[row], table.names[row])), np.intp)
-        self._place_of = np.empty(len(hashes), dtype=np.intp)
-        self._place_of[self._by_hash] = np.arange(len(hashes))
+        hashes = table.name_hashes
+        self._by_hash = hashes.argsort(kind="stable")
+        if not np.diff(hashes[self._by_hash]).all():  # names of equal hashes in their own order, not in that of rows
+            self._by_hash = np.lexsort((np.array(table.names), hashes))
+        self._place_of = np.empty(len(table), dtype=np.intp)
+        self._place_of[self._by_hash] = np.arange(len(table))
         self._names_of = table.layout
         self.next_start %= max(len(table), 1)
 

@@ -8,6 +8,7 @@ Every change is noted in a journal of rows, from which whoever keeps results per
 removing a node moves rows and starts a new *layout*, after which nothing that was kept per row is valid.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -58,11 +59,23 @@ class NodeTable:
         pods: row to the pods on that node, bound or assumed, in the order they joined it.
         version: grows with every change.
         objects_version: grows when a node object changes in a way that scheduling sees.
-        layout: grows when rows move; what was kept per row is then void.
+        layout: grows when rows come, go or move; what was kept per row is then void.
         taint_sets: distinct taint lists; ``taint_set[row]`` indexes it.
         images: which nodes hold which.
         ports: row to the host ports in use there, only for rows that have any.
     """
+
+    _COLUMNS = (
+        "_allocatable",
+        "_requested",
+        "_nonzero",
+        "_pod_count",
+        "_allowed_pods",
+        "_unschedulable",
+        "_taint_set",
+        "_serials",
+        "_name_hashes",
+    )
 
     def __init__(self) -> None:
         self.names: list[NodeName] = []
@@ -78,6 +91,7 @@ class NodeTable:
         self.ports: dict[int, dict[HostPort, int]] = {}
         self._node_of: dict[PodUid, NodeName] = {}
         self._homeless: dict[NodeName, dict[PodUid, PodInfo]] = {}
+        self._joined = 0
         self._resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
         self._labels: dict[str, LabelColumn] = {}
         self._journal = Journal()
@@ -95,6 +109,8 @@ class NodeTable:
         self._allowed_pods = np.zeros(capacity, dtype=np.int64)
         self._unschedulable = np.zeros(capacity, dtype=np.bool_)
         self._taint_set = np.zeros(capacity, dtype=np.int32)
+        self._serials = np.zeros(capacity, dtype=np.int64)
+        self._name_hashes = np.zeros(capacity, dtype=np.uint64)
         self._moved()
 
     def _moved(self) -> None:
@@ -164,6 +180,16 @@ class NodeTable:
         """Index into ``taint_sets``, by row."""
         return self._taint_set[: len(self)]
 
+    @property
+    def serials(self) -> NDArray[np.int64]:
+        """What `images` knows a row by: a number that no other node has had. They ascend with the rows."""
+        return self._serials[: len(self)]
+
+    @property
+    def name_hashes(self) -> NDArray[np.uint64]:
+        """A hash of the node's name, the same in every process, by row."""
+        return self._name_hashes[: len(self)]
+
     def label(self, key: str) -> LabelColumn:
         """The column of a label; made on first use and kept up to date from then on. It may be longer than the table:
         ask it about rows."""
@@ -200,7 +226,7 @@ class NodeTable:
             if _same(self.nodes[row], node):
                 self.nodes[row] = node
                 return False
-            self.images.drop(row, self.nodes)
+            self.images.drop(int(self._serials[row]), self.nodes[row])
         else:
             row = self._append(node)
         self.nodes[row] = node
@@ -214,10 +240,18 @@ class NodeTable:
         row = self.index.get(name)
         if row is None:
             return
-        remaining = [node for node in self.nodes if node.name != name]
-        homes = dict(zip(self.names, self.pods, strict=True))
-        self._homeless.update({home: pods for home, pods in homes.items() if pods})
-        self._rebuild(remaining)
+        if self.pods[row]:
+            self._homeless[name] = self.pods[row]
+        self.images.drop(int(self._serials[row]), self.nodes[row])
+        self.ports.pop(row, None)
+        self.ports = {at - (at > row): used for at, used in self.ports.items()}
+        del self.names[row], self.nodes[row], self.pods[row], self.index[name]
+        for later in self.names[row:]:
+            self.index[later] -= 1
+        self._close_gap(row)
+        self._labels, self._pod_index = {}, None
+        self.version += 1
+        self.layout += 1
 
     def add_pod(self, pod: PodInfo, node: NodeName) -> None:
         """Put a pod (bound or assumed) on a node, or its newer version in its place; a move when it is elsewhere. No
@@ -364,21 +398,22 @@ class NodeTable:
         self.index[node.name] = row
         self.nodes.append(node)
         self.pods.append({})
+        self._serials[row] = self._joined
+        self._name_hashes[row] = _hash(node.name)
+        self._joined += 1
         self.layout += 1
         for pod in self._homeless.pop(node.name, {}).values():
             self.pods[row][pod.uid] = pod
             self._count(row, pod, 1)
         return row
 
-    def _rebuild(self, nodes: list[Node]) -> None:
-        self.names, self.index, self.nodes, self.pods = [], {}, [], []
-        self.images, self.ports, self._labels = Images(), {}, {}
-        self._pod_index = None
-        self._allocate(max(_FIRST_CAPACITY, len(nodes)))
-        for node in nodes:
-            self._write_columns(self._append(node), node)
-        self.version += 1
-        self.layout += 1
+    def _close_gap(self, row: int) -> None:
+        """Columns without the row of a node that is no longer in `names`."""
+        end = len(self.names)
+        for name in self._COLUMNS:
+            column = getattr(self, name)
+            column[..., row:end] = column[..., row + 1 : end + 1]
+            column[..., end] = 0
 
     def _grow(self, capacity: int) -> None:
         def wider(array: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -386,15 +421,7 @@ class NodeTable:
             grown[..., : array.shape[-1]] = array
             return grown
 
-        for name in (
-            "_allocatable",
-            "_requested",
-            "_nonzero",
-            "_pod_count",
-            "_allowed_pods",
-            "_unschedulable",
-            "_taint_set",
-        ):
+        for name in self._COLUMNS:
             setattr(self, name, wider(getattr(self, name)))
         for column in self._labels.values():
             column.ids = wider(column.ids).astype(np.int32, copy=False)
@@ -425,7 +452,7 @@ class NodeTable:
         self._taint_set[row] = self._intern_taints(tuple(node.spec.taints))
         for key, labels in self._labels.items():
             labels.ids[row] = labels.intern(node.metadata.labels.get(key))
-        self.images.put(row, node)
+        self.images.put(int(self._serials[row]), node)
 
     def _intern_taints(self, taints: tuple[Taint, ...]) -> int:
         known = self._taint_set_ids.get(taints)
@@ -486,6 +513,10 @@ class NodeInfo:
         """Resource to the sum of its pods' requests; ``pods`` is their number."""
         amounts = {name: int(self._table.requested(name)[self._row]) for name in self._table.resources}
         return {**amounts, PODS: int(self._table.pod_count[self._row])}
+
+
+def _hash(name: NodeName) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
 
 
 def _same(old: Node, new: Node) -> bool:

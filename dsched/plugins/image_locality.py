@@ -3,6 +3,7 @@
 Source: pkg/scheduler/framework/plugins/imagelocality/image_locality.go.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ class ImageLocality:
         for image in images:
             known = table.images.get(image)
             if known is not None:
-                value = scores.spread_image_bytes(known.size, len(known.rows), len(table))
-                worth += value * _are_in(known.rows, len(table), rows)
+                value = scores.spread_image_bytes(known.size, len(known.sizes), len(table))
+                worth += value * _are_in(known.sizes, table.serials, rows)
         return scores.image_locality(worth, len(images))
 
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:
@@ -46,12 +47,12 @@ def normalized_name(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-def _are_in(holders: set[int], nodes: int, rows: Rows) -> NDArray[np.bool_]:
-    """Which of the rows are among these."""
+def _are_in(holders: Collection[int], serials: NDArray[np.int64], rows: Rows) -> NDArray[np.bool_]:
+    """Which of the rows are of nodes whose serials are among these."""
     if not isinstance(rows, slice) and len(rows) < len(holders):
-        return np.fromiter((int(row) in holders for row in rows), dtype=np.bool_, count=len(rows))
-    flags = np.zeros(nodes, dtype=np.bool_)
-    flags[np.fromiter(holders, dtype=np.intp, count=len(holders))] = True
+        return np.fromiter((each in holders for each in serials[rows].tolist()), dtype=np.bool_, count=len(rows))
+    flags = np.zeros(len(serials), dtype=np.bool_)
+    flags[serials.searchsorted(np.fromiter(holders, dtype=np.int64, count=len(holders)))] = True
     return flags[rows]
 
 

@@ -70,4 +70,4 @@ def assert_same(replica: Replica, version: int, snapshot: Snapshot, parts: froze
 
 def _image(table: NodeTable, name: str) -> tuple[int, list[int]] | None:
     image = table.images.get(name)
-    return None if image is None else (image.size, sorted(image.rows))
+    return None if image is None else (image.size, table.serials.searchsorted(sorted(image.sizes)).tolist())

@@ -12,6 +12,7 @@ from dsched.framework.interface import Normalization, Scope, Verdict, unresolvab
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.select import Choice, Selector, Walk, nodes_to_find, zone_order
 from dsched.framework.snapshot import Snapshot
+from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from tests.builders import make_node, make_pod, make_snapshot, make_table, make_term
 from tests.unit.framework.frameworks import default_framework, framework_of
@@ -198,6 +199,29 @@ def test_the_choice_does_not_depend_on_the_order_of_rows() -> None:
     for number in range(50):
         shuffled = rng.sample(names, len(names))
         assert drawn(shuffled, 7, f"uid-{number}") == drawn(names, 7, f"uid-{number}")
+
+
+def test_nor_do_names_of_equal_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dsched.framework.table._hash", lambda name: 7 if name < "n5" else 8)
+    test_the_choice_does_not_depend_on_the_order_of_rows()
+
+
+def test_the_choice_follows_nodes_that_come_and_go() -> None:
+    names, rng, selector = [f"n{number}" for number in range(12)], Random(2), Selector(7)
+    snapshot = make_snapshot(make_node(name) for name in names[:6])
+    for number in range(60):
+        name = rng.choice(names)
+        if name in snapshot.table.index:
+            snapshot.table.remove_node(NodeName(name))
+        else:
+            snapshot.table.set_node(make_node(name))
+        there = list(snapshot.table.names)
+        if not there:
+            continue
+        evaluation = evaluate(framework_of(), PodInfo(make_pod()), snapshot)
+        found = selector.choose(evaluation, snapshot.table, f"uid-{number}", 1, 100)
+        assert found is not None
+        assert there[found.row] == drawn(there, 7, f"uid-{number}")
 
 
 def test_the_choice_depends_on_nothing_but_seed_pod_attempt_and_nodes() -> None:

@@ -65,7 +65,7 @@ def facts(table: NodeTable) -> dict[str, Any]:
             "unschedulable": bool(table.unschedulable[row]),
             "taints": table.taint_sets[table.taint_set[row]],
             "labels": {key: column.values[column.ids[row]] for key, column in labels.items()},
-            "images": {image: state.size for image, state in images.items() if row in state.rows},
+            "images": {image: state.size for image, state in images.items() if table.serials[row] in state.sizes},
             "ports": table.ports.get(row, {}),
             "pods": {pod.uid: pod.pod for pod in table.info(row).pods},
             "node": table.nodes[row],
@@ -116,7 +116,9 @@ class World:
 def same(world: World) -> None:
     fresh = world.fresh()
     assert facts(world.table) == facts(fresh)
-    assert len(world.table) == len(world.nodes)
+    assert world.table.names == list(world.nodes)
+    assert world.table.name_hashes.tolist() == fresh.name_hashes.tolist()
+    assert (np.diff(world.table.serials) > 0).all()
     assert [world.table.index[name] for name in world.table.names] == list(range(len(world.table)))
     assert {uid: world.table.node_of(uid) for uid in world.homes} == {
         uid: name for uid, (name, _) in world.homes.items()
