@@ -158,7 +158,7 @@ def play(constants: Constants, work: Work, nodes: int, evaluators: int, *, fan_o
     if work.classes and fan_out is not False:
         there, slowest = request(constants, work, nodes, evaluators, changes)
         costs = Costs(round_trip_s=(sum(there.values()) - slowest) / 1e6)
-        if fan_out or costs.fan_out_pays(here / 1e6, evaluators, rows=0):
+        if fan_out or costs.saved_s(here / 1e6, evaluators, rows=0):
             parts, fanned_out = {part: requests * took for part, took in there.items()}, True
     busy = {"commit": constants.commit, "choosing": constants.decide + constants.decide_row * nodes}
     if work.classes > 1:

@@ -9,6 +9,9 @@ _WORTH_IT = 0.8
 _ANSWER_S = 0.2e-6
 """What the answer about a row and class takes: to carry it through Redis, to unpack and to join it. That is about as
 much as judging by table plugins alone (docs/scaling.md, ``take_row`` and ``reply_bytes``)."""
+_REPLICA_S = 50e-6
+"""What each node and each pod on one takes until evaluators that have no replicas hold it: to write the log, and to
+read it (docs/scaling.md, Memory)."""
 
 
 @dataclass(slots=True)
@@ -23,6 +26,7 @@ class Costs:
 
     per_row_s: dict[str, float] = field(default_factory=dict)
     round_trip_s: float = 0.005
+    forgone_s: float = 0.0
 
     def judged(self, profile: str, rows: int, seconds: float) -> None:
         """So many rows of one profile took so long."""
@@ -38,14 +42,21 @@ class Costs:
         per_row = self.per_row_s.get(profile)
         return None if per_row is None else per_row * rows
 
-    def fan_out_pays(self, local_s: float, evaluators: int, rows: int) -> bool:
-        """Whether so many evaluators would be done clearly earlier than this process alone.
+    def saved_s(self, local_s: float, evaluators: int, rows: int) -> float:
+        """How much earlier than this process alone so many evaluators would be done; 0 unless they clearly would.
 
         Args:
             rows: over all classes.
         """
         there_s = local_s / max(evaluators, 1) + self.round_trip_s + rows * _ANSWER_S
-        return evaluators > 1 and there_s < _WORTH_IT * local_s
+        return local_s - there_s if evaluators > 1 and there_s < _WORTH_IT * local_s else 0.0
+
+    def replicas_pay(self, saved_s: float, nodes_and_pods: int) -> bool:
+        """Whether evaluators that have no replicas are to build them: once what they would have saved, ``saved_s`` now
+        included, comes to what that takes. So work that passes is not held up by it, and work that goes on takes at
+        most twice what would have been best."""
+        self.forgone_s += saved_s
+        return self.forgone_s >= nodes_and_pods * _REPLICA_S
 
 
 def _mix(old: float | None, new: float) -> float:

@@ -121,12 +121,21 @@ class Fanout:
         estimates = [self.costs.local_s(profile, rows) for profile, rows in work]
         local_s = sum(estimate for estimate in estimates if estimate is not None)
         rows = sum(rows for _, rows in work)
-        if not self.costs.fan_out_pays(local_s, len(self._live), rows):
+        saved_s = self.costs.saved_s(local_s, len(self._live), rows)
+        if not saved_s or not self._replicas(saved_s):
             return False
         shares = self._shared_out()
         if not self._away:
             return True
-        return self.costs.fan_out_pays(local_s, len(shares) // len(self._away), rows)
+        return self.costs.saved_s(local_s, len(shares) // len(self._away), rows) > 0
+
+    def _replicas(self, saved_s: float) -> bool:
+        """Whether evaluators follow the table, or are to begin with it."""
+        if self._cache.log.following:
+            self.costs.forgone_s = 0.0
+            return True
+        table = self._cache.snapshot.table
+        return self.costs.replicas_pay(saved_s, len(table) + int(table.pod_count.sum()))
 
     def _shared_out(self) -> Mapping[str, Collection[int]]:
         """Parts of the table by the evaluator that holds them, those that cannot be asked now included."""

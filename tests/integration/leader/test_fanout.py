@@ -324,6 +324,24 @@ def test_automatic_mode_asks_where_that_pays(store: Store) -> None:
     assert len(room.evaluators.asked) == 1
 
 
+def test_automatic_mode_has_replicas_built_once_they_would_have_paid(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here that takes as long as asking would save in four and a half batches."""
+    room = Room(store, Mode.AUTO)
+    asked = []
+    for _ in range(7):
+        for name in room.frameworks:
+            room.fanout.costs.per_row_s[name] = 0.05
+        saved_s = room.fanout.costs.saved_s(0.05 * sum(each.searched for each in room.open()), 3, 0)
+        held = len(room.cache.snapshot.table) + sum(map(len, room.cache.snapshot.table.pods))
+        monkeypatch.setattr("dsched.leader.cost._REPLICA_S", 4.5 * saved_s / held)
+        room.judged_right()
+        asked.append(len(room.evaluators.asked))
+    assert asked == [0, 0, 0, 0, 1, 2, 3]
+    assert room.fanout.costs.forgone_s == 0.0
+
+
 @pytest.mark.parametrize(
     "worker",
     [

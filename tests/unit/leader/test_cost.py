@@ -48,7 +48,7 @@ def test_a_round_trip_is_never_negative() -> None:
     ],
 )
 def test_when_asking_pays(local_s: float, evaluators: int, pays: bool) -> None:
-    assert Costs(round_trip_s=0.005).fan_out_pays(local_s, evaluators, 0) is pays
+    assert (Costs(round_trip_s=0.005).saved_s(local_s, evaluators, 0) > 0) is pays
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,13 @@ def test_when_asking_pays(local_s: float, evaluators: int, pays: bool) -> None:
 def test_answers_that_cost_as_much_as_judging_do_not_pay(row_us: float, pays: bool) -> None:
     """48 classes on 2,000 nodes, two evaluators."""
     rows = 48 * 2000
-    assert Costs(round_trip_s=0.005).fan_out_pays(rows * row_us / 1e6, 2, rows) is pays
+    assert (Costs(round_trip_s=0.005).saved_s(rows * row_us / 1e6, 2, rows) > 0) is pays
+
+
+def test_replicas_are_built_once_they_would_have_paid() -> None:
+    """100,000 nodes without pods take 5 s."""
+    costs = Costs(round_trip_s=0.005)
+    assert costs.saved_s(1.0, 2, 0) == pytest.approx(0.495)
+    assert [costs.replicas_pay(2.0, 100_000) for _ in range(3)] == [False, False, True]
+    assert costs.forgone_s == pytest.approx(6.0)
+    assert Costs().replicas_pay(2.0, 2_000)
