@@ -57,6 +57,7 @@ class Inbox:
         self._results = results
         self._version = version
         self._letters: SimpleQueue[Letter | None] = SimpleQueue()
+        self._answers: SimpleQueue[Answered] = SimpleQueue()
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._listen, args=(listener,), name=name, daemon=True)
@@ -77,8 +78,15 @@ class Inbox:
         self._letters.put(None)
 
     def letters(self, timeout_s: float) -> list[Letter]:
-        """What has come in, waiting up to ``timeout_s`` for the first; what is left of a storm waits. Changes that came
-        one after the other come as one, so that what they come to is written once."""
+        """What has come in, waiting up to ``timeout_s`` for the first; what is left of a storm waits, but for results:
+        binders that are done are not to be without work for it. Changes that came one after the other come as one, so
+        that what they come to is written once."""
+        found = self._changes(timeout_s)
+        while not self._answers.empty():
+            found.append(self._answers.get_nowait())
+        return found
+
+    def _changes(self, timeout_s: float) -> list[Letter]:
         found: list[Letter] = []
         heard = 0
         try:
@@ -125,4 +133,5 @@ class Inbox:
             results = self._results.read(last, WAIT_S)
             if results:
                 last = results[-1].entry
-                self._letters.put(Answered(results))
+                self._answers.put(Answered(results))
+                self.wake()

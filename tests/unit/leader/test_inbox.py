@@ -3,6 +3,7 @@
 from dsched.cluster.interface import Change, Event
 from dsched.leader import inbox
 from dsched.leader.inbox import Answered, Heard, Inbox
+from dsched.state.results import Result
 
 
 def heard(count: int, version: int) -> Heard:
@@ -11,14 +12,47 @@ def heard(count: int, version: int) -> Heard:
 
 def test_a_storm_is_taken_in_portions() -> None:
     made = Inbox(cluster=None, results=None, version=0)  # type: ignore[arg-type]
-    sent = [heard(400, 1), heard(400, 2), Answered([]), heard(400, 3), heard(1, 4), Answered([])]
+    sent = [heard(400, 1), heard(400, 2), heard(400, 3), heard(1, 4)]
     for letter in sent:
         made._letters.put(letter)
-    first = made.letters(0.0)
-    assert first == [Heard([*sent[0].events, *sent[1].events], 2), sent[2], sent[3]]
-    assert sum(len(each.events) for each in first if isinstance(each, Heard)) >= inbox.HEARD_AT_ONCE
-    assert made.letters(0.0) == sent[4:]
+    (first,) = made.letters(0.0)
+    assert isinstance(first, Heard)
+    assert first == Heard([event for each in sent[:3] for event in each.events], 3)
+    assert len(first.events) >= inbox.HEARD_AT_ONCE
+    assert made.letters(0.0) == sent[3:]
     assert made.letters(0.0) == []
+
+
+class Reads:
+    """Results that come one by one; then the leader stands down."""
+
+    def __init__(self, *results: Result) -> None:
+        self.inbox = Inbox(cluster=None, results=self, version=0)  # type: ignore[arg-type]
+        self._left = list(results)
+
+    def read(self, after: str, wait_s: float) -> list[Result]:
+        if not self._left:
+            self.inbox.close()
+            return []
+        return [self._left.pop(0)]
+
+
+def test_results_do_not_wait_behind_a_storm() -> None:
+    """Else the binders would be done with all they have, and the leader could give them nothing new."""
+    results = [Result(f"{number}-0", 1, "binder-1", []) for number in range(3)]
+    made = Reads(*results).inbox
+    for version in range(2):
+        made._letters.put(heard(inbox.HEARD_AT_ONCE, version))
+    made._read_results()
+    assert made.letters(0.0) == [heard(inbox.HEARD_AT_ONCE, 0), *(Answered([result]) for result in results)]
+    assert made.letters(0.0) == [heard(inbox.HEARD_AT_ONCE, 1)]
+    assert made.letters(0.0) == []
+
+
+def test_a_result_wakes_the_loop() -> None:
+    made = Reads(Result("1-0", 1, "binder-1", [])).inbox
+    made._read_results()
+    assert made._letters.get_nowait() is None
 
 
 def test_changes_that_came_one_after_the_other_come_as_one() -> None:
