@@ -33,11 +33,12 @@ def amount(text: str | int) -> Fraction:
 
 @dataclass
 class Node:
-    """A node and what is on it."""
+    """A node and what is on it, and the pending pods that it is promised to."""
 
     json: Json
     used: Amounts = field(default_factory=lambda: defaultdict(Fraction))
     ports: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    promised: list[Json] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -65,10 +66,16 @@ class Node:
         return over + [f"host port {port} taken {times} times" for port, times in self.ports.items() if times > 1]
 
     def fits(self, pod: Json) -> bool:
-        """Whether a pod could go here as things stand."""
-        has = self.has
-        room = all(self.used[name] + wanted <= has[name] for name, wanted in requests(pod).items())
-        return room and not any(self.ports[port] for port in host_ports(pod)) and not self.refuses(pod)
+        """Whether a pod could go here as things stand, beside others of at least its priority that the node is promised
+        to: they need not fit themselves by now, and keep what they wait for all the same."""
+        has, beside = self.has, self
+        if self.promised:
+            beside = Node(self.json, self.used.copy(), self.ports.copy())
+            for other in self.promised:
+                if other is not pod and priority(other) >= priority(pod):
+                    beside.put(other)
+        room = all(beside.used[name] + wanted <= has[name] for name, wanted in requests(pod).items())
+        return room and not any(beside.ports[port] for port in host_ports(pod)) and not self.refuses(pod)
 
     def refuses(self, pod: Json) -> str:
         """Why the node is none of those that the pod may go to, whatever is free there; empty when it is."""
@@ -124,6 +131,11 @@ def requests(pod: Json) -> Amounts:
     return total
 
 
+def priority(pod: Json) -> int:
+    """A pod's priority, 0 where it has none."""
+    return int(pod["spec"].get("priority") or 0)
+
+
 def host_ports(pod: Json) -> list[tuple[str, str, int]]:
     """Address, protocol and number of the host ports a pod takes."""
     ports = [port for container in pod["spec"]["containers"] for port in container.get("ports", ())]
@@ -176,6 +188,10 @@ def check(nodes: Iterable[Json], pods: Iterable[Json]) -> Finding:
         if why := node.refuses(pod):
             problems.append(f"{_key(pod)}: bound to {node.name} against its {why}")
     problems += [f"{node.name}: {what}" for node in by_name.values() for what in node.over()]
+    for pod in pending:
+        promised = by_name.get(pod.get("status", {}).get("nominatedNodeName", ""))
+        if promised is not None:
+            promised.promised.append(pod)
     for pod in pending:
         if not pod["spec"].get("schedulingGates"):
             problems += [f"{_key(pod)}: {what}" for what in _unjustified(pod, by_name)]

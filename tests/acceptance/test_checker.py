@@ -90,6 +90,21 @@ def test_pending_although_it_fits():
     assert problems([node()], [pod(schedulingGates=[{"name": "g"}])]) == ""
 
 
+@pytest.mark.parametrize(("own", "justified"), [(9, True), (10, True), (11, False)])
+def test_room_that_is_promised_to_a_pod_of_at_least_its_priority_is_not_free(own: int, justified: bool):
+    promised = pod(cpu="3", priority=10)
+    promised["status"]["nominatedNodeName"] = "n1"
+    on, waits = pod(on="n1", cpu="2"), pod(cpu="2", priority=own)
+    found = problems([node()], [on, promised, waits])
+    assert found == ("" if justified else "default/p: pending, but fits on n1")
+
+
+def test_a_pod_need_not_make_room_for_itself():
+    promised = pod(cpu="3", priority=10)
+    promised["status"]["nominatedNodeName"] = "n1"
+    assert "fits on n1" in problems([node()], [promised])
+
+
 @pytest.mark.parametrize("message", ["", "0/2 nodes are available: 2 Insufficient cpu.", "no nodes available"])
 def test_pending_without_a_reason(message: str):
     assert "reason" in problems([node()], [pod(cpu="5", message=message)])
