@@ -96,12 +96,12 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._journal = Journal()
         self._pod_index: PodIndex | None = None
-        self._allocate(_FIRST_CAPACITY)
+        self._allocate()
 
     # -- columns ---------------------------------------------------------------------------------------------------
 
-    def _allocate(self, capacity: int) -> None:
-        self._capacity = capacity
+    def _allocate(self) -> None:
+        self._capacity = capacity = _FIRST_CAPACITY
         self._allocatable = np.zeros((len(self._resources), capacity), dtype=np.int64)
         self._requested = np.zeros((len(self._resources), capacity), dtype=np.int64)
         self._nonzero = np.zeros((2, capacity), dtype=np.int64)

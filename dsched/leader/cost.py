@@ -22,6 +22,8 @@ class Costs:
         per_row_s: one class judged on one row, by profile.
         round_trip_s: what a request to evaluators takes beside the judging itself and the answers' length: publishing,
             messages, gathering.
+        forgone_s: what evaluators would have saved since they were without replicas, but for round trips, which many
+            classes can share.
     """
 
     per_row_s: dict[str, float] = field(default_factory=dict)
@@ -51,12 +53,16 @@ class Costs:
         there_s = local_s / max(evaluators, 1) + self.round_trip_s + rows * _ANSWER_S
         return local_s - there_s if evaluators > 1 and there_s < _WORTH_IT * local_s else 0.0
 
+    def forgo(self, seconds: float, evaluators: int, rows: int) -> None:
+        """So many rows, over all classes, took this process so long, and so many evaluators without replicas were not
+        asked."""
+        self.forgone_s += max(seconds - seconds / evaluators - rows * _ANSWER_S, 0.0)
+
     def replicas_pay(self, saved_s: float, nodes_and_pods: int) -> bool:
-        """Whether evaluators that have no replicas are to build them: once what they would have saved, ``saved_s`` now
-        included, comes to what that takes. So work that passes is not held up by it, and work that goes on takes at
-        most twice what would have been best."""
-        self.forgone_s += saved_s
-        return self.forgone_s >= nodes_and_pods * _REPLICA_S
+        """Whether evaluators that have no replicas are to build them, to save so much now: once that and what was
+        forgone come to what building takes. So work that passes is not held up by it, and work that goes on takes
+        about twice what would have been best at most."""
+        return self.forgone_s + saved_s >= nodes_and_pods * _REPLICA_S
 
 
 def _mix(old: float | None, new: float) -> float:

@@ -97,6 +97,7 @@ class Fanout:
         if broad and self._scattering([(each.framework.profile_name, each.searched) for each in broad]):
             EVALUATIONS.labels("distributed").inc(len(broad))
             self._scatter(broad)
+            self.costs.forgone_s = 0.0
         else:
             away = [evaluation for evaluation in broad if self._seen_elsewhere(evaluation) is not None]
             if away and self.mode is not Mode.LOCAL and self._evaluators():
@@ -104,7 +105,9 @@ class Fanout:
                 self._scatter(away)
                 broad = [evaluation for evaluation in broad if evaluation not in away]
             EVALUATIONS.labels("local").inc(len(broad))
-            self._here(self._fit_for_here(broad))
+            took_s = self._here(self._fit_for_here(broad))
+            if self.mode is Mode.AUTO and self._live and not self._cache.log.following:
+                self.costs.forgo(took_s, len(self._live), sum(evaluation.searched for evaluation in broad))
 
     def gather_first(self, classes: Sequence[tuple[str, PodInfo]]) -> bool:
         """Whether to ask the evaluators about classes, each given by profile and pod, in one request."""
@@ -130,12 +133,9 @@ class Fanout:
         return self.costs.saved_s(local_s, len(shares) // len(self._away), rows) > 0
 
     def _replicas(self, saved_s: float) -> bool:
-        """Whether evaluators follow the table, or are to begin with it."""
-        if self._cache.log.following:
-            self.costs.forgone_s = 0.0
-            return True
+        """Whether evaluators follow the table, or are to begin with it to save so much now."""
         table = self._cache.snapshot.table
-        return self.costs.replicas_pay(saved_s, len(table) + int(table.pod_count.sum()))
+        return self._cache.log.following or self.costs.replicas_pay(saved_s, len(table) + int(table.pod_count.sum()))
 
     def _shared_out(self) -> Mapping[str, Collection[int]]:
         """Parts of the table by the evaluator that holds them, those that cannot be asked now included."""
@@ -180,14 +180,18 @@ class Fanout:
                 evaluation.failure = Status(Code.ERROR, (f"{met.message}; waits for an evaluator",), met.plugin)
         return found
 
-    def _here(self, evaluations: Sequence[Evaluation]) -> None:
+    def _here(self, evaluations: Sequence[Evaluation]) -> float:
+        """Judge them in this process; returns how many seconds it took."""
+        total_s = 0.0
         for evaluation in evaluations:
             whole = not evaluation.resembling
             started = time.perf_counter()
             evaluation.judge_here()
             took = time.perf_counter() - started
+            total_s += took
             if whole:
                 self.costs.judged(evaluation.framework.profile_name, evaluation.searched, took)
+        return total_s
 
     def _scatter(self, evaluations: Sequence[Evaluation]) -> None:
         started, asked_ms = time.perf_counter(), self._clock.now_ms()

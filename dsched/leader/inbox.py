@@ -1,4 +1,4 @@
-"""What reaches the leader from outside: two threads that wait on Redis, one queue that the loop reads.
+"""What reaches the leader from outside: two threads that wait on Redis, a queue of each that the loop reads.
 
 The threads only read and decode; everything they bring is acted on by the loop, one thing after the other.
 """

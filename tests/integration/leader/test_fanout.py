@@ -327,19 +327,26 @@ def test_automatic_mode_asks_where_that_pays(store: Store) -> None:
 def test_automatic_mode_has_replicas_built_once_they_would_have_paid(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here that takes as long as asking would save in four and a half batches."""
+    """What is judged here meanwhile counts; to ask whether it would pay does not."""
+    monkeypatch.setattr("dsched.leader.cost._REPLICA_S", 1e6)
     room = Room(store, Mode.AUTO)
-    asked = []
-    for _ in range(7):
-        for name in room.frameworks:
-            room.fanout.costs.per_row_s[name] = 0.05
-        saved_s = room.fanout.costs.saved_s(0.05 * sum(each.searched for each in room.open()), 3, 0)
-        held = len(room.cache.snapshot.table) + sum(map(len, room.cache.snapshot.table.pods))
-        monkeypatch.setattr("dsched.leader.cost._REPLICA_S", 4.5 * saved_s / held)
+    costs, classes = room.fanout.costs, [(each.framework.profile_name, each.pod) for each in room.open()]
+    for _ in range(3):
+        costs.per_row_s = dict.fromkeys(room.frameworks, 0.05)
+        before = costs.forgone_s
+        assert not any(room.fanout.gather_first(classes) for _ in range(5))
+        assert costs.forgone_s == before
         room.judged_right()
-        asked.append(len(room.evaluators.asked))
-    assert asked == [0, 0, 0, 0, 1, 2, 3]
-    assert room.fanout.costs.forgone_s == 0.0
+        assert costs.forgone_s > before
+    assert room.evaluators.asked == []
+    costs.forgone_s = 1e12
+    costs.per_row_s = dict.fromkeys(room.frameworks, 0.05)
+    assert room.fanout.gather_first(classes)
+    room.judged_right()
+    assert (len(room.evaluators.asked), costs.forgone_s) == (1, 0.0)
+    costs.per_row_s = dict.fromkeys(room.frameworks, 0.05)
+    room.judged_right()
+    assert len(room.evaluators.asked) == 2
 
 
 @pytest.mark.parametrize(

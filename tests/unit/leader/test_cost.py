@@ -69,6 +69,24 @@ def test_replicas_are_built_once_they_would_have_paid() -> None:
     """100,000 nodes without pods take 5 s."""
     costs = Costs(round_trip_s=0.005)
     assert costs.saved_s(1.0, 2, 0) == pytest.approx(0.495)
-    assert [costs.replicas_pay(2.0, 100_000) for _ in range(3)] == [False, False, True]
-    assert costs.forgone_s == pytest.approx(6.0)
+    asked = []
+    for _ in range(5):
+        asked.append(costs.replicas_pay(2.0, 100_000))
+        costs.forgo(2.0, 2, 0)
+    assert asked == [False, False, False, True, True]
     assert Costs().replicas_pay(2.0, 2_000)
+
+
+def test_to_ask_whether_replicas_pay_forgoes_nothing() -> None:
+    """It is asked of a batch, of what of it is outdated, and of its classes."""
+    costs = Costs()
+    assert not any(costs.replicas_pay(2.0, 100_000) for _ in range(10))
+
+
+def test_what_is_forgone_is_what_answers_leave_of_it() -> None:
+    costs = Costs()
+    costs.forgo(1.0, 4, 1_000_000)  # 0.75 - 0.2
+    assert costs.forgone_s == pytest.approx(0.55)
+    costs.forgo(0.1, 4, 1_000_000)
+    costs.forgo(1.0, 1, 0)
+    assert costs.forgone_s == pytest.approx(0.55)
