@@ -1,0 +1,3 @@
+from tests.acceptance.fixtures import redis_program
+
+__all__ = ["redis_program"]

@@ -1,0 +1,17 @@
+"""The seed of tests that choose at random, such that whoever runs them again can have the same one."""
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def seed(variable: str) -> int:
+    """The one that an environment variable names; in CI the commit's; else another one each time."""
+    asked = int(os.environ.get(variable, "0"))
+    if asked or not os.environ.get("CI"):
+        return asked or random.SystemRandom().randrange(1, 1 << 32)
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return int(found.stdout[:8], 16) if found.returncode == 0 else 1
