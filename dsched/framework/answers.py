@@ -33,6 +33,10 @@ class Answers:
         """Number of nodes that were searched."""
         return len(self._columns.passed)
 
+    def covers(self, row: int) -> bool:
+        """Whether the node of a table row is among those that were searched."""
+        return self._place(row) is not None
+
     @property
     def feasible(self) -> NDArray[np.bool_]:
         """Whether the pod fits, by table row."""

@@ -51,4 +51,8 @@ class FailedAttempt:
         if self.evaluation.rejection is not None:
             everywhere = self.evaluation.rejection.code is code
             return np.arange(len(table) if everywhere else 0, dtype=np.intp)
-        return self.evaluation.rows_with(code)
+        rows = self.evaluation.rows_with(code)
+        refused = self.evaluation.refused
+        if refused is not None and refused[1].code is code and not self.evaluation.covers(refused[0]):
+            return np.sort(np.append(rows, refused[0]))
+        return rows

@@ -6,8 +6,8 @@ Source: pkg/scheduler/framework/types.go ``Diagnosis``, ``FitError.Error``.
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from dsched.framework.findings import Findings
-from dsched.framework.interface import Code, Status, unresolvable
+from dsched.framework.findings import Findings, left_out
+from dsched.framework.interface import Code, Status
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -68,11 +68,13 @@ def diagnose(evaluation: Findings, nodes: int) -> Diagnosis:
         plugins = {rejection.plugin, *evaluation.narrowing} - {""}
         return _of([(rejection, nodes)], plugins, nodes, rejection)
     reasons = evaluation.rejections()
+    absent = nodes - evaluation.searched
+    if evaluation.refused is not None and not evaluation.covers(evaluation.refused[0]):
+        reasons.append((evaluation.refused[1], 1))
+        absent -= 1
     plugins = {status.plugin for status, _ in reasons} | set(evaluation.narrowing)
-    searched = evaluation.searched
-    if searched < nodes:
-        names = " ".join(sorted(evaluation.narrowing))
-        reasons.append((unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]"), nodes - searched))
+    if absent:
+        reasons.append((left_out(evaluation), absent))
     return _of(reasons, plugins, nodes, None)
 
 

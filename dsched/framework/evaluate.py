@@ -265,10 +265,31 @@ class Evaluation(Answers):
             PluginFailure: a plugin failed.
         """
         at = self._place(row)
-        if not self.open or at is None or not (self._in_turn or self._unmoved[at]):
+        if not self.open or not (at is None or self._in_turn or self._unmoved[at]):
             return False
         with Trial(self.framework, self.state, pod, self._snapshot, row, self.unsettled(row)) as trial:
             return trial.status() is None
+
+    @property
+    def refused(self) -> tuple[int, Status] | None:
+        """The table row of the node that this very pod was promised, and the status by which a filter rejected it; the
+        node need not be one of those to which PreFilter narrowed the search.
+
+        Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
+        """
+        node = None if self._shared or not self.open else self._snapshot.nominations.node_of(self.pod.uid)
+        row = None if node is None else self._table.index.get(node)
+        if row is None:
+            return None
+        if self.covers(row):
+            status = self.status_of(row)
+        else:
+            try:
+                with Trial(self.framework, self.state, self.pod, self._snapshot, row) as trial:
+                    status = trial.status()
+            except PluginFailure:  # about this node upstream logs it and looks at the others
+                return None
+        return None if status is None else (row, status)
 
     # -- judging again ---------------------------------------------------------------------------------------------
 

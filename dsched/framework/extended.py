@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dsched.framework.evaluate import Evaluation
 from dsched.framework.extending import EXTENDER, SCALE, ExtenderFailure, Extending, Said, Scoring
+from dsched.framework.findings import left_out
 from dsched.framework.interface import Code, Status, unresolvable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner
@@ -111,8 +112,16 @@ class Extended:
         return self.evaluation.narrowing
 
     @property
+    def refused(self) -> tuple[int, Status] | None:
+        return self.evaluation.refused
+
+    @property
     def searched(self) -> int:
         return self.evaluation.searched
+
+    def covers(self, row: int) -> bool:
+        """As `Evaluation.covers`."""
+        return self.evaluation.covers(row)
 
     def rejections(self) -> list[tuple[Status, int]]:
         """As `Evaluation.rejections`; a node of which an extender said nothing counts as one that nobody looked at."""
@@ -126,9 +135,7 @@ class Extended:
             counts[said.status.by(EXTENDER)] += 1
         silent = len(self._silent())
         if silent:
-            narrowing = " ".join(sorted(self.narrowing))
-            reasons = (f"node(s) didn't satisfy plugin(s) [{narrowing}]",) if narrowing else ()
-            counts[unresolvable(*reasons).by(EXTENDER)] += silent
+            counts[(left_out(self) if self.narrowing else unresolvable()).by(EXTENDER)] += silent
         return [(status, count) for status, count in counts.items() if count > 0]
 
     def examples(self, statuses: Sequence[Status], most: int) -> dict[Status, list[int]]:

@@ -6,8 +6,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Code, Status
+from dsched.framework.interface import Code, Status, unresolvable
 from dsched.framework.runners import FilterRunner
+
+
+def left_out(findings: "Findings") -> Status:
+    """The status of nodes that were not searched. It names the plugins that narrowed the search and the one that
+    rejected the promised node, which kube-scheduler adds to the same set before it prints it.
+
+    Source: pkg/scheduler/schedule_one.go ``findNodesThatFitPod``, ``evaluateNominatedNode``.
+    """
+    names = set(findings.narrowing)
+    if findings.refused is not None and findings.refused[1].code is not Code.PENDING:
+        names.add(findings.refused[1].plugin)
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(names))}]")
 
 
 class Findings(Protocol):
@@ -24,8 +36,17 @@ class Findings(Protocol):
         ...
 
     @property
+    def refused(self) -> tuple[int, Status] | None:
+        """The table row of the node that this very pod was promised, and the status by which a filter rejected it."""
+        ...
+
+    @property
     def searched(self) -> int:
         """Number of nodes that were searched."""
+        ...
+
+    def covers(self, row: int) -> bool:
+        """Whether the node of a table row is among those that were searched."""
         ...
 
     def rejections(self) -> list[tuple[Status, int]]:

@@ -11,6 +11,7 @@ from dsched.framework.diagnosis import NO_NODES, Diagnosis, diagnose
 from dsched.framework.evaluate import evaluate
 from dsched.framework.interface import Code, Status, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
+from dsched.model.meta import NodeName
 from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.frameworks import default_framework
 
@@ -69,6 +70,52 @@ def test_a_search_that_was_narrowed_to_nothing_there() -> None:
     diagnosis = found([make_node("n1"), make_node("n2")], required=[make_term(fields=["metadata.name In gone"])])
     assert diagnosis.message == "0/2 nodes are available: 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     assert diagnosis.unschedulable_plugins == {"NodeAffinity"}
+
+
+def nominated(nodes: list[Any], node: str, *others: Any, **of_pod: Any) -> Diagnosis:
+    """Why a pod that was promised a node fits nowhere."""
+    snapshot = make_snapshot(nodes, others)
+    pod = PodInfo(make_pod(**of_pod))
+    snapshot.nominations.set(pod, NodeName(node))
+    return diagnose(evaluate(default_framework(), pod, snapshot), len(nodes))
+
+
+BOUND_FOR_N1 = [make_term(fields=["metadata.name In n1"])]
+
+
+def test_what_rejected_the_promised_node_is_named_among_those_that_narrowed_the_search() -> None:
+    """Source: schedule_one.go ``evaluateNominatedNode``, which adds to the set that ``findNodesThatFitPod`` prints."""
+    nodes = [make_node("n1", cpu="1"), make_node("n2", cpu="4"), make_node("n3", cpu="4")]
+    diagnosis = nominated(nodes, "n1", cpu="2", required=BOUND_FOR_N1)
+    assert diagnosis.message == (
+        "0/3 nodes are available: 1 Insufficient cpu, "
+        "2 node(s) didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit]."
+    )
+    assert diagnosis.unschedulable_plugins == {"NodeAffinity", "NodeResourcesFit"}
+
+
+def test_a_promised_node_beyond_the_narrowed_search_is_looked_at_all_the_same() -> None:
+    nodes = [make_node("n1", cpu="1"), make_node("n2", cpu="4"), make_node("n3", taints=["a=b:NoSchedule"])]
+    assert nominated(nodes, "n2", cpu="2", required=BOUND_FOR_N1).message == (
+        "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, "
+        "1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+    assert nominated(nodes, "n3", cpu="2", required=BOUND_FOR_N1).message == (
+        "0/3 nodes are available: 1 Insufficient cpu, "
+        "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration], 1 node(s) had untolerated taint {a: b}."
+    )
+
+
+def test_without_a_narrowed_search_the_promised_node_is_one_like_the_others() -> None:
+    nodes = [make_node("n1", cpu="1"), make_node("n2", cpu="1")]
+    assert nominated(nodes, "n1", cpu="2").message == "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_a_promised_node_that_is_gone_is_not_looked_at() -> None:
+    nodes = [make_node("n1", cpu="1"), make_node("n2", cpu="4")]
+    assert nominated(nodes, "n9", cpu="2", required=BOUND_FOR_N1).message == (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
 
 
 def test_a_rejection_by_pre_filter() -> None:

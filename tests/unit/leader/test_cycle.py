@@ -9,10 +9,19 @@ import pytest
 
 from dsched.clock import ManualClock
 from dsched.framework import delta
+from dsched.framework.attempt import FailedAttempt
 from dsched.framework.classes import JudgeAll
 from dsched.framework.delta import Delta, PodOff, PodOn
 from dsched.framework.evaluate import Evaluation
-from dsched.framework.interface import Code, Normalization, PermitResult, PostFilterResult, Status, unschedulable
+from dsched.framework.interface import (
+    Code,
+    Normalization,
+    PermitResult,
+    PostFilterResult,
+    PreFilterResult,
+    Status,
+    unschedulable,
+)
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
@@ -339,6 +348,37 @@ def test_post_filter_nominates() -> None:
     assert decision.nominated == "n001"
     assert decision.diagnosis is not None
     assert decision.diagnosis.message == "0/2 nodes are available: 2 full."
+
+
+def decided_promised(node: str, *plugins: type[Any]) -> Decision:
+    """The decision on a pod that was promised a node of two."""
+    cache = AssumingSnapshot(make_snapshot(make_node(f"n{number:03}", pods=1) for number in range(2)))
+    framework = framework_of(*plugins, handle=Handle(cache.snapshot))
+    pod = PodInfo(make_pod("shop/promised"))
+    cache.snapshot.nominations.set(pod, NodeName(node))
+    (decision,) = cycle_of(cache, {framework.profile_name: framework}, Selector(0)).decide([Candidate(pod, 1)])
+    return decision
+
+
+def to_n000(self: Any, *given: Any) -> PreFilterResult:
+    return PreFilterResult(frozenset({NodeName("n000")}))
+
+
+def test_a_promised_node_is_taken_even_beyond_a_narrowed_search() -> None:
+    """Source: schedule_one.go ``evaluateNominatedNode``, which does not look at PreFilter's nodes."""
+    assert decided_promised("n001", plugin(pre_filter=to_n000)).node == "n001"
+
+
+def test_what_rejected_the_promised_node_may_be_cured_by_preemption_wherever_the_node_is() -> None:
+    tried: list[int] = []
+
+    def post_filter(self: Any, attempt: FailedAttempt) -> PostFilterResult:
+        tried.extend(attempt.rejected_with(Code.UNSCHEDULABLE).tolist())
+        return PostFilterResult(None, unschedulable())
+
+    decision = decided_promised("n001", plugin(pre_filter=to_n000, filter=full, post_filter=post_filter))
+    assert tried == [0, 1]
+    assert decision.message == "0/2 nodes are available: 2 full."
 
 
 def test_what_post_filter_says_is_added() -> None:
