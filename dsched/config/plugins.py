@@ -65,7 +65,7 @@ def merged(custom: Wire | None) -> Wire:
     """The plugin sets of a profile: the default ones at ``multiPoint``, with the profile's own merged in.
 
     DynamicResources is no default plugin of dsched, which does not evaluate resource claims. A profile that names it at
-    ``multiPoint`` gets it at the place where kube-scheduler has it.
+    ``multiPoint`` gets it at the place where kube-scheduler has it, with what it says of pods without claims.
 
     Source: default_plugins.go ``getDefaultPlugins``, ``applyFeatureGates``, ``mergePlugins``.
     """

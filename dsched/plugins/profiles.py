@@ -14,8 +14,8 @@ from dsched.plugins import registry, unsupported
 from dsched.plugins.unsupported import UnsupportedFields
 
 NEVER_IGNORED = frozenset({"DynamicResources"})
-"""Plugins of kube-scheduler's own default profile that dsched does not have: whether a profile names them or not, pods
-that need them are refused."""
+"""Plugins of kube-scheduler's own default profile that dsched has not, or not whole: whether a profile names them or
+not, pods that need them are refused."""
 
 
 def configuration(path: Path | None, plugins: Registry) -> SchedulerConfiguration:
@@ -78,15 +78,19 @@ def extenders(configured: SchedulerConfiguration, read: ReadObjects | None = Non
 
 
 def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None) -> Framework:
-    """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, and
-    `UnsupportedFields` refuses the pods that would need them.
+    """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, as a
+    whole or where they do not serve, and `UnsupportedFields` refuses the pods that would need them.
 
     Raises:
         PluginError: a plugin is in no registry, or cannot be built.
     """
     named = {ref.name for refs in profile.plugins.values() for ref in refs}
     absent = {name for name in named if name in INTREE_PLUGINS and name not in plugins} | NEVER_IGNORED
-    kept = {point: tuple(ref for ref in refs if ref.name not in absent) for point, refs in profile.plugins.items()}
+    served = {name: registry.extension_points(plugins[name]) for name in absent & plugins.keys()}
+    kept = {
+        point: tuple(ref for ref in refs if ref.name not in absent or point in served.get(ref.name, ()))
+        for point, refs in profile.plugins.items()
+    }
     kept["preFilter"] = (PluginRef(unsupported.NAME), *kept.get("preFilter", ()))
     args = {**profile.args, unsupported.NAME: {"plugins": sorted(absent)}}
     reduced = replace(profile, plugins=kept, args=args)

@@ -11,6 +11,7 @@ from dsched.framework.interface import PluginFactory, Registry
 from dsched.plugins import code as plugin_code
 from dsched.plugins.default_binder import DefaultBinder
 from dsched.plugins.default_preemption import DefaultPreemption
+from dsched.plugins.dynamic_resources import DynamicResources
 from dsched.plugins.image_locality import ImageLocality
 from dsched.plugins.inter_pod_affinity import InterPodAffinity
 from dsched.plugins.node_affinity import NodeAffinity
@@ -52,6 +53,7 @@ _IN_TREE: Registry = {
         ImageLocality,
         DefaultBinder,
         DefaultPreemption,
+        DynamicResources,
     )
 }
 

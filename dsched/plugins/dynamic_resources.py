@@ -1,0 +1,47 @@
+"""DynamicResources, as far as pods without resource claims meet it: the words that PostFilter adds.
+
+Claims are not evaluated: pods that have some are refused by `UnsupportedFields`, whether a profile names this plugin or
+not.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
+"""
+
+from typing import Any
+
+from dsched.framework import interface
+from dsched.framework.attempt import FailedAttempt
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import SKIP, Code, PostFilterResult, PreFilterResult, Scope, Status, unschedulable
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+
+
+class _NoClaims:
+    """PreFilter was called, and the pod has no claims."""
+
+
+class DynamicResources:
+    name = "DynamicResources"
+    pre_filter_scope = Scope.NODE
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
+        state.write(_NoClaims())
+        return SKIP
+
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        """Where an earlier PreFilter plugin ended the attempt, this one has not run: upstream fails to read what it
+        would have written, and says so.
+
+        Source: ``PostFilter``, ``getStateData``.
+        """
+        if attempt.pod.pod.spec.resource_claims:
+            return PostFilterResult(None, unschedulable())
+        if attempt.state.read(_NoClaims) is None:
+            return PostFilterResult(None, Status(Code.ERROR, ("not found",)))
+        return PostFilterResult(None, unschedulable("no new claims to deallocate"))
+
+
+_roles: tuple[type[interface.PreFilterPlugin], type[interface.PostFilterPlugin]] = DynamicResources, DynamicResources
