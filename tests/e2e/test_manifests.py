@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,20 +22,38 @@ COMPONENTS = ("leader", "evaluator", "binder")
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "kubernetes.md"
 
+ADDED = re.compile(r"end of the overlay's `kustomization.yaml`:\n\n +```text\n( +components:.*?)```", re.DOTALL)
+"""What the guide adds where dsched is to serve default-scheduler."""
+
 Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module", params=OVERLAYS)
 def objects(request: pytest.FixtureRequest) -> list[Json]:
     """What kubectl makes of an overlay; skipped without kubectl."""
+    return rendered(KUSTOMIZATIONS / "overlays" / request.param)
+
+
+def rendered(folder: Path) -> list[Json]:
     try:
         kubectl = shutil.which("kubectl") or str(programs.folder() / "kubectl")
     except programs.NoPrograms as error:
         pytest.skip(f"there is no kubectl to render deploy/kubernetes with: {error}")
-    folder = KUSTOMIZATIONS / "overlays" / request.param
     done = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.fixture(params=OVERLAYS)
+def varied(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[list[Json], list[Json]]:
+    """An overlay, and the same with the lines that the guide adds to its kustomization.yaml."""
+    copied = tmp_path / "kubernetes"
+    shutil.copytree(KUSTOMIZATIONS, copied)
+    (added,) = ADDED.findall(GUIDE.read_text())
+    folder = copied / "overlays" / request.param
+    with (folder / "kustomization.yaml").open("a") as file:
+        file.write(textwrap.dedent(added))
+    return rendered(KUSTOMIZATIONS / "overlays" / request.param), rendered(folder)
 
 
 def of_kind(objects: list[Json], *kinds: str) -> list[Json]:
@@ -142,6 +161,23 @@ def test_pods_are_as_restricted_as_can_be(objects: list[Json]):
         assert {"readinessProbe", "livenessProbe"} <= container.keys(), name
         # Who schedules with dsched must not need dsched to start.
         assert spec["schedulerName"] == "default-scheduler", name
+
+
+def test_where_dsched_serves_default_scheduler_kube_scheduler_starts_it(varied: tuple[list[Json], list[Json]]):
+    """And nothing else becomes another thing: kustomize takes the last of two equal keys without a word."""
+    plain, changed = varied
+    assert {spec["schedulerName"] for _, _, spec in templates(changed)} == {"kube-scheduler"}
+    for _, _, spec in templates(changed):
+        spec["schedulerName"] = "default-scheduler"
+    assert changed == plain
+
+
+def test_a_quota_admits_pods_of_critical_priority(objects: list[Json]):
+    """GKE admits them outside kube-system only where there is one."""
+    (quota,) = of_kind(objects, "ResourceQuota")
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    classes = {spec["priorityClassName"] for _, _, spec in templates(objects)}
+    assert (scope["scopeName"], scope["operator"], set(scope["values"])) == ("PriorityClass", "In", classes)
 
 
 def test_only_those_that_speak_with_the_api_server_get_a_token(objects: list[Json]):
