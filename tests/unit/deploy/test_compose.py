@@ -19,6 +19,13 @@ def test_the_whole_system_is_there():
     assert [SERVICES[name]["profiles"] for name in MONITORING] == [["monitoring"], ["monitoring"]]
 
 
+def test_containers_and_volumes_are_named_by_a_file_that_every_compose_reads():
+    """docker-compose 1.29 refuses a name in docker-compose.yml; without one it would be the folder's."""
+    assert "name" not in COMPOSE
+    lines = (ROOT / ".env").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == ["COMPOSE_PROJECT_NAME=dsched"]
+
+
 def test_there_is_a_leader_to_stand_by():
     assert SERVICES["leader"]["deploy"]["replicas"] == 2
 
