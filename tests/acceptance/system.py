@@ -144,6 +144,10 @@ class System:
             f"the {kind} is there", lambda: kind in [each["kind"] for each in self.status()["state"]["workers"]]
         )
 
+    def pid(self, name: str) -> int:
+        """Of a process that was started one by one."""
+        return self._by_hand[name].pid
+
     def stop(self, *names: str) -> None:
         """Ask processes to stop.
 

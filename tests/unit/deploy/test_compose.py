@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dsched.cli.health import Kind
 from dsched.supervisor import commands
 
 ROOT = Path(__file__).parents[3]
@@ -39,8 +38,8 @@ def test_workers_run_as_they_do_under_dsched_up(name):
 
 @pytest.mark.parametrize("name", ["leader", "evaluator", "binder"])
 def test_processes_are_watched(name):
-    words = SERVICES[name]["healthcheck"]["test"]
-    assert words == ["CMD", "dsched", "healthcheck", Kind(name).value]
+    """What the check says of them: tests/acceptance/test_compose_health.py."""
+    assert SERVICES[name]["healthcheck"]["test"][:2] == ["CMD", "bash"]
 
 
 @pytest.mark.parametrize("name", list(SERVICES))
