@@ -1,28 +1,20 @@
 """What `dsched.arithmetic.scores` says of many nodes at once, said of a few nodes in plain integers: an operation on
 arrays costs as much for a handful of nodes as for a thousand.
 
-Amounts are int64 and sums of them wrap around as int64 does in Go; a resource of which a node has 0 allocatable is left
-out for that node. CPU is in millicores, all others in units.
+Amounts are not negative; a sum of them may be greater than an int64, which is greater than any capacity. A resource of
+which a node has 0 allocatable is left out for that node. CPU is in millicores, all others in units.
 """
 
 import math
 from collections.abc import Sequence
 
 from dsched.arithmetic.scores import MAX_SCORE, MAX_UTILIZATION
-
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-_FAR_FROM_WRAPPING = 2**56
-"""So much times `MAX_SCORE` is an int64 still."""
+from dsched.model.quantity import LARGEST, SMALLEST
 
 Column = Sequence[int]
 """A number by row."""
 Resource = tuple[Column, Column, int]
 """Requested and allocatable, and how much of it the pod adds to what is requested."""
-
-
-def wrapped(number: int) -> int:
-    """What int64 makes of a number."""
-    return number if _LOWEST <= number <= _HIGHEST else (number - _LOWEST) % 2**64 + _LOWEST
 
 
 def least_allocated(resources: Sequence[Resource], weights: Sequence[int], rows: Sequence[int]) -> list[int]:
@@ -37,11 +29,9 @@ def least_allocated(resources: Sequence[Resource], weights: Sequence[int], rows:
                 continue
             weight_sum += weight
             used = requested[row] + added
-            if 0 <= used <= capacity < _FAR_FROM_WRAPPING:
+            if used < capacity:
                 total += (capacity - used) * MAX_SCORE // capacity * weight
-            elif (used := wrapped(used)) <= capacity:
-                total += _quotient(wrapped(wrapped(capacity - used) * MAX_SCORE), capacity) * weight
-        scores.append(_mean(total, weight_sum))
+        scores.append(total // (weight_sum or 1))
     return scores
 
 
@@ -53,9 +43,8 @@ def most_allocated(resources: Sequence[Resource], weights: Sequence[int], rows: 
         for (requested, allocatable, added), weight in zip(resources, weights, strict=True):
             if capacity := allocatable[row]:
                 weight_sum += weight
-                used = min(wrapped(requested[row] + added), capacity)
-                total += _quotient(wrapped(used * MAX_SCORE), capacity) * weight
-        scores.append(_mean(total, weight_sum))
+                total += min(requested[row] + added, capacity) * MAX_SCORE // capacity * weight
+        scores.append(total // (weight_sum or 1))
     return scores
 
 
@@ -70,10 +59,7 @@ def requested_to_capacity_ratio(
             capacity = allocatable[row]
             if not capacity:
                 continue
-            asked, used = wrapped(requested[row] + added), MAX_UTILIZATION
-            if asked <= capacity:
-                used = _quotient(wrapped(asked * MAX_UTILIZATION), capacity)
-            score = line[min(max(used, 0), MAX_UTILIZATION)]
+            score = line[min(requested[row] + added, capacity) * MAX_UTILIZATION // capacity]
             if score > 0:
                 total += score * weight
                 weight_sum += weight
@@ -91,7 +77,7 @@ def balanced_allocation(resources: Sequence[Resource], rows: Sequence[int]) -> l
         for requested, allocatable, added in resources:
             if capacity := allocatable[row]:
                 # Each is rounded to float64 before they are divided, as in the source; an int by an int is not.
-                fraction = float(wrapped(requested[row] + added)) / float(capacity)
+                fraction = float(requested[row] + added) / float(capacity)
                 fractions.append(fraction if fraction < 1.0 else 1.0)
         deviation = 0.0
         if len(fractions) == 2:
@@ -104,17 +90,13 @@ def balanced_allocation(resources: Sequence[Resource], rows: Sequence[int]) -> l
 
 def normalized(scores: Sequence[int], *, highest: int, reverse: bool) -> list[int]:
     """`dsched.arithmetic.scores.normalized`."""
-    scaled = [wrapped(MAX_SCORE * score) // highest for score in scores] if highest else [0] * len(scores)
+    scaled = [_wrapped(MAX_SCORE * score) // highest for score in scores] if highest else [0] * len(scores)
     return [MAX_SCORE - score for score in scaled] if reverse else scaled
 
 
-def _mean(total: int, weight_sum: int) -> int:
-    return _quotient(wrapped(total), weight_sum or 1)
-
-
-def _quotient(numerator: int, denominator: int) -> int:
-    """Division that truncates toward zero, for denominators above zero."""
-    return numerator // denominator if numerator >= 0 else -(-numerator // denominator)
+def _wrapped(number: int) -> int:
+    """What int64 makes of a number."""
+    return number if SMALLEST <= number <= LARGEST else (number - SMALLEST) % 2**64 + SMALLEST
 
 
 def _standard_deviation(fractions: Sequence[float]) -> float:

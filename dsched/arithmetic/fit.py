@@ -11,8 +11,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic.few_nodes import wrapped
-
 PODS = "pods"
 _CODE_BITS = 40
 _FEW_FLAGS = 8
@@ -87,7 +85,7 @@ class Shortage(NamedTuple):
 def shortages(
     requests: Mapping[str, int], columns: Columns, rows: Rows
 ) -> tuple[NDArray[np.int32], tuple[Shortage, ...]]:
-    """Whether one more pod fits on the nodes.
+    """Whether one more pod fits on the nodes. A sum that is as large as an int64 gets leaves no room for anything.
 
     Args:
         requests: resource to amount above zero, CPU in milli-units; up to 2^63-1.
@@ -129,7 +127,7 @@ def few_shortages(requests: Mapping[str, int], columns: PlainColumns, rows: Sequ
         hopeless = False
         for name, amount, allocatable, requested in needs:
             whole = allocatable[row]
-            if amount > wrapped(whole - requested[row]):
+            if amount > whole - requested[row]:
                 short.append(name)
                 hopeless = hopeless or amount > whole
         found.append(Shortage(tuple(short), hopeless) if short else None)

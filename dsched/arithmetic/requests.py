@@ -29,9 +29,6 @@ CORE_RESOURCES = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 DEFAULT_REQUESTS: Mapping[str, int] = {CPU: quantity.nano("100m"), MEMORY: quantity.nano("200Mi")}
 """What scores count for a container without a request, in nano units. Source: pkg/scheduler/util/pod_resources.go."""
 
-MAX_AMOUNT = 2**63 - 1
-"""Larger amounts are taken for this one."""
-
 Amounts = dict[str, int]
 """Resource name to nano units, or, where a function says so, to amounts as in `dsched.model.quantity.amount`."""
 
@@ -110,7 +107,7 @@ def scaled_down(old: Pod, new: Pod) -> bool:
 
 
 def _amount(resource: str, nanos: int) -> int:
-    return min(quantity.amount(resource, nanos), MAX_AMOUNT)
+    return quantity.saturated(quantity.amount(resource, nanos))
 
 
 def _amounts(nanos: Amounts) -> Amounts:

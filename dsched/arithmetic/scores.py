@@ -1,13 +1,16 @@
 """Scores of nodes as kube-scheduler computes them: int64 with division that truncates, float64 only where it uses it.
 
 Functions over resources take int64 (resources, nodes), a resource of which a node has 0 allocatable being left out for
-that node. Sums wrap around as int64 does in Go.
+that node. Amounts are not negative, and sums of them end at 2^63-1. A percentage of a capacity that is too large to be
+multiplied by 100 is exact, where Go's wraps around and is refused or is anything.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dsched.model.quantity import LARGEST
 
 MAX_SCORE = 100
 MAX_UTILIZATION = 100
@@ -19,6 +22,9 @@ MIN_IMAGE_BYTES = 23 * MIB
 """Images on a node count from this sum on."""
 MAX_IMAGE_BYTES = 1000 * MIB
 """What counts at most, times the number of containers."""
+
+_LARGEST_TIMES_100 = LARGEST // 100
+"""So much times 100 is an int64 still."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -39,10 +45,7 @@ def least_allocated(requested: Ints, allocatable: Ints, weights: Ints) -> Ints:
     Source: kubernetes v1.34 pkg/scheduler/framework/plugins/noderesources/least_allocated.go
     """
     counts, capacity = _capacities(allocatable)
-    free = _quotient((capacity - requested) * MAX_SCORE, capacity)
-    over = requested > capacity
-    if np.count_nonzero(over):
-        free[over] = 0
+    free = _percentages(np.maximum(capacity - requested, 0), capacity)
     return _weighted_mean(free, counts, weights)
 
 
@@ -59,7 +62,7 @@ def most_allocated(requested: Ints, allocatable: Ints, weights: Ints) -> Ints:
     Source: kubernetes v1.34 pkg/scheduler/framework/plugins/noderesources/most_allocated.go
     """
     counts, capacity = _capacities(allocatable)
-    used = _quotient(np.minimum(requested, capacity) * MAX_SCORE, capacity)
+    used = _percentages(np.minimum(requested, capacity), capacity)
     return _weighted_mean(used, counts, weights)
 
 
@@ -77,9 +80,7 @@ def requested_to_capacity_ratio(requested: Ints, allocatable: Ints, weights: Int
     Source: kubernetes v1.34 pkg/scheduler/framework/plugins/noderesources/requested_to_capacity_ratio.go
     """
     counts, capacity = _capacities(allocatable)
-    used = _quotient(requested * MAX_UTILIZATION, capacity)
-    used[requested > capacity] = MAX_UTILIZATION
-    scores = line[np.clip(used, 0, MAX_UTILIZATION)]
+    scores = line[_percentages(np.minimum(requested, capacity), capacity)]
     total, weight_sum = _weighted_sums(scores, counts & (scores > 0), weights)
     mean = total.astype(np.float64) / np.asarray(weight_sum, dtype=np.float64)
     whole = np.trunc(mean)
@@ -184,13 +185,19 @@ def _all(flags: Flags) -> bool:
     return bool(np.count_nonzero(flags) == flags.size)
 
 
-def _quotient(numerator: Ints, denominator: Ints | int) -> Ints:
-    """Division that truncates toward zero, for denominators above zero."""
-    quotient = numerator // denominator
-    negative = numerator < 0
-    if np.count_nonzero(negative):
-        quotient += negative & (quotient * denominator != numerator)
-    return quotient
+def _percentages(parts: Ints, capacity: Ints) -> Ints:
+    """How many whole hundredths of the capacity each part is, 0..100.
+
+    Args:
+        parts: 0 up to the capacity.
+        capacity: above zero.
+    """
+    found = parts * 100 // capacity
+    if capacity.max(initial=0) > _LARGEST_TIMES_100:
+        large = np.nonzero(capacity > _LARGEST_TIMES_100)
+        pairs = zip(parts[large].tolist(), capacity[large].tolist(), strict=True)
+        found[large] = [100 * part // whole for part, whole in pairs]
+    return found
 
 
 def _weighted_sums(scores: Ints, counts: Flags, weights: Ints) -> tuple[Ints, Ints | int]:
@@ -203,7 +210,8 @@ def _weighted_sums(scores: Ints, counts: Flags, weights: Ints) -> tuple[Ints, In
 
 
 def _weighted_mean(scores: Ints, counts: Flags, weights: Ints) -> Ints:
-    return _quotient(*_weighted_sums(scores, counts, weights))
+    total, weight_sum = _weighted_sums(scores, counts, weights)
+    return total // weight_sum
 
 
 def _on_line(points: Sequence[tuple[int, int]], percent: int) -> int:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic.few_nodes import wrapped
+from dsched.arithmetic.sums import plus
+from dsched.framework.beyond import Beyond
 from dsched.framework.images import Images
 from dsched.framework.journal import Journal
 from dsched.framework.label_column import LabelColumn
@@ -25,11 +26,13 @@ from dsched.framework.pod_info import HostPort, PodInfo
 from dsched.model import quantity
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node, Taint
+from dsched.model.quantity import LARGEST, SMALLEST
 
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 
-_INT64_MAX = 2**63 - 1
 _FIRST_CAPACITY = 64
+_NONZERO_CPU, _NONZERO_MEMORY = -1, -2
+"""What `Beyond` knows these columns by; the others by their place."""
 
 
 class Amounts(NamedTuple):
@@ -96,6 +99,7 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._journal = Journal()
         self._pod_index: PodIndex | None = None
+        self._beyond = Beyond()
         self._allocate()
 
     # -- columns ---------------------------------------------------------------------------------------------------
@@ -140,7 +144,7 @@ class NodeTable:
         return np.zeros(len(self), dtype=np.int64) if column is None else self._allocatable[column, : len(self)]
 
     def requested(self, resource: str) -> NDArray[np.int64]:
-        """Requested amount of a resource by row, over the pods on the node."""
+        """Requested amount of a resource by row, over the pods on the node; sums end at 2^63-1."""
         column = self._resources.get(resource)
         return np.zeros(len(self), dtype=np.int64) if column is None else self._requested[column, : len(self)]
 
@@ -209,6 +213,18 @@ class NodeTable:
             self._pod_index = PodIndex(self.pods)
         return self._pod_index
 
+    def beyond(self) -> Iterator[tuple[NodeName, str, int]]:
+        """Node, resource and exact sum, wherever pods request more than an int64 holds."""
+        resources = {place: resource for resource, place in self._resources.items()}
+        return ((self.names[row], resources[place], total) for place, row, total in self._beyond if place in resources)
+
+    def exactly(self, row: int) -> dict[str, int]:
+        """The sums of a row that `beyond` tells of, by resource."""
+        if not self._beyond:
+            return {}
+        found = {resource: self._beyond.of(place, row) for resource, place in self._resources.items()}
+        return {resource: total for resource, total in found.items() if total is not None}
+
     def info(self, row: int) -> "NodeInfo":
         """One row as an object."""
         return NodeInfo(self, row)
@@ -249,6 +265,7 @@ class NodeTable:
         for later in self.names[row:]:
             self.index[later] -= 1
         self._close_gap(row)
+        self._beyond.close_gap(row)
         self._labels, self._pod_index = {}, None
         self.version += 1
         self.layout += 1
@@ -311,11 +328,19 @@ class NodeTable:
     @contextmanager
     def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
         """In its context the sums are as if such a pod, too, were on each of these rows; nothing else is."""
-        self._add_to_rows(rows, pod, 1)
+        demand = pod.demand
+        places = [(self._resource(resource), amount) for resource, amount in demand.requests.items()]
+        added = [(self._requested[place], amount) for place, amount in places]
+        added += [(self._nonzero[0], demand.nonzero_cpu), (self._nonzero[1], demand.nonzero_memory)]
+        added.append((self._pod_count, 1))
+        before = [column[rows] for column, _ in added]
         try:
+            for (column, amount), sums in zip(added, before, strict=True):
+                column[rows] = plus(sums, amount)
             yield
         finally:
-            self._add_to_rows(rows, pod, -1)
+            for (column, _), sums in zip(added, before, strict=True):
+                column[rows] = sums
 
     @contextmanager
     def supposing_on(self, row: int, there: Sequence[PodInfo] = (), gone: Sequence[PodInfo] = ()) -> Iterator[None]:
@@ -329,25 +354,22 @@ class NodeTable:
             for pod, sign in moves:
                 self._add_to_row(row, pod, -sign)
 
-    def _add_to_rows(self, rows: NDArray[np.intp], pod: PodInfo, sign: int) -> None:
-        demand = pod.demand
-        for resource, amount in demand.requests.items():
-            column = self._resource(resource)
-            self._requested[column, rows] += sign * amount
-        self._nonzero[0, rows] += sign * demand.nonzero_cpu
-        self._nonzero[1, rows] += sign * demand.nonzero_memory
-        self._pod_count[rows] += sign
-
     def _add_to_row(self, row: int, pod: PodInfo, sign: int) -> None:
         demand = pod.demand
         for resource, amount in demand.requests.items():
             place = self._resource(resource)  # of a new one, the column is there only then
-            column = self._requested_plainly[place]
-            column[row] = wrapped(column[row] + sign * amount)
+            self._add(place, self._requested_plainly[place], row, sign * amount)
         cpu, memory = self._nonzero_plainly
-        cpu[row] = wrapped(cpu[row] + sign * demand.nonzero_cpu)
-        memory[row] = wrapped(memory[row] + sign * demand.nonzero_memory)
+        self._add(_NONZERO_CPU, cpu, row, sign * demand.nonzero_cpu)
+        self._add(_NONZERO_MEMORY, memory, row, sign * demand.nonzero_memory)
         self._pod_count_plainly[row] += sign
+
+    def _add(self, column: int, numbers: "memoryview[int]", row: int, amount: int) -> None:
+        total = numbers[row] + amount
+        if self._beyond or not SMALLEST <= total <= LARGEST:
+            self._beyond.add(column, numbers, row, amount)
+        else:
+            numbers[row] = total
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """The node a pod is on, None when it is on none."""
@@ -442,7 +464,7 @@ class NodeTable:
         self._allocatable[:, row] = 0
         self._allowed_pods[row] = 0
         for resource, text in node.status.allocatable.items():
-            amount = min(quantity.amount(resource, quantity.nano(text)), _INT64_MAX)
+            amount = quantity.saturated(quantity.amount(resource, quantity.nano(text)))
             if resource == PODS:
                 self._allowed_pods[row] = amount
             else:
@@ -510,9 +532,15 @@ class NodeInfo:
 
     @property
     def requested(self) -> dict[str, int]:
-        """Resource to the sum of its pods' requests; ``pods`` is their number."""
+        """Resource to the sum of its pods' requests, 2^63-1 where that is more; ``pods`` is their number."""
         amounts = {name: int(self._table.requested(name)[self._row]) for name in self._table.resources}
         return {**amounts, PODS: int(self._table.pod_count[self._row])}
+
+    @property
+    def charged(self) -> dict[str, int]:
+        """As `requested`, but exact, and without zeros: what the node is charged with in Redis."""
+        exact = self.requested | self._table.exactly(self._row)
+        return {resource: amount for resource, amount in exact.items() if amount}
 
 
 def _hash(name: NodeName) -> int:

@@ -268,7 +268,7 @@ class Comparer:
 
     def _wrong_usage(self, name: NodeName, fields: Mapping[str, str]) -> list[str]:
         info = self._cache.snapshot.table.info(self._cache.snapshot.table.index[name])
-        wanted = {f"used.{resource}": amount for resource, amount in info.requested.items() if amount}
+        wanted = {f"used.{resource}": amount for resource, amount in info.charged.items()}
         wanted |= {f"allocatable.{resource}": amount for resource, amount in info.allocatable.items() if amount}
         wanted["version"] = self._cache.usage.seen(name).version
         there = {field: _number(text) for field, text in fields.items() if field != "object" and text != "0"}
@@ -278,4 +278,7 @@ class Comparer:
 
 def _number(text: str) -> int | str:
     """A number, or what somebody else has put in its place."""
-    return int(text) if text.lstrip("-").isdigit() else text
+    try:
+        return int(text)
+    except ValueError:
+        return text

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dsched.framework.table import PODS, NodeTable
+from dsched.framework.table import NodeTable
 from dsched.leader.binding import Owed
 from dsched.state.cache import amounts
 
@@ -15,8 +15,8 @@ def crowded_out(table: NodeTable, row: int, reserved: Sequence[Owed]) -> list[Ow
 
     kube-scheduler binds what it has assumed, and the kubelet then refuses the pod.
     """
-    excess = {name: int(table.requested(name)[row] - table.allocatable(name)[row]) for name in table.resources}
-    excess[PODS] = int(table.pod_count[row] - table.allowed_pods[row])
+    allocatable, charged_there = table.info(row).allocatable, table.info(row).charged
+    excess = {name: charged_there.get(name, 0) - has for name, has in allocatable.items()}
     found: list[Owed] = []
     for owed in reversed(reserved):
         charged = amounts(owed.info)

@@ -100,8 +100,7 @@ class Repairs:
         if name not in table.index:
             return False
         info = table.info(table.index[name])
-        used = {resource: amount for resource, amount in info.requested.items() if amount}
-        self._cache.usage.mend([(name, info.allocatable, used)])
+        self._cache.usage.mend([(name, info.allocatable, info.charged)])
         return True
 
     # -- queue and reservations ------------------------------------------------------------------------------------

@@ -230,10 +230,9 @@ class Takeover:
 
     def _rebuild_usage(self) -> None:
         table = self._cache.snapshot.table
-        rows = []
-        for info in table.infos(range(len(table))):
-            rows.append((info.name, info.allocatable, {name: used for name, used in info.requested.items() if used}))
-        self._cache.usage.rebuild(rows)
+        self._cache.usage.rebuild(
+            [(info.name, info.allocatable, info.charged) for info in table.infos(range(len(table)))]
+        )
 
 
 def _lost(pod: QueuedPod) -> str:

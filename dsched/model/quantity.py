@@ -17,6 +17,8 @@ Quantity = str | int | float
 """A quantity as a manifest gives it: ``"500m"``, ``"1Gi"``, ``2``."""
 
 NANO = 10**9
+SMALLEST, LARGEST = -(2**63), 2**63 - 1
+"""An amount or a sum of amounts that int64 does not hold is taken for the nearest of these."""
 _PATTERN = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE])([+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -73,6 +75,12 @@ def milli_value(quantity: Quantity) -> int:
 def value(quantity: Quantity) -> int:
     """Whole units of a quantity, rounded up: ``"1Ki"`` is 1024, ``"100m"`` is 1."""
     return whole(nano(quantity))
+
+
+def saturated(number: int) -> int:
+    """The int64 that is nearest to a number. Sums of quantities end there instead of wrapping around as they do in Go:
+    a node whose pods request more than that is full, not free."""
+    return min(max(number, SMALLEST), LARGEST)
 
 
 def amount(resource: str, nanos: int) -> int:

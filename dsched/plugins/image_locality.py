@@ -29,11 +29,12 @@ class ImageLocality:
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
         spec = pod.pod.spec
         images = [normalized_name(container.image) for container in (*spec.init_containers, *spec.containers)]
+        most = scores.MAX_IMAGE_BYTES * len(images)  # more than that does not count, and sums of it cannot wrap around
         worth = np.zeros(matching.count(rows), dtype=np.int64)
         for image in images:
             known = table.images.get(image)
             if known is not None:
-                value = scores.spread_image_bytes(known.size, len(known.sizes), len(table))
+                value = min(scores.spread_image_bytes(known.size, len(known.sizes), len(table)), most)
                 worth += value * _are_in(known.sizes, table.serials, rows)
         return scores.image_locality(worth, len(images))
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.arithmetic import few_nodes, matching, requests, scores
+from dsched.arithmetic.sums import plus
 from dsched.config import NodeResourcesBalancedAllocationArgs
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -63,7 +64,7 @@ class NodeResourcesBalancedAllocation:
         requested = np.empty((len(added.amounts), count), dtype=np.int64)
         allocatable = np.empty_like(requested)
         for place, (name, amount) in enumerate(added.amounts):
-            np.add(table.requested(name)[rows], amount, out=requested[place])
+            plus(table.requested(name)[rows], amount, out=requested[place])
             allocatable[place] = table.allocatable(name)[rows]
         return scores.balanced_allocation(requested, allocatable)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import few_nodes, fit, matching, requests, scores
 from dsched.arithmetic.requests import CPU, MEMORY
+from dsched.arithmetic.sums import plus
 from dsched.config import NodeResourcesFitArgs, ScoringStrategy
 from dsched.errors import PluginError
 from dsched.framework import interface
@@ -108,7 +109,7 @@ class NodeResourcesFit:
         requested = np.empty((len(added.amounts), matching.count(rows)), dtype=np.int64)
         allocatable = np.empty_like(requested)
         for place, (name, amount) in enumerate(added.amounts):
-            np.add(_counted(table, name)[rows], amount, out=requested[place])
+            plus(_counted(table, name)[rows], amount, out=requested[place])
             allocatable[place] = table.allocatable(name)[rows]
         return self._score(requested, allocatable, added.weights)
 

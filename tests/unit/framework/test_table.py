@@ -240,21 +240,65 @@ def test_amounts_beyond_int64_are_taken_for_the_largest() -> None:
 
 
 @pytest.mark.parametrize("amounts", [("9223372036854775807", "1"), ("9223372036854775807",) * 3, ("5", "7")])
-def test_sums_wrap_around_as_int64_does(amounts: tuple[str, ...]) -> None:
+def test_sums_end_at_the_largest_int64_and_are_exact_again(amounts: tuple[str, ...]) -> None:
     table = make_table([make_node("n1"), make_node("n2")])
     pods = [PodInfo(make_pod(f"shop/p{number}", memory=amount)) for number, amount in enumerate(amounts)]
     for pod in pods:
         table.add_pod(pod, NodeName("n2"))
-    with np.errstate(over="ignore"):
-        total = np.array([int(amount) for amount in amounts], dtype=np.int64).sum()
+    exact = sum(map(int, amounts))
+    total = min(exact, 2**63 - 1)
     for sums in (table.requested("memory"), table.nonzero_requested("memory")):
-        assert sums.tolist() == [0, int(total)]
+        assert sums.tolist() == [0, total]
+    assert table.info(1).requested == {"cpu": 0, "memory": total, "ephemeral-storage": 0, "pods": len(pods)}
+    assert table.info(1).charged == {"memory": exact, "pods": len(pods)}
+    assert list(table.beyond()) == ([("n2", "memory", exact)] if exact > total else [])
     with table.supposing_on(1, there=pods[:1], gone=pods[1:]):
         assert table.pod_count.tolist() == [0, 2]
-    assert table.requested("memory").tolist() == [0, int(total)]
+    with table.supposing(np.array([0, 1]), pods[0]):
+        assert table.requested("memory").tolist() == [int(amounts[0]), min(exact + int(amounts[0]), 2**63 - 1)]
+    assert table.requested("memory").tolist() == [0, total]
+    table.remove_node(NodeName("n1"))
     for pod in pods:
         table.remove_pod(pod.uid)
-    assert table.requested("memory").tolist() == [0, 0]
+        exact -= int(pod.pod.spec.containers[0].resources.requests["memory"])
+        assert table.requested("memory").tolist() == [min(exact, 2**63 - 1)]
+        assert table.nonzero_requested("memory").tolist() == [min(exact, 2**63 - 1)]
+    assert not list(table.beyond())
+
+
+GREAT = st.one_of(st.integers(1, 9), st.integers(2**62, 2**63 - 1), st.integers(2**63 - 9, 2**63 - 1))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(GREAT, GREAT), min_size=1, max_size=8), st.data())
+def test_pods_that_come_and_go_in_any_order_leave_the_sums_of_those_that_stay(
+    amounts: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    pods = [
+        PodInfo(make_pod(f"shop/p{at}", cpu=f"{cpu}m", memory=str(memory))) for at, (cpu, memory) in enumerate(amounts)
+    ]
+    table = make_table([make_node("n0"), make_node("n1"), make_node("n2")])
+    there: set[int] = set()
+    for at in data.draw(st.lists(st.integers(0, len(pods) - 1), max_size=24)):
+        if at in there:
+            table.remove_pod(pods[at].uid)
+        else:
+            table.add_pod(pods[at], NodeName(f"n{at % 2 + 1}"))
+        there ^= {at}
+    if data.draw(st.booleans()):
+        table.remove_node(NodeName("n0"))
+    fresh = make_table(table.nodes)
+    for at in sorted(there):
+        fresh.add_pod(pods[at], NodeName(f"n{at % 2 + 1}"))
+    for resource, place in (("cpu", 0), ("memory", 1)):
+        wanted = [
+            sum(amounts[at][place] for at in there if f"n{at % 2 + 1}" == name) if name != "n0" else 0
+            for name in table.names
+        ]
+        for sums in (table.requested(resource), fresh.requested(resource), table.nonzero_requested(resource)):
+            assert sums.tolist() == [min(each, 2**63 - 1) for each in wanted]
+        assert [table.info(row).charged.get(resource, 0) for row in range(len(table))] == wanted
+    assert list(table.beyond()) == list(fresh.beyond())
 
 
 def test_resources_nobody_has_are_zero() -> None:

@@ -53,5 +53,14 @@ def test_the_same_image_twice_counts_twice() -> None:
     assert scored(PLUGIN, twice, table) == [49]
 
 
+def test_sizes_as_large_as_they_get_count_as_very_large() -> None:
+    largest = 2**63 - 1
+    table = make_table(
+        [make_node("n1", images={"web:latest": largest, "log:v1": largest}), make_node("n2", images={"web:latest": 1})]
+    )
+    both = make_pod(containers=[make_container("a", image="web"), make_container("b", image="log:v1")])
+    assert scored(PLUGIN, both, table)[0] == 100
+
+
 def test_unknown_images_score_nothing() -> None:
     assert scored(PLUGIN, make_pod(image="web"), make_table([make_node("n1"), make_node("n2")])) == [0, 0]
