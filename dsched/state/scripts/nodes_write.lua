@@ -21,7 +21,10 @@ for _, change in ipairs(cmsgpack.unpack(ARGV[2])) do
   if what == "gone" then
     redis.call("DEL", key)
   elseif what == "reset" then
-    local version = redis.call("HGET", key, "version") or "0"
+    local version = redis.pcall("HGET", key, "version")
+    if type(version) ~= "string" or not string.find(version, "^%d+$") or #version > LIMB then
+      version = "0"
+    end
     redis.call("DEL", key)
     redis.call("HSET", key, "version", version, "object", version)
     write_allocatable(key, amounts)
@@ -33,8 +36,8 @@ for _, change in ipairs(cmsgpack.unpack(ARGV[2])) do
       end
     end
     write_allocatable(key, amounts)
-    redis.call("HINCRBY", key, "object", 1)
-    redis.call("HINCRBY", key, "version", 1)
+    count_up(key, "object")
+    count_up(key, "version")
   elseif redis.call("EXISTS", key) == 1 then
     charge(key, amounts, what == "sub" and "-" or "")
   end

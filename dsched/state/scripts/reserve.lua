@@ -27,7 +27,9 @@ end
 local function fits(node_key, amounts)
   for resource, amount in pairs(amounts) do
     local now = redis.call("HMGET", node_key, "used." .. resource, "allocatable." .. resource)
-    if tonumber(now[1] or "0") + tonumber(amount) > tonumber(now[2] or "0") then
+    local used, allocatable = now[1] or "0", now[2] or "0"
+    local known = is_number(used) and is_number(allocatable)
+    if not known or is_below_zero(sum(sum(allocatable, minus(amount)), minus(used))) then
       return false
     end
   end

@@ -2,12 +2,13 @@
 
 import uuid
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.model.meta import NodeName
 from dsched.state.queue import Place, Queue
-from dsched.state.reservations import OK, Reservations
+from dsched.state.reservations import CHANGED, OK, Reservations
 from dsched.state.usage import Seen, Usage, read_names, read_usage, read_versions
 from tests.integration.state.support import (
     NOW_MS,
@@ -100,6 +101,90 @@ def test_amounts_are_exact_beyond_what_a_double_counts(store, epoch):
     usage.flush()
     assert used(store, "n1") == {"memory": 2**63 - 1}
     assert node_fields(store, "n1")["allocatable.memory"] == str(2**63 - 1)
+
+
+EIGHT_EI = 2**63
+
+
+def test_sums_beyond_int64_are_exact_and_come_back(store, epoch):
+    usage = with_node(store, epoch, memory=2**63 - 1)
+    for _ in range(3):
+        usage.add(N1, {"memory": EIGHT_EI - 1, "pods": 1})
+    usage.flush()
+    assert used(store, "n1") == {"memory": 3 * (EIGHT_EI - 1), "pods": 3}
+    for left in (2, 1, 0):
+        usage.subtract(N1, {"memory": EIGHT_EI - 1, "pods": 1})
+        usage.flush()
+        assert {name: amount for name, amount in used(store, "n1").items() if amount} == (
+            {"memory": left * (EIGHT_EI - 1), "pods": left} if left else {}
+        )
+    assert usage.seen(N1) == read_versions(store, [N1])[N1]
+
+
+GREAT = st.one_of(
+    st.integers(1, 9), st.integers(2**53 - 2, 2**53 + 2), st.integers(1, EIGHT_EI - 1), st.just(EIGHT_EI - 1)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), GREAT), min_size=1, max_size=40), st.integers(0, 2**70))
+def test_any_sequence_of_great_amounts_is_summed_up_exactly(redis_server, steps, begun):
+    """What comes and goes in any order, more of it going than came included, and from a sum that is there already."""
+    with system(redis_server) as store:
+        usage = Usage(store, take_over(store))
+        usage.rebuild([(N1, {"memory": 1}, {"memory": begun})])
+        for comes, amount in steps:
+            (usage.add if comes else usage.subtract)(N1, {"memory": amount})
+        usage.flush()
+        text = read_usage(store, N1)["used.memory"]
+        assert text == str(begun + sum(amount if comes else -amount for comes, amount in steps))
+        assert usage.seen(N1) == read_versions(store, [N1])[N1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(GREAT, GREAT, GREAT, st.integers(-2, 2))
+def test_a_node_that_changed_is_measured_exactly(redis_server, first, second, amount, off):
+    """Doubles, which Lua counts in, would let pods in up to some 1 KiB beyond what there is of many PiB."""
+    has = min(first + second + amount + off, EIGHT_EI - 1)
+    with system(redis_server) as store:
+        epoch = take_over(store)
+        queue, held, usage = Queue(store, epoch), Reservations(store, epoch), Usage(store, epoch)
+        usage.rebuild([(N1, {"cpu": has, "pods": 9}, {"cpu": first})])
+        fly(queue, "a")
+        asked = request("a", usage, "n1", amount)
+        usage.add(N1, {"cpu": second})
+        usage.flush()
+        assert held.reserve([asked], NOW_MS) == [OK if first + second + amount <= has else CHANGED]
+
+
+@pytest.mark.parametrize("field", ["used.cpu", "version", "object"])
+@pytest.mark.parametrize("text", ["", "--5", "a lot", "-2", str(2**63 - 1), "9" * 400])
+def test_what_somebody_wrote_there_stops_nobody_and_a_new_leader_counts_anew(store, epoch, field, text):
+    usage = with_node(store, epoch)
+    store.redis.hset(store.key("node:n1"), field, text)
+    usage.add(N1, {"cpu": 100, "pods": 1})
+    usage.set(N1, {"cpu": 1000, "pods": 9})
+    usage.subtract(N1, {"cpu": 100, "pods": 1})
+    usage.flush()
+    assert read_usage(store, N1)["used.pods"] == "0"
+    after = Usage(store, take_over(store))
+    after.rebuild([(N1, {"cpu": 1000}, {"cpu": 2**64})])
+    fields = read_usage(store, N1)
+    assert {name: text for name, text in fields.items() if "." in name} == {
+        "allocatable.cpu": "1000",
+        "used.cpu": str(2**64),
+    }
+    assert after.seen(N1) == read_versions(store, [N1])[N1]
+
+
+def test_a_node_with_an_unreadable_sum_is_not_taken_for_a_free_one(store, epoch):
+    queue, held, usage = Queue(store, epoch), Reservations(store, epoch), with_node(store, epoch)
+    fly(queue, "a")
+    asked = request("a", usage, "n1", 1)
+    usage.add(N1, {"pods": 1})
+    usage.flush()
+    store.redis.hset(store.key("node:n1"), "used.cpu", "a lot")
+    assert held.reserve([asked], NOW_MS) == [CHANGED]
 
 
 def test_a_new_leader_rebuilds_every_node_and_drops_the_others(store, epoch):

@@ -86,21 +86,24 @@ def test_every_script_has_a_caller():
     assert set(CALLERS) == {source.name for source in SOURCES}
 
 
+CALLS = ("call", "pcall")
+"""How a body asks Redis; the second is told of an error instead of ending with it."""
+
 # -- bodies ------------------------------------------------------------------------------------------------------------
 
 
 @each_script
 def test_commands_are_named_and_in_redis_6_2(source: Source):
     functions = {function for function, _ in source.calls}
-    assert functions <= {"call", "error_reply"}
-    commands = [first for function, first in source.calls if function == "call"]
+    assert functions <= {*CALLS, "error_reply"}
+    commands = [first for function, first in source.calls if function in CALLS]
     assert commands
     assert {command.strip('"') for command in commands} <= COMMANDS_OF_6_2
     assert all(re.fullmatch('"[A-Z]+"', command) for command in commands)
 
 
 def test_the_list_of_commands_is_not_longer_than_it_has_to_be():
-    used = {first.strip('"') for source in SOURCES for function, first in source.calls if function == "call"}
+    used = {first.strip('"') for source in SOURCES for function, first in source.calls if function in CALLS}
     assert used == COMMANDS_OF_6_2
 
 
