@@ -70,7 +70,7 @@ def used_by_node(pods: Iterable[Pod]) -> dict[str, dict[str, int]]:
         total = used.setdefault(pod.spec.node_name, {"pods": 0})
         total["pods"] += 1
         for resource, used_here in requests.usage(pod).items():
-            total[resource] = total.get(resource, 0) + used_here
+            total[resource] = quantity.saturated(total.get(resource, 0) + used_here)
     return used
 
 
@@ -115,7 +115,8 @@ def age(timestamp: str, now_ms: int) -> str:
 def allocatable(node: Object) -> dict[str, int]:
     """What a node has: milli-units of CPU, units of the rest."""
     given = node.get("status", {}).get("allocatable", {})
-    return {resource: quantity.amount(resource, quantity.nano(value)) for resource, value in given.items()}
+    amounts = {resource: quantity.amount(resource, quantity.nano(value)) for resource, value in given.items()}
+    return {resource: quantity.saturated(amount) for resource, amount in amounts.items()}
 
 
 def _field(*path: str) -> Cell:

@@ -13,7 +13,8 @@ from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
 from dsched.observe.words import duration, paused_lines
-from dsched.state import address, client, control, fitness, keys, leaders, phases, standings, versions, workers
+from dsched.state import address, beyond, client, control, fitness, keys, leaders, phases, standings, versions, workers
+from dsched.state.beyond import BeyondSum
 from dsched.supervisor import lock, record
 
 ZSETS = (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.WAITING)
@@ -59,6 +60,7 @@ class State(msgspec.Struct, frozen=True):
         redis_warnings: what is wrong with the Redis server, or may lose state.
         config: hash of the leader's configuration, None where nobody leads.
         processes: leaders, standbys and workers heard of lately, with their configurations.
+        beyond: nodes whose pods request more of a resource than 64 bits hold, which count as full; at most 20 of them.
     """
 
     version: str
@@ -75,6 +77,7 @@ class State(msgspec.Struct, frozen=True):
     paused: list[control.Paused] = []
     config: str | None = None
     processes: list[ProcessStatus] = []
+    beyond: list[BeyondSum] = []
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -182,6 +185,7 @@ def read(store: client.Store) -> State:
         paused=control.read(store),
         config=next((each.config for each in led if each.identity == identity), None),
         processes=processes(led, seen, identity, SystemClock().now_ms()),
+        beyond=beyond.read(store),
     )
 
 
@@ -242,6 +246,7 @@ def _facts(answer: Status) -> list[tuple[str, str]]:
         ("supervisor", supervisor),
         *(("warning", line) for line in troubles(state.processes)),
         *(("note", line) for line in restarts(state.processes)),
+        *(("warning", _overflow(each)) for each in state.beyond),
         ("leader", f"{state.leader or 'nobody leads'}, epoch {state.epoch}"),
         *(("paused", line) for line in paused_lines(state.paused, SystemClock().now_ms())),
         ("queues", ", ".join(f"{queue} {count}" for queue, count in state.queues.items())),
@@ -249,6 +254,14 @@ def _facts(answer: Status) -> list[tuple[str, str]]:
         ("cluster", _cluster(state)),
         ("workers", _seen(state.workers)),
     ]
+
+
+def _overflow(each: BeyondSum) -> str:
+    unit = "m" if each.resource == "cpu" else ""
+    return (
+        f"node {each.node} counts as full: its pods request {each.requested}{unit} of {each.resource}, "
+        "more than 64 bits hold; dsched fsck names them"
+    )
 
 
 def _cluster(state: State) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dsched.clock import Clock
-from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, readable, reading, released, usage
+from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, readable, reading, released, sums, usage
 from dsched.fsck.findings import Finding
 from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
@@ -86,6 +86,7 @@ def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
         yield from bound_once.check(view)
         yield from capacity.check(view, profiles)
         yield from usage.check(view)
+        yield from sums.check(view)
     yield from nothing_lost.check(view)
     yield from fencing.check(view)
     yield from released.check(view, oldest_ms)

@@ -47,7 +47,15 @@ def _requested(view: View, node: NodeName) -> dict[str, int]:
 
 def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int | str]:
     given = {name.removeprefix(prefix): text for name, text in fields.items() if name.startswith(prefix)}
-    return {name: int(text) if text.removeprefix("-").isdigit() else repr(text) for name, text in given.items()}
+    return {name: _number(text) for name, text in given.items()}
+
+
+def _number(text: str) -> int | str:
+    """A number, or what somebody else has put in its place, in quotes."""
+    try:
+        return int(text)
+    except ValueError:
+        return repr(text)
 
 
 def _differences(kept: Mapping[str, int | str], true: Amounts) -> str:

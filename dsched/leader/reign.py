@@ -15,6 +15,7 @@ from dsched.framework import limits
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.framework.select import Selector
+from dsched.leader import overflows
 from dsched.leader.batches import CYCLE_S, Batches
 from dsched.leader.binding import Binding
 from dsched.leader.commit import Commit
@@ -31,6 +32,7 @@ from dsched.leader.handle import LeaderHandle
 from dsched.leader.hazards import Hazards
 from dsched.leader.inbox import Answered, Broken, Heard, Inbox, Letter
 from dsched.leader.intake import Intake
+from dsched.leader.overflows import Overflows
 from dsched.leader.pending import Backoff, Pending
 from dsched.leader.permit import WaitingPods
 from dsched.leader.phases import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRITE_EVERY_S, Phases
@@ -225,6 +227,7 @@ class Reign:
         self._timers.every(PROMISES_EVERY_S, promises.expire)
         self._timers.every(WRITE_EVERY_S, self._phases.write)
         self._timers.every(ASIDE_EVERY_S, refusals.expire)
+        self._timers.every(overflows.EVERY_S, Overflows(lined, self._cache.snapshot.table).tell)
         repairs = Repairs(
             store,
             cluster,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import PODS, NodeTable
+from dsched.model.quantity import saturated
 
 MOST_CLASSES = 200
 """Of more kinds of pods, those that are most frequent count."""
@@ -39,9 +40,10 @@ class Amounts:
 
 
 def fill(table: NodeTable) -> dict[str, Amounts]:
-    """Sums over the nodes, ``pods`` last."""
+    """Sums over the nodes, ``pods`` last; they end at 2^63-1."""
     found = {
-        name: Amounts(int(table.requested(name).sum()), int(table.allocatable(name).sum())) for name in table.resources
+        name: Amounts(saturated(_sum(table.requested(name))), saturated(_sum(table.allocatable(name))))
+        for name in table.resources
     }
     return {**found, PODS: Amounts(int(table.pod_count.sum()), int(table.allowed_pods.sum()))}
 
@@ -94,9 +96,14 @@ def _fits(kind: Requests, free: Mapping[str, NDArray[np.int64]], room: NDArray[n
 def _fragmentation(
     free: NDArray[np.int64], resource: str, kinds: Iterable[tuple[Mapping[str, int], int, NDArray[np.bool_]]]
 ) -> float | None:
-    total = int(free.sum())
+    total = _sum(free)
     asking = [(count, fits) for kind, count, fits in kinds if kind.get(resource)]
     if not total or not asking:
         return None
-    lost = sum(count * int(free[~fits].sum()) for count, fits in asking)
+    lost = sum(count * _sum(free[~fits]) for count, fits in asking)
     return lost / (total * sum(count for count, _ in asking))
+
+
+def _sum(amounts: NDArray[np.int64]) -> int:
+    """Exact, where what NumPy adds up would wrap around."""
+    return sum(amounts.tolist())

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dsched.framework.table import PODS, NodeTable
 from dsched.model.meta import NodeName
+from dsched.model.quantity import saturated
 
 Column = NDArray[np.int64]
 
@@ -85,7 +86,7 @@ def cluster(of_nodes: tuple[NodeFill, ...]) -> tuple[Fill, ...]:
         for fill in node.resources:
             total = sums.setdefault(fill.resource, [0, 0, 0])
             for place, amount in enumerate((fill.before, fill.after, fill.allocatable)):
-                total[place] += amount
+                total[place] = saturated(total[place] + amount)
     pods = {PODS: sums.pop(PODS, [0, 0, 0])}
     return tuple(Fill(resource, *amounts) for resource, amounts in (sums | pods).items())
 

@@ -63,6 +63,11 @@ PHASES = Key(
     "hash",
     "the leader's seconds by phase, and how long attempts took; counted since its process began",
 )
+BEYOND = Key(
+    "leader:beyond",
+    "string",
+    "nodes whose pods request more of something than 64 bits hold, as the leader last told (JSON)",
+)
 DECISIONS = Key("decisions", "string", "number of decisions written with --decisions")
 PAUSED = Key("control:paused", "hash", "whose pods are not tried: a profile, or `*` for all, to `SINCE-MS REASON`")
 RELOAD = Key("control:reload", "string", "how often leaders were asked to read their configuration files again")
@@ -96,6 +101,7 @@ ALL = (
     CONFIGURATION,
     REPLIES,
     PHASES,
+    BEYOND,
     DECISIONS,
     PAUSED,
     RELOAD,

@@ -10,6 +10,7 @@ from typing import Any
 import msgpack
 
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.quantity import saturated
 from dsched.state import client, keys
 from dsched.state.client import Store
 from dsched.state.queue import Place, read_records
@@ -175,8 +176,13 @@ def read_node_usage(store: Store, wanted: Sequence[NodeName] | None = None) -> d
 
 
 def amounts(fields: Mapping[str, str], beginning: str) -> dict[str, int]:
-    """Amounts by resource of such a record: those that begin so, ``used.`` or ``allocatable.``."""
-    return {name.removeprefix(beginning): int(text) for name, text in fields.items() if name.startswith(beginning)}
+    """Amounts by resource of such a record: those that begin so, ``used.`` or ``allocatable.``; sums end
+    at 2^63-1."""
+    return {
+        name.removeprefix(beginning): saturated(int(text))
+        for name, text in fields.items()
+        if name.startswith(beginning)
+    }
 
 
 class Lookout:
