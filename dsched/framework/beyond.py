@@ -10,13 +10,15 @@ from dsched.model.quantity import saturated
 
 
 class Beyond:
-    """The sums of one table that are beyond int64; false while there are none."""
+    """The sums of one table that are beyond int64.
+
+    Attributes:
+        any: whether there are any. While there are none, columns may be added up without asking here.
+    """
 
     def __init__(self) -> None:
+        self.any = False
         self._sums: dict[tuple[int, int], int] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._sums)
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         """Column, row and sum."""
@@ -33,6 +35,7 @@ class Beyond:
         numbers[row] = within = saturated(total)
         if total != within:
             self._sums[column, row] = total
+        self.any = bool(self._sums)
 
     def of(self, column: int, row: int) -> int | None:
         """The sum there, None where the column itself holds it."""
@@ -41,3 +44,4 @@ class Beyond:
     def close_gap(self, row: int) -> None:
         """A row is no more; later ones have moved up."""
         self._sums = {(column, at - (at > row)): total for (column, at), total in self._sums.items() if at != row}
+        self.any = bool(self._sums)

@@ -220,7 +220,7 @@ class NodeTable:
 
     def exactly(self, row: int) -> dict[str, int]:
         """The sums of a row that `beyond` tells of, by resource."""
-        if not self._beyond:
+        if not self._beyond.any:
             return {}
         found = {resource: self._beyond.of(place, row) for resource, place in self._resources.items()}
         return {resource: total for resource, total in found.items() if total is not None}
@@ -355,21 +355,24 @@ class NodeTable:
                 self._add_to_row(row, pod, -sign)
 
     def _add_to_row(self, row: int, pod: PodInfo, sign: int) -> None:
-        demand = pod.demand
+        demand, exactly = pod.demand, self._beyond.any
         for resource, amount in demand.requests.items():
             place = self._resource(resource)  # of a new one, the column is there only then
-            self._add(place, self._requested_plainly[place], row, sign * amount)
+            column = self._requested_plainly[place]
+            total = column[row] + sign * amount
+            if exactly or not SMALLEST <= total <= LARGEST:
+                self._beyond.add(place, column, row, sign * amount)
+            else:
+                column[row] = total
         cpu, memory = self._nonzero_plainly
-        self._add(_NONZERO_CPU, cpu, row, sign * demand.nonzero_cpu)
-        self._add(_NONZERO_MEMORY, memory, row, sign * demand.nonzero_memory)
-        self._pod_count_plainly[row] += sign
-
-    def _add(self, column: int, numbers: "memoryview[int]", row: int, amount: int) -> None:
-        total = numbers[row] + amount
-        if self._beyond or not SMALLEST <= total <= LARGEST:
-            self._beyond.add(column, numbers, row, amount)
+        cpu_total = cpu[row] + sign * demand.nonzero_cpu
+        memory_total = memory[row] + sign * demand.nonzero_memory
+        if exactly or not (SMALLEST <= cpu_total <= LARGEST and SMALLEST <= memory_total <= LARGEST):
+            self._beyond.add(_NONZERO_CPU, cpu, row, sign * demand.nonzero_cpu)
+            self._beyond.add(_NONZERO_MEMORY, memory, row, sign * demand.nonzero_memory)
         else:
-            numbers[row] = total
+            cpu[row], memory[row] = cpu_total, memory_total
+        self._pod_count_plainly[row] += sign
 
     def node_of(self, uid: PodUid) -> NodeName | None:
         """The node a pod is on, None when it is on none."""
