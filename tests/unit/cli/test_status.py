@@ -1,7 +1,9 @@
 import pytest
 
-from dsched.cli.status import State, Status, aligned
+from dsched.cli.status import State, Status, _facts, aligned
+from dsched.model.meta import NodeName
 from dsched.observe.words import duration
+from dsched.state.beyond import BeyondSum
 
 
 @pytest.mark.parametrize(
@@ -39,4 +41,15 @@ def test_columns_stand_one_below_the_other():
         "CHILD      PID",
         "leader-1   7",
         "a          12345",
+    ]
+
+
+@pytest.mark.parametrize(("resource", "shown"), [("cpu", f"{2**64}m of cpu"), ("memory", f"{2**64} of memory")])
+def test_a_node_with_a_sum_beyond_64_bits_is_told_of(resource, shown):
+    state = State("7.2.0", "leader-1", 1, {}, 0, 0, 0, [], beyond=[BeyondSum(NodeName("n1"), resource, str(2**64))])
+    lines = [
+        line for title, line in _facts(Status("default", "redis://h", True, None, [], state)) if title == "warning"
+    ]
+    assert lines == [
+        f"node n1 counts as full: its pods request {shown}, more than 64 bits hold; dsched fsck names them"
     ]
