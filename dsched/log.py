@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-_CHATTY = ("celery.app.trace", "celery.worker.strategy", "httpx")
+_CHATTY = ("celery.app.trace", "celery.worker.strategy")
 """Loggers that say at INFO, for each task or request, what our own lines and metrics say better."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

@@ -1,25 +1,24 @@
 """One extender over HTTP: connections that are kept, a deadline for each call, a breaker.
 
-A call runs in a thread of its own, so that the deadline holds whatever the other end does (an answer that drips in
-included), and so that several calls can be under way. What the caller no longer waits for ends by the timeouts of its
-connection.
+A call runs in a thread of its own, so that several can be under way. Time and size of the whole exchange are bounded
+(`dsched.extenders.network`, `dsched.extenders.limits`), so the thread ends when its caller stops waiting, whatever the
+other end does.
 """
 
-import ipaddress
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import urlsplit
 
-import httpx
+import httpcore
 
 from dsched.clock import Clock, SystemClock
 from dsched.config import Extender
-from dsched.extenders import tls
+from dsched.extenders import limits, network, tls
 from dsched.extenders.breaker import Breaker
 from dsched.extenders.errors import SILENT, CallFailed, Ending
+from dsched.extenders.limits import TooMuch
 from dsched.extenders.wire import Malformed
 from dsched.log import logger
 from dsched.metrics import EXTENDER_BREAKER_OPEN, EXTENDER_DURATION, EXTENDER_REQUESTS
@@ -28,10 +27,11 @@ _log = logger(__name__)
 
 MOST_AT_ONCE = 64
 """Calls under way at the same time; as many as a message to a binder has pods."""
-MOST_REDIRECTS = 10
-"""Source: net/http ``defaultCheckRedirect``."""
-KEPT_S = 90.0
-"""How long an idle connection is kept. Source: net/http ``DefaultTransport.IdleConnTimeout``."""
+_HEADERS: dict[bytes | str, bytes | str] = {
+    "User-Agent": "dsched",
+    "Content-Type": "application/json",
+    "Accept-Encoding": "identity",
+}
 
 Answer = TypeVar("Answer")
 
@@ -64,16 +64,9 @@ class Client:
         self._breaker = Breaker(self._clock)
         self._trial: Call | None = None
         self._url = extender.url_prefix.rstrip("/")
-        self._server_name = tls.server_name(extender)
-        self._http = httpx.Client(
-            verify=tls.context(extender),
-            timeout=self.timeout_s,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=MOST_AT_ONCE, keepalive_expiry=KEPT_S),
-            headers={"User-Agent": "dsched"},
-            trust_env=not _loopback(self._url),
-            follow_redirects=True,
-            max_redirects=MOST_REDIRECTS,
-        )
+        self._extensions = {"sni_hostname": tls.server_name(extender)} if tls.server_name(extender) else {}
+        self._network = network.Backend()
+        self._http = network.pool(self._url, tls.context(extender), self._network, kept=MOST_AT_ONCE)
         self._threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="extender")
         weakref.finalize(self, _close, self._http, self._threads)
 
@@ -87,21 +80,24 @@ class Client:
         """
         return self.answer(self.begin(verb, body), read)
 
-    def begin(self, verb: str, body: bytes, *, repeatable: bool = True) -> Call:
+    def begin(self, verb: str, body: bytes, *, repeatable: bool = True, most: int = 0) -> Call:
         """Start a call. While the breaker is open nothing is sent, except, after its pause, one call on trial: nobody
         waits for that one where it is repeatable, because what it asks can be asked again.
+
+        Args:
+            most: bytes that the answer may have; as `limits.bytes_for` has it unless given.
         """
         self._look_at_trial()
         call = Call(verb, self._clock.monotonic(), None)
         if self._breaker.open:
             if not self._breaker.may_try():
                 return call
-            tried = Call(verb, call.started, self._threads.submit(self._post, verb, body, repeatable))
+            tried = Call(verb, call.started, self._threads.submit(self._post, verb, body, repeatable, most))
             if not repeatable:
                 return tried
             self._trial = tried
             return call
-        return Call(verb, call.started, self._threads.submit(self._post, verb, body, repeatable))
+        return Call(verb, call.started, self._threads.submit(self._post, verb, body, repeatable, most))
 
     def answer(self, call: Call, read: Callable[[bytes], Answer]) -> Answer:
         """Wait for the end of a call.
@@ -113,7 +109,7 @@ class Client:
             found = read(self._received(call))
         except Malformed as error:
             self._count(call, Ending.ERROR)
-            raise CallFailed(Ending.ERROR, f"{self._called(call.verb)}: {error}") from error
+            raise self._failed(Ending.ERROR, call.verb, str(error)) from error
         except CallFailed as failure:
             self._count(call, failure.ending)
             raise
@@ -141,39 +137,59 @@ class Client:
         self._answered()
         return body
 
-    def _post(self, verb: str, body: bytes, repeatable: bool) -> bytes:
+    def _post(self, verb: str, body: bytes, repeatable: bool, most: int) -> bytes:
         """In a thread of its own.
 
         A kept connection may have been closed by the other end; what can be asked again then is, once.
         """
-        try:
-            return self._post_once(verb, body)
-        except CallFailed as failure:
-            if failure.ending is not Ending.BROKEN or not repeatable:
-                raise
-            return self._post_once(verb, body)
+        with self._network.exchange(self.timeout_s, most or limits.bytes_for(body)):
+            try:
+                return self._post_once(verb, body)
+            except CallFailed as failure:
+                if failure.ending is not Ending.BROKEN or not repeatable:
+                    raise
+                return self._post_once(verb, body)
 
     def _post_once(self, verb: str, body: bytes) -> bytes:
-        url = f"{self._url}/{verb}"
         try:
-            response = self._http.post(
-                url,
-                content=body,
-                headers={"Content-Type": "application/json"},
-                extensions={"sni_hostname": self._server_name} if self._server_name else {},
-            )
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
-            raise CallFailed(Ending.UNREACHABLE, f"{self._called(verb)}: no connection: {error}") from error
-        except httpx.TimeoutException as error:
-            raise CallFailed(Ending.TIMEOUT, f"{self._called(verb)}: no answer in {self.timeout_s:g} s") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            broken = isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError)
-            ending = Ending.BROKEN if broken else Ending.ERROR
-            raise CallFailed(ending, f"{self._called(verb)}: {error}") from error
-        if response.status_code != httpx.codes.OK:
-            message = f"failed {verb} with extender at URL {url}, code {response.status_code}"
+            url = network.ascii_url(f"{self._url}/{verb}")
+            with self._http.stream(
+                "POST", url, headers=_HEADERS, content=body, extensions=self._extensions
+            ) as response:
+                answer = b"".join(response.iter_stream())
+                self._check(verb, response)
+            limits.check_values(answer, body)
+            return answer
+        except TooMuch as error:
+            raise CallFailed(Ending.ERROR, f"{self._called(verb)}: {error}") from error
+        except (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.ProxyError) as error:
+            raise self._failed(Ending.UNREACHABLE, verb, f"no connection: {error}") from error
+        except httpcore.TimeoutException as error:
+            raise self._failed(Ending.TIMEOUT, verb, f"no answer in {self.timeout_s:g} s") from error
+        except (httpcore.NetworkError, httpcore.RemoteProtocolError) as error:
+            raise self._failed(Ending.BROKEN, verb, str(error)) from error
+        except (httpcore.ProtocolError, httpcore.UnsupportedProtocol, ValueError, OSError) as error:
+            raise self._failed(Ending.ERROR, verb, str(error)) from error
+
+    def _check(self, verb: str, response: httpcore.Response) -> None:
+        """
+        Raises:
+            CallFailed: it is not an answer that can be read.
+        """
+        headers = {name.lower(): value.decode("latin-1") for name, value in response.headers}
+        if 300 <= response.status < 400:
+            where = limits.cut(headers.get(b"location", ""))
+            why = f"code {response.status}: redirects are not followed; set urlPrefix to where it leads, {where!r}"
+            raise CallFailed(Ending.ERROR, f"{self._called(verb)}: {why}")
+        if response.status != 200:
+            message = f"failed {verb} with extender at URL {self._url}/{verb}, code {response.status}"
             raise CallFailed(Ending.ERROR, message)
-        return response.content
+        encoding = headers.get(b"content-encoding", "identity")
+        if encoding.strip().lower() not in ("", "identity"):
+            raise self._failed(Ending.ERROR, verb, f"the answer is compressed ({encoding}), which was not asked for")
+
+    def _failed(self, ending: Ending, verb: str, why: str) -> CallFailed:
+        return CallFailed(ending, f"{self._called(verb)}: {limits.cut(why)}")
 
     # -- the breaker -----------------------------------------------------------------------------------------------
 
@@ -212,15 +228,6 @@ class Client:
         return f"extender {self.name}: {verb}"
 
 
-def _close(http: httpx.Client, threads: ThreadPoolExecutor) -> None:
+def _close(http: httpcore.ConnectionPool, threads: ThreadPoolExecutor) -> None:
     threads.shutdown(wait=False, cancel_futures=True)
     http.close()
-
-
-def _loopback(url: str) -> bool:
-    """Whether no proxy may stand in between. Source: net/http ``ProxyFromEnvironment``."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -12,6 +12,7 @@ from dsched.config import Extender
 from dsched.extenders import preemption, wire
 from dsched.extenders.client import Call, Client
 from dsched.extenders.errors import SILENT, UNCLEAR, CallFailed, Ending
+from dsched.extenders.limits import BIND_ANSWER_BYTES, Reasons, cut
 from dsched.extenders.objects import Objects
 from dsched.framework import extending
 from dsched.framework.extending import (
@@ -104,10 +105,11 @@ class Extenders:
             except CallFailed as failure:
                 _ignore(webhook, pod, failure)
                 continue
+            reasons = Reasons()
             for name, message in result.failed.items():
-                said[name] = Said(webhook.name, unschedulable(message))
+                said[name] = Said(webhook.name, unschedulable(reasons.told(message)))
             for name, message in result.unresolvable.items():
-                said[name] = Said(webhook.name, unresolvable(message))
+                said[name] = Said(webhook.name, unresolvable(reasons.told(message)))
             left_out |= {node.name: webhook.name for node in left if node.name not in kept}
             left = [node for node in left if node.name in kept]
         return Filtering(tuple(node.name for node in left), said, left_out)
@@ -184,7 +186,8 @@ class Extenders:
             if webhook is None:
                 raise ValueError(f"pod {pod.key} is bound by no extender")
             body = wire.binding_args(pod.pod, node)
-            calls.append((webhook, webhook.client.begin(webhook.settings.bind_verb, body, repeatable=False)))
+            call = webhook.client.begin(webhook.settings.bind_verb, body, repeatable=False, most=BIND_ANSWER_BYTES)
+            calls.append((webhook, call))
         return [_bound(webhook, call) for webhook, call in calls]
 
     def ignores_failure_to_bind(self, pod: PodInfo) -> bool:
@@ -198,7 +201,7 @@ def _bound(webhook: Webhook, call: Call) -> BindFailure | None:
         error = webhook.client.answer(call, wire.binding_error)
     except CallFailed as failure:
         return BindFailure(str(failure), failure.ending in UNCLEAR)
-    return BindFailure(error, unclear=False) if error else None
+    return BindFailure(cut(error), unclear=False) if error else None
 
 
 def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) -> frozenset[str]:
@@ -208,7 +211,7 @@ def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) ->
         CallFailed: it says that it failed, or lets through what it was not asked about.
     """
     if result.error:
-        raise CallFailed(Ending.ERROR, result.error)
+        raise CallFailed(Ending.ERROR, cut(result.error))
     names = result.node_names if webhook.settings.node_cache_capable else None
     kept = names if names is not None else result.nodes or ()
     known = {node.name for node in asked}
@@ -216,7 +219,8 @@ def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) ->
         if name not in known:
             raise CallFailed(
                 Ending.ERROR,
-                f'extender "{webhook.name}" claims a filtered node "{name}" which is not found in the input node list',
+                f'extender "{webhook.name}" claims a filtered node "{cut(name)}" which is not found in the input node '
+                "list",
             )
     return frozenset(kept)
 

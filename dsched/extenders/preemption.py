@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from dsched.extenders import wire
 from dsched.extenders.errors import CallFailed, Ending
+from dsched.extenders.limits import cut
 from dsched.extenders.objects import Objects
 from dsched.framework.extending import Victims
 from dsched.framework.table import NodeTable
@@ -43,13 +44,13 @@ def victims(
     for name, named in answer.items():
         row = table.index.get(NodeName(name))
         if row is None:
-            raise CallFailed(Ending.ERROR, f'nodeinfo not found for node name "{name}"')
+            raise CallFailed(Ending.ERROR, f'nodeinfo not found for node name "{cut(name)}"')
         there = {str(pod.uid): pod for pod in table.info(row).pods}
         for uid in named.uids:
             if uid not in there:
                 raise CallFailed(
                     Ending.ERROR,
-                    f"extender: {extender} claims to preempt pod (UID: {uid}) on node: {name}, but the pod is not "
+                    f"extender: {extender} claims to preempt pod (UID: {cut(uid)}) on node: {name}, but the pod is not "
                     "found on that node",
                 )
         found[row] = Victims(tuple(there[uid] for uid in named.uids), named.violations)

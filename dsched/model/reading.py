@@ -1,6 +1,7 @@
 """What comes from outside, decoded: with one error for all that may be wrong with it, and in any thread.
 
-msgspec raises Python's UnicodeDecodeError, which is none of its own, where a text is not UTF-8. And it finds out how a
+msgspec raises Python's UnicodeDecodeError, which is none of its own, where a text is not UTF-8, and its RecursionError
+where values are nested deeper than some 900 levels. And it finds out how a
 type is read when it first reads one, which two threads must not do at once: the process ends with a segmentation fault.
 """
 
@@ -23,6 +24,8 @@ def decoded(decode: Callable[[bytes], Value], raw: bytes) -> Value:
         return decode(raw)
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"a text is not UTF-8: {error}") from error
+    except RecursionError as error:
+        raise msgspec.DecodeError("nested too deep") from error
 
 
 def prepare() -> None:
