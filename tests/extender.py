@@ -3,7 +3,7 @@
 import json
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,6 +16,21 @@ class Raw(bytes):
 
 class Refusal(int):
     """An HTTP status to answer with."""
+
+
+class Wire:
+    """An answer from its first byte on, head included, piece by piece; the connection is closed after it.
+
+    Attributes:
+        sent: bytes that the caller has taken, or its system for it.
+        refused: set once the caller takes no more.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], pause_s: float = 0.0) -> None:
+        self.pieces = pieces
+        self.pause_s = pause_s
+        self.sent = 0
+        self.refused = threading.Event()
 
 
 SILENT = object()
@@ -72,6 +87,10 @@ class _Handler(BaseHTTPRequestHandler):
         if answer is HANG_UP:
             self.close_connection = True
             return
+        if isinstance(answer, Wire):
+            self.close_connection = True
+            self.put(answer)
+            return
         if answer is DRIPPING:
             self.drip()
             return
@@ -89,6 +108,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         while not self.server.over.wait(0.05):
             self.wfile.write(b" ")
+
+    def put(self, answer: Wire) -> None:
+        try:
+            for piece in answer.pieces:
+                self.wfile.write(piece)
+                answer.sent += len(piece)
+                if self.server.over.wait(answer.pause_s):
+                    return
+        except OSError:
+            answer.refused.set()
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
