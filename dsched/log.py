@@ -22,6 +22,9 @@ _CHATTY = ("celery.app.trace", "celery.worker.strategy")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+QUOTED = 200
+"""Characters that are quoted of what a stranger has sent."""
+
 _ABOUT: ContextVar[dict[str, object] | None] = ContextVar("about", default=None)
 
 
@@ -33,6 +36,11 @@ def about(**fields: object) -> None:
 def logger(name: str) -> logging.Logger:
     """The logger of a module."""
     return logging.getLogger(name)
+
+
+def cut(text: str) -> str:
+    """What is quoted of a text that somebody else has sent."""
+    return text if len(text) <= QUOTED else f"{text[:QUOTED]}… ({len(text)} characters)"
 
 
 def wants_json() -> bool:
@@ -128,4 +136,5 @@ class JsonFormatter(logging.Formatter):
 
 def _quoted(value: object) -> str:
     text = str(value)
-    return json.dumps(text) if " " in text or '"' in text or not text else text
+    plain = text and text.isprintable() and " " not in text and '"' not in text
+    return text if plain else json.dumps(text)

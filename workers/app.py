@@ -29,7 +29,7 @@ from dsched.errors import DschedError
 from dsched.framework import limits
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.metrics import LAST_TASK, TASK_DURATION, TASKS, recording
+from dsched.metrics import LAST_TASK, MESSAGES_REFUSED, TASK_DURATION, TASKS, recording
 from dsched.model.messages import PING
 from dsched.observe.address import address as address_of_metrics
 from dsched.observe.server import Server
@@ -40,6 +40,7 @@ from dsched.state.broker import celery_settings
 from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.workers import Worker
 from dsched.state.workers_clock import WorkersClock
+from workers.channel import GuardedAmqp
 from workers.following import Following
 from workers.lags import Lags
 from workers.overseer import Overseer
@@ -118,8 +119,10 @@ class WorkerApp:
     def __init__(self, kind: Literal["evaluator", "binder"], queue: str) -> None:
         self.kind: Literal["evaluator", "binder"] = kind
         self.system = System()
-        self.celery = Celery(f"dsched-{kind}", set_as_current=False)
+        self.celery = Celery(f"dsched-{kind}", set_as_current=False, amqp=GuardedAmqp)
         self.celery.conf.update(celery_settings(self.system.redis_url, self.system.name))
+        self._tasks: list[str] = []
+        self.celery.conf.broker_transport_options["tasks"] = self._tasks
         self.celery.conf.task_queues = [Queue(queue)]  # type: ignore[no-untyped-call]
         self.celery.conf.task_default_queue = queue
         self.celery.conf.worker_consumer = "workers.consumer:PromptConsumer"
@@ -164,11 +167,13 @@ class WorkerApp:
                 _log.warning("task dropped", extra={"action": "drop", "task": name, "error": str(error)})
                 return
             except msgspec.MsgspecError as error:
-                _log.error("message refused", extra={"action": "refuse", "task": name, "error": str(error)})
+                MESSAGES_REFUSED.inc()
+                _log.error("message refused", extra={"action": "refuse", "task": name, "error": log.cut(str(error))})
                 return
             LAST_TASK.set(time.time())
 
         self.celery.task(name=name, bind=True)(body)
+        self._tasks.append(name)
 
     def still_wanted(self, deadline_ms: int) -> None:
         """In a task, before anything else.

@@ -4,6 +4,9 @@ Celery waits 2 s after the first attempt to connect that fails, then 4 s, up to 
 binder that waits so long keeps reserved pods from being bound. It gives up after 100 attempts, which would be too soon
 then. And it ends when Redis refuses to write, as a replica does that is about to take over, or one whose disk is full:
 here that is a connection to be made anew.
+
+Workers say nothing to each other, and listen to nobody but their queues, whatever the command line says: what others
+broadcast could tell them to stop.
 """
 
 from typing import Any
@@ -19,7 +22,8 @@ class PromptConsumer(Consumer):  # type: ignore[misc]
     """Named by the setting ``worker_consumer``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        alone = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}
+        super().__init__(*args, **{**kwargs, **alone})
         self.connection_errors = (*self.conninfo.connection_errors, *UNAVAILABLE)
 
     def ensure_connected(self, conn: Any) -> Any:

@@ -20,7 +20,7 @@ from dsched.extenders.breaker import Breaker
 from dsched.extenders.errors import SILENT, CallFailed, Ending
 from dsched.extenders.limits import TooMuch
 from dsched.extenders.wire import Malformed
-from dsched.log import logger
+from dsched.log import cut, logger
 from dsched.metrics import EXTENDER_BREAKER_OPEN, EXTENDER_DURATION, EXTENDER_REQUESTS
 
 _log = logger(__name__)
@@ -178,7 +178,7 @@ class Client:
         """
         headers = {name.lower(): value.decode("latin-1") for name, value in response.headers}
         if 300 <= response.status < 400:
-            where = limits.cut(headers.get(b"location", ""))
+            where = cut(headers.get(b"location", ""))
             why = f"code {response.status}: redirects are not followed; set urlPrefix to where it leads, {where!r}"
             raise CallFailed(Ending.ERROR, f"{self._called(verb)}: {why}")
         if response.status != 200:
@@ -189,7 +189,7 @@ class Client:
             raise self._failed(Ending.ERROR, verb, f"the answer is compressed ({encoding}), which was not asked for")
 
     def _failed(self, ending: Ending, verb: str, why: str) -> CallFailed:
-        return CallFailed(ending, f"{self._called(verb)}: {limits.cut(why)}")
+        return CallFailed(ending, f"{self._called(verb)}: {cut(why)}")
 
     # -- the breaker -----------------------------------------------------------------------------------------------
 

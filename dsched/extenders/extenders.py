@@ -12,7 +12,7 @@ from dsched.config import Extender
 from dsched.extenders import preemption, wire
 from dsched.extenders.client import Call, Client
 from dsched.extenders.errors import SILENT, UNCLEAR, CallFailed, Ending
-from dsched.extenders.limits import BIND_ANSWER_BYTES, Reasons, cut
+from dsched.extenders.limits import BIND_ANSWER_BYTES, Reasons
 from dsched.extenders.objects import Objects
 from dsched.framework import extending
 from dsched.framework.extending import (
@@ -27,7 +27,7 @@ from dsched.framework.extending import (
 from dsched.framework.interface import unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.log import logger
+from dsched.log import cut, logger
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod

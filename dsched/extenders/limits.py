@@ -4,6 +4,8 @@ An answer is measured by its question: one that keeps every node of the question
 well within. Nothing is asked for or taken compressed, so what is read is what is unpacked.
 """
 
+from dsched.log import cut
+
 ANSWER_BYTES = 8 * 2**20
 """What an answer may have, with its header, besides twice the size of its question."""
 BIND_ANSWER_BYTES = 256 * 2**10
@@ -11,8 +13,6 @@ BIND_ANSWER_BYTES = 256 * 2**10
 ANSWER_VALUES = 500_000
 """How many JSON values an answer may hold, besides twice as many as its question. A value of two bytes takes some 70
 bytes of memory once it is read."""
-QUOTED = 200
-"""Characters that are kept of what an extender says: the reason for a node, an error."""
 REASONS = 100
 """Different reasons of one answer that are told apart; nodes with any further one have `OTHER_REASON`."""
 OTHER_REASON = "rejected by an extender for one of many other reasons"
@@ -40,11 +40,6 @@ def check_values(answer: bytes, question: bytes) -> None:
 
 def _values(raw: bytes) -> int:
     return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
-
-
-def cut(text: str) -> str:
-    """What is quoted of a text of an extender."""
-    return text if len(text) <= QUOTED else f"{text[:QUOTED]}… ({len(text)} characters)"
 
 
 class Reasons:

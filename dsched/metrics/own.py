@@ -189,6 +189,11 @@ WORKERS_SEEN = scraped(
 TASKS = counter(
     "dsched_tasks_total", "Tasks that a worker has run; result: done, failed.", ["task", "result"], exporters=WORKERS
 )
+MESSAGES_REFUSED = counter(
+    "dsched_messages_refused_total",
+    "Messages in a worker's queues that were none of dsched's, and were dropped.",
+    exporters=WORKERS,
+)
 TASK_DURATION = histogram(
     "dsched_task_duration_seconds", "What a task took in the worker.", ["task"], buckets=_SECONDS, exporters=WORKERS
 )

@@ -14,6 +14,8 @@ from dsched.state import location
 from dsched.state.client import prefix
 
 PUBLISH_TIMEOUT_S = 5.0
+WRONG_TYPE = "WRONGTYPE"
+"""How Redis' error begins where a key holds something else than a list."""
 
 
 def own_queue(worker: str) -> str:

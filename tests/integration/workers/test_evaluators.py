@@ -282,7 +282,7 @@ def test_a_pickle_is_refused_and_not_run(farm: Workers, tmp_path: Any, queue: st
             headers=headers,
         )
     names = [name for name in ("evaluator-1", "evaluator-2", "binder-1", "binder-2") if name[:6] == queue[:6]]
-    wait_until("it is refused", lambda: any("ContentDisallowed" in farm.log(name) for name in names))
+    wait_until("it is refused", lambda: any("message refused" in farm.log(name) for name in names))
     refresh(farm, dispatcher)
     assert not trap.exists()
     dispatcher.close()
