@@ -15,10 +15,11 @@ from dsched.config import SchedulerConfiguration
 from dsched.errors import EvaluationError
 from dsched.framework.contract import PluginFailure
 from dsched.framework.judge import judge_apart
-from dsched.framework.parts import Parting
+from dsched.framework.parts import PARTS, Parting
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.wire import pack, pack_failure, unpack_closed
+from dsched.log import cut
 from dsched.metrics import CATCH_UP_DURATION, REFUSALS, REPLICA_LAG, REPLICA_REBUILDS
 from dsched.model import messages
 from dsched.model.messages import EVALUATE, EVALUATORS, ClassResult, EvaluateShard, ShardResult
@@ -50,6 +51,7 @@ class Evaluator:
         refusal = self._worker.system.following.refusal(message.config, message.cluster)
         if not refusal:
             try:
+                self._check(message)
                 self._catch_up(message)
                 rows = self._rows(message)
                 closed = [unpack_closed(raw, len(rows)) for raw in message.closed]
@@ -67,6 +69,19 @@ class Evaluator:
             classes=classes,
             refusal=refusal,
         )
+
+    def _check(self, message: EvaluateShard) -> None:
+        """
+        Raises:
+            EvaluationError: it is of the right shape and makes no sense; no leader of ours has sent it.
+        """
+        unknown = {profile for profile, _ in message.pods} - self._frameworks.keys()
+        if unknown:
+            raise EvaluationError(f"no profile {cut(min(unknown))} here")
+        if len(message.closed) != len(message.pods):
+            raise EvaluationError(f"{len(message.closed)} columns of closed nodes for {len(message.pods)} classes")
+        if not all(0 <= part < PARTS for part in message.parts):
+            raise EvaluationError(f"parts are 0 to {PARTS - 1}")
 
     def _catch_up(self, message: EvaluateShard) -> None:
         version, started = message.table, time.perf_counter()

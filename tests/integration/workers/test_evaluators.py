@@ -271,6 +271,8 @@ def test_a_pickle_is_refused_and_not_run(farm: Workers, tmp_path: Any, queue: st
 
     dispatcher = Dispatcher(farm.store)
     trap = tmp_path / "sprung"
+    names = [name for name in ("evaluator-1", "evaluator-2", "binder-1", "binder-2") if name[:6] == queue[:6]]
+    before = {name: len(farm.log(name)) for name in names}
     body = pickle.dumps(((Trap(trap),), {}, {"callbacks": None, "errbacks": None, "chain": None, "chord": None}))
     headers = {"lang": "py", "task": PING, "id": "trap", "argsrepr": "", "kwargsrepr": ""}
     with Connection(farm.store.url, transport_options=dispatcher._app.conf.broker_transport_options) as connection:
@@ -281,8 +283,7 @@ def test_a_pickle_is_refused_and_not_run(farm: Workers, tmp_path: Any, queue: st
             content_encoding="binary",
             headers=headers,
         )
-    names = [name for name in ("evaluator-1", "evaluator-2", "binder-1", "binder-2") if name[:6] == queue[:6]]
-    wait_until("it is refused", lambda: any("message refused" in farm.log(name) for name in names))
+    wait_until("it is refused", lambda: any("message refused" in farm.log(name)[before[name] :] for name in names))
     refresh(farm, dispatcher)
     assert not trap.exists()
     dispatcher.close()
