@@ -15,16 +15,15 @@ import celery.events  # noqa: F401
 import kombu.transport.redis  # noqa: F401
 import msgspec
 from celery import Celery
-from celery.utils.nodenames import worker_direct
 from kombu.exceptions import BatchPublishError, OperationalError
 from kombu.utils.uuid import uuid
 
 from dsched.errors import RedisUnavailable
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, EVALUATE, PING, BindRequest, EvaluateShard
+from dsched.state import strays, workers
 from dsched.state import time as redis_time
-from dsched.state import workers
-from dsched.state.broker import celery_settings, own_queue
+from dsched.state.broker import WRONG_TYPE, celery_settings, own_queue, queue_keys
 from dsched.state.client import Store, reachable
 
 
@@ -92,13 +91,8 @@ class Dispatcher:
         Raises:
             RedisUnavailable: it may still be there.
         """
-        try:
-            with self._app.connection_for_write() as connection:
-                queue = worker_direct(worker).bind(connection.default_channel)
-                queue.declare()  # only what this connection has declared can be deleted through it
-                queue.delete()
-        except OperationalError as error:
-            raise RedisUnavailable(f"the queue of {worker} may not have been deleted: {error}") from error
+        with reachable(self._store):
+            self._store.redis.delete(*queue_keys(self._store.name, own_queue(worker)))
 
     def close(self) -> None:
         """Give the connections back."""
@@ -107,7 +101,24 @@ class Dispatcher:
     def _publish(self, task: str, payloads: Iterable[tuple[str, bytes]]) -> None:
         """Send a message with each payload to its queue, in one round trip.
 
-        ``Celery.send_task`` looks up for each what is the same for all of them here, which takes half a millisecond.
+        What somebody else has put where a queue should be is deleted; a message that was sent twice for that does no
+        harm.
+        """
+        messages = list(payloads)
+        try:
+            self._publish_once(task, messages)
+        except RedisUnavailable as error:
+            if WRONG_TYPE not in str(error):
+                raise
+            with reachable(self._store):
+                for queue in {queue for queue, _ in messages}:
+                    for key in queue_keys(self._store.name, queue):
+                        strays.look(self._store, key, "list")
+            self._publish_once(task, messages)
+
+    def _publish_once(self, task: str, payloads: Iterable[tuple[str, bytes]]) -> None:
+        """``Celery.send_task`` looks up for each what is the same for all of them here, which takes half a
+        millisecond.
         """
         try:
             with self._app.producer_pool.acquire(block=True) as producer, producer.batch():

@@ -23,7 +23,7 @@ from dsched.leader.dispatch import Dispatcher, new_request
 from dsched.leader.hazards import Hazards
 from dsched.leader.scatter import Question, Scatter, Shard
 from dsched.leader.shares import Shares
-from dsched.log import logger
+from dsched.log import cut, logger
 from dsched.metrics import EVALUATIONS, SCATTER_DURATION, SHARD_DURATION, SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
@@ -38,6 +38,8 @@ LOOK_AGAIN_S = 1.0
 """How long the list of live evaluators is taken as it was."""
 SHORTEST_WAIT_S = 1.0
 TRIES = 2
+LONGEST_S = 3600.0
+"""What an evaluation may say that it took; what says more is no evaluator."""
 
 
 class Mode(StrEnum):
@@ -285,13 +287,14 @@ class Fanout:
             if not number:
                 SHARD_FALLBACKS.inc(len(request.judge_own()))
             until = time.monotonic() + patience_s
+            latest = until + request.longest_s()
             while request.awaited() and (left_s := until - time.monotonic()) > 0:
                 reply = replies.take(self._store, request.name, max(left_s, 0.01))
                 if reply is None:
                     break
                 took_s, longer_s = self._take(request, reply)
                 slowest_s = max(slowest_s, took_s)
-                until = max(until, time.monotonic() + longer_s)
+                until = max(until, min(latest, time.monotonic() + longer_s))
             request.end_try()
         return slowest_s
 
@@ -300,16 +303,17 @@ class Fanout:
         request.heard = True
         try:
             result = messages.decode(raw, ShardResult)
+            _check_times(result)
         except msgspec.DecodeError as error:
             STALE_REPLIES.labels("malformed").inc()
-            _log.warning("reply refused", extra={"action": "reply", "error": str(error)})
+            _log.warning("reply refused", extra={"action": "reply", "error": cut(str(error))})
             return 0.0, 0.0
         if result.refusal:
             STALE_REPLIES.labels("refused").inc()
             request.refuse(result.shard)
             _log.warning(
                 "evaluator refused a shard",
-                extra={"action": "reply", "evaluator": result.evaluator, "reason": result.refusal},
+                extra={"action": "reply", "evaluator": cut(result.evaluator), "reason": cut(result.refusal)},
             )
             return 0.0, 0.0
         if result.trouble is not None and result.request == request.name:
@@ -321,6 +325,16 @@ class Fanout:
             self.costs.judged(profile, rows, result.seconds / len(request.rows_by_profile(result.shard)))
         SHARD_DURATION.observe(result.seconds)
         return result.seconds, 0.0
+
+
+def _check_times(result: ShardResult) -> None:
+    """
+    Raises:
+        msgspec.ValidationError: nothing takes so long, or less than no time.
+    """
+    for seconds in (result.seconds, 0.0 if result.trouble is None else result.trouble.seconds):
+        if not 0.0 <= seconds <= LONGEST_S:
+            raise msgspec.ValidationError(f"{seconds:g} s are no time that anything takes")
 
 
 def _can_travel(evaluation: Evaluation) -> bool:

@@ -17,7 +17,7 @@ from dsched.framework.evaluate import Evaluation
 from dsched.framework.interface import Hazard
 from dsched.framework.judge import Columns, closed_by, join
 from dsched.framework.wire import unpack
-from dsched.log import logger
+from dsched.log import cut, logger
 from dsched.model.messages import EvaluateShard, ShardResult, Trouble
 
 _log = logger(__name__)
@@ -116,7 +116,7 @@ class Scatter:
             return 0.0
         if trouble.lost:
             self._losing[trouble.at] = PluginFailure(
-                trouble.plugin, f"the evaluator's process was lost: {trouble.lost}", Hazard.LOST
+                cut(trouble.plugin), f"the evaluator's process was lost: {cut(trouble.lost)}", Hazard.LOST
             )
             self._busy.pop(shard, None)
             self.refuse(shard)
@@ -125,6 +125,10 @@ class Scatter:
             return 0.0
         self._busy[shard] = trouble
         return max(0.0, self._limit_s - trouble.seconds + GRACE_S)
+
+    def longest_s(self) -> float:
+        """How much longer than its patience a try may take at most, whatever is heard: every class is slow."""
+        return len(self.questions) * (self._limit_s + GRACE_S)
 
     def end_try(self) -> None:
         """No more is waited for this time. A process may be lost for any reason once; not twice with the same class."""
@@ -135,7 +139,7 @@ class Scatter:
         for shard, trouble in self._busy.items():
             if shard not in self._answers:
                 text = f"did not end within {self._limit_s:g} s in an evaluator, nor when it was told to"
-                self._out.setdefault(trouble.at, PluginFailure(trouble.plugin, text, Hazard.OVERRAN_ELSEWHERE))
+                self._out.setdefault(trouble.at, PluginFailure(cut(trouble.plugin), text, Hazard.OVERRAN_ELSEWHERE))
         self._busy = {}
 
     def give_up(self) -> list[int]:
@@ -178,7 +182,7 @@ class Scatter:
         try:
             self._answers[result.shard] = [_caught(unpack, found, rows) for found in result.classes]
         except ValueError as error:
-            _log.warning("reply refused", extra={"action": "reply", "error": str(error)})
+            _log.warning("reply refused", extra={"action": "reply", "error": cut(str(error))})
             return False
         return True
 

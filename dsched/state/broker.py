@@ -23,6 +23,14 @@ def own_queue(worker: str) -> str:
     return f"{worker}.dq2"
 
 
+def queue_keys(name: str, queue: str) -> list[str]:
+    """The Redis keys of a queue of the system called ``name``, one for each priority; ours are all sent with the first.
+
+    Source: kombu/transport/redis.py ``Channel._q_for_pri``.
+    """
+    return [f"{prefix(name)}celery:{queue}{priority}" for priority in ("", "\x06\x163", "\x06\x166", "\x06\x169")]
+
+
 def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
     """Settings for a Celery app of the system called ``name``.
 

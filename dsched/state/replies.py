@@ -1,6 +1,8 @@
 """Answers of evaluators on their way to the leader: a list per request, which expires by itself."""
 
-from dsched.state import client, keys
+import redis
+
+from dsched.state import client, keys, strays
 from dsched.state.client import Store
 
 KEPT_S = 60
@@ -11,6 +13,14 @@ SHORTEST_WAIT_S = 0.01
 def push(store: Store, request: str, answer: bytes) -> None:
     """Leave an answer to a request."""
     name = store.key(keys.REPLIES.name + request)
+    try:
+        _push(store, name, answer)
+    except redis.ResponseError as error:
+        strays.remove(store, name, error)
+        _push(store, name, answer)
+
+
+def _push(store: Store, name: str, answer: bytes) -> None:
     with store.redis.pipeline() as pipeline:
         pipeline.rpush(name, answer)
         pipeline.expire(name, KEPT_S)
@@ -26,7 +36,11 @@ def take(store: Store, request: str, timeout_s: float) -> bytes | None:
     longest_s = client.SOCKET_TIMEOUT_S / 2
     left_s = timeout_s
     while True:
-        found = store.redis.blpop(name, timeout=max(SHORTEST_WAIT_S, min(left_s, longest_s)))
+        try:
+            found = store.redis.blpop(name, timeout=max(SHORTEST_WAIT_S, min(left_s, longest_s)))
+        except redis.ResponseError as error:
+            strays.remove(store, name, error)
+            return None
         if found is not None:
             return bytes(found[1])
         left_s -= longest_s

@@ -6,13 +6,14 @@ command says so when its time is up; asking again does no harm. Requests that no
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from dsched.errors import StateError
-from dsched.log import logger
+from dsched.log import cut, logger
 from dsched.model.meta import PodKey
+from dsched.model.reading import decoded
 from dsched.state import client, keys, lease, replies
 from dsched.state.client import Store
 from dsched.state.scripts import Script
@@ -21,6 +22,8 @@ _log = logger(__name__)
 
 KEPT_S = 60
 TAKEN_AT_ONCE = 100
+
+_Short = Annotated[str, msgspec.Meta(max_length=100)]
 
 REQUEUE = "requeue"
 DROP = "drop"
@@ -35,10 +38,13 @@ class Request(msgspec.Struct, frozen=True):
         namespace: of these only, None for every one; where no pods are named.
     """
 
-    id: str
-    what: str
-    pods: tuple[PodKey, ...] = ()
+    id: _Short
+    what: _Short
+    pods: tuple[Annotated[PodKey, msgspec.Meta(max_length=1000)], ...] = ()
     namespace: str | None = None
+
+
+_read_request = msgspec.json.Decoder(Request).decode
 
 
 class PodAnswer(msgspec.Struct, frozen=True):
@@ -86,7 +92,10 @@ def ask(store: Store, what: str, timeout_s: float, pods: Sequence[PodKey] = (), 
             taken_back = store.redis.lrem(name, 1, encoded)
             how = "did not look at it, and it was withdrawn" if taken_back else "took it and has not answered"
             raise StateError(f"the leader ({held[0]}) {how} within {timeout_s:g}s; ask again")
-    answer = msgspec.json.decode(reply, type=Answer)
+    try:
+        answer = decoded(msgspec.json.Decoder(Answer).decode, reply)
+    except msgspec.DecodeError as error:
+        raise StateError(f"the answer cannot be read, and is none of the leader's: {cut(str(error))}") from error
     if answer.error:
         raise StateError(answer.error)
     return answer
@@ -109,9 +118,9 @@ class Requests:
         found = []
         for text in self._take(keys.names(keys.EPOCH, keys.REQUESTS), [self._epoch, TAKEN_AT_ONCE]):
             try:
-                found.append(msgspec.json.decode(text, type=Request))
+                found.append(decoded(_read_request, text))
             except msgspec.DecodeError as error:
-                _log.warning("request cannot be read", extra={"action": "request", "error": str(error)})
+                _log.warning("request cannot be read", extra={"action": "request", "error": cut(str(error))})
         return found
 
     def answer(self, request: Request, answer: Answer) -> None:

@@ -6,18 +6,26 @@ entry that no leader of its epoch has read is read by the next one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgpack
+import msgspec
+import redis
 
-from dsched.log import logger
+from dsched.log import cut, logger
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import keys
+from dsched.model.reading import decoded
+from dsched.state import keys, strays
 from dsched.state.client import Store
 from dsched.state.scripts import Script
 
 _log = logger(__name__)
 
 READ_AT_ONCE = 100
+LONGEST_MESSAGE = 4096
+"""Characters that are kept of why a bind failed."""
+_Name = Annotated[str, msgspec.Meta(max_length=1000)]
+_read_rows = msgspec.msgpack.Decoder(list[tuple[_Name, _Name, _Name, _Name, str, int, _Name]]).decode
 
 REJECTED = "rejected"
 """Verdict of a bind that a PreBind or Bind plugin failed."""
@@ -94,7 +102,11 @@ class Results:
     def read(self, after: str, timeout_s: float) -> list[Result]:
         """Results after an entry (``0`` for all that are left), waiting up to ``timeout_s`` for the first."""
         name = self._store.key(keys.RESULTS.name)
-        reply = self._store.redis.xread({name: after}, count=READ_AT_ONCE, block=max(1, round(timeout_s * 1000)))
+        try:
+            reply = self._store.redis.xread({name: after}, count=READ_AT_ONCE, block=max(1, round(timeout_s * 1000)))
+        except redis.ResponseError as error:
+            strays.remove(self._store, name, error)
+            return []
         return [_result(entry, fields) for _, entries in reply or () for entry, fields in entries]
 
     def ack(self, results: Sequence[Result]) -> None:
@@ -112,16 +124,15 @@ def _result(entry: bytes, fields: dict[bytes, bytes]) -> Result:
     """What cannot be read (a binder of another version wrote it) is handed out empty, so that it is dropped with the
     rest; the pods it was about have no outcome, and the leader looks such pods up."""
     try:
-        rows = msgpack.unpackb(fields[b"outcomes"])
         outcomes = [
-            Outcome(PodKey(key), PodUid(uid), NodeName(node), verdict, message, attempt, plugin)
-            for key, uid, node, verdict, message, attempt, plugin in rows
+            Outcome(PodKey(key), PodUid(uid), NodeName(node), verdict, message[:LONGEST_MESSAGE], attempt, plugin)
+            for key, uid, node, verdict, message, attempt, plugin in decoded(_read_rows, fields[b"outcomes"])
         ]
-        return Result(entry.decode(), int(fields[b"epoch"]), fields[b"binder"].decode(), outcomes)
-    except (ValueError, TypeError, KeyError) as error:
-        binder = fields.get(b"binder", b"").decode(errors="replace")
+        return Result(entry.decode(), int(fields[b"epoch"]), cut(fields[b"binder"].decode()), outcomes)
+    except (ValueError, KeyError, msgspec.DecodeError) as error:
+        binder, why = cut(fields.get(b"binder", b"").decode(errors="replace")), cut(repr(error))
         _log.warning(
             "bind result cannot be read, dropped",
-            extra={"action": "unreadable_result", "entry": entry.decode(), "binder": binder, "error": repr(error)},
+            extra={"action": "unreadable_result", "entry": entry.decode(), "binder": binder, "error": why},
         )
         return Result(entry.decode(), 0, binder, ())

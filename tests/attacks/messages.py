@@ -16,14 +16,14 @@ from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS, PING, BindItem, BindRequest, EvaluateShard
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state import workers
-from dsched.state.broker import own_queue
+from dsched.state.broker import own_queue, queue_keys
 from tests.attacks.attack import Stand, attack
 from tests.builders import make_pod
 from tests.integration.workers.processes import Workers, wait_until
 
 NAMES = ("evaluator-1", "binder-1")
-STEPS = ("", "\x06\x163", "\x06\x166", "\x06\x169")
-"""What kombu appends to a queue's name for each priority."""
+STEPS = [key.removeprefix(queue_keys("", "")[0]) for key in queue_keys("", "")]
+"""What is appended to a queue's name for each priority."""
 SPY = "evaluator-spy"
 """A queue that nobody reads: whatever comes there, a worker has sent."""
 BESIDE = ("unacked", "unacked_index", "unacked_mutex", "_kombu.binding.evaluators", "_kombu.binding.C.dq2")

@@ -117,3 +117,24 @@ def test_a_redis_that_goes_away_or_fills_up_between_two_messages_is_unavailable_
         dispatcher.close()
         store.close()
         server.stop()
+
+
+def test_what_is_no_queue_is_replaced_by_one(store: Store) -> None:
+    """Also where Celery keeps tables of its own, which nobody of ours reads."""
+    for key in (
+        "celery:binders",
+        "celery:one@here.dq2",
+        "celery:_kombu.binding.C.dq2",
+        "celery:_kombu.binding.binders",
+    ):
+        store.redis.set(store.key(key), "something else")
+    dispatcher = Dispatcher(store)
+    dispatcher.bind(BindRequest(epoch=1, config="4567", profile="default-scheduler", pods=[]))
+    dispatcher.ping(["one@here", "two@here"], 60.0)
+    queues = ("binders", "one@here.dq2", "two@here.dq2")
+    assert [store.redis.llen(store.key(f"celery:{queue}")) > 0 for queue in queues] == [True] * 3
+    dispatcher.forget("one@here")
+    store.redis.set(store.key("celery:two@here.dq2"), "something else")
+    dispatcher.forget("two@here")
+    assert not store.redis.exists(store.key("celery:one@here.dq2"), store.key("celery:two@here.dq2"))
+    dispatcher.close()

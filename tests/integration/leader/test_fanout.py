@@ -432,3 +432,29 @@ def test_a_process_that_is_lost_once_is_forgiven(room: Room) -> None:
     room.evaluators.habits = [in_trouble(lost="signal 9"), answer]
     room.judged_right()
     assert len(room.evaluators.asked) == 2
+
+
+@pytest.mark.parametrize("seconds", [float("-inf"), float("nan"), float("inf"), -1e300, 1e300])
+def test_no_word_makes_the_leader_wait_for_ever(store: Store, impatient: None, seconds: float) -> None:
+    """Neither one that something has taken less than no time, nor one that comes again and again."""
+
+    def delay(shard: EvaluateShard, evaluators: Evaluators) -> None:
+        word = evaluators.result(shard, refusal="", classes=[], seconds=0, trouble=Trouble(0, "Mad", seconds))
+        evaluators.push(shard, messages.encode(word))
+
+    room = Room(store)
+    room.evaluators.habits = [delay]
+    room.judged_right()
+
+
+@pytest.mark.parametrize("seconds", [float("-inf"), float("nan"), float("inf"), -1.0])
+def test_an_answer_that_took_no_time_that_there_is_is_dropped(store: Store, seconds: float) -> None:
+    def hasten(shard: EvaluateShard, evaluators: Evaluators) -> None:
+        of_another("seconds", seconds)(shard, evaluators)
+        answer(shard, evaluators)
+
+    malformed = value(STALE_REPLIES.labels("malformed"))
+    room = Room(store)
+    room.evaluators.habits = [hasten]
+    room.judged_right()
+    assert value(STALE_REPLIES.labels("malformed")) == malformed + 3

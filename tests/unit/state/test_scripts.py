@@ -17,7 +17,7 @@ SOURCES = sources()
 SHARED_LISTS = ([key.name for key in keys.QUEUES], [key.name for key in keys.QUEUES_AND_RESERVATIONS])
 COMMANDS_OF_6_2 = {
     *("DEL", "EXISTS", "EXPIRE", "GET", "INCR", "SET"),
-    *("LPUSH", "LRANGE", "LTRIM"),
+    *("LPUSH", "LRANGE", "LTRIM", "TYPE"),
     *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET"),
     *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM", "ZSCORE"),
     *("XADD", "XDEL", "XLEN", "XTRIM"),
