@@ -37,6 +37,8 @@ _log = logger(__name__)
 LOOK_AGAIN_S = 1.0
 """How long the list of live evaluators is taken as it was."""
 SHORTEST_WAIT_S = 1.0
+IN_VAIN = 2.0
+"""What is waited for in vain costs about so many times what judging it here would have cost."""
 TRIES = 2
 LONGEST_S = 3600.0
 """What an evaluation may say that it took; what says more is no evaluator."""
@@ -205,10 +207,10 @@ class Fanout:
             if (met := self._seen_elsewhere(question.evaluation)) is not None:
                 request.keep_away(at, failed(met))
         try:
-            slowest_s = self._ask(request)
+            slowest_s, tries = self._ask(request)
         except RedisUnavailable as error:
             _log.warning("evaluators not reached", extra={"action": "scatter", "error": str(error)})
-            slowest_s = 0.0
+            slowest_s, tries = 0.0, 0
         missing = request.give_up()
         if missing:
             SHARD_FALLBACKS.inc(len(missing))
@@ -219,7 +221,7 @@ class Fanout:
             self._looked_at, self._unanswered_ms = float("-inf"), asked_ms
             for shard in missing:
                 request.judge_here(shard)
-        elif not self._away:
+        elif not self._away and tries == 1:  # what was waited for in vain is no part of the way
             took_s = time.perf_counter() - started - slowest_s
             self.costs.travelled(took_s, sum(question.evaluation.searched for question in questions))
         SCATTER_DURATION.observe(time.perf_counter() - started)
@@ -269,34 +271,44 @@ class Fanout:
         ]
 
     def _patience_s(self, questions: Sequence[Question]) -> float:
-        """Ten times what it should take, and at least a second."""
+        """How long is waited while nobody answers. Estimates may be far too long: where a process was held up, or had
+        to start first, that is part of what its first rows took."""
         evaluations = [question.evaluation for question in questions]
-        estimates = [self.costs.local_s(e.framework.profile_name, e.searched) or 0.0 for e in evaluations]
-        return max(SHORTEST_WAIT_S, 10 * (sum(estimates) / max(len(self._live), 1) + self.costs.round_trip_s))
+        here_s = sum(self.costs.local_s(e.framework.profile_name, e.searched) or 0.0 for e in evaluations)
+        return max(SHORTEST_WAIT_S, IN_VAIN * (here_s + self.costs.round_trip_s))
 
-    def _ask(self, request: Scatter) -> float:
+    def _ask(self, request: Scatter) -> tuple[float, int]:
         """Send and gather, twice for shards that do not answer, unless nobody has said anything at all; returns what
-        the slowest shard took."""
-        slowest_s = 0.0
-        for number in range(TRIES):
-            if not request.missing() or (number and not request.heard):
-                break
-            patience_s = self._patience_s(request.questions)
+        the slowest shard took, and how often was asked.
+
+        All have about as much to do: once one has answered, the others are given about as long again, and half of that
+        when they are asked once more.
+        """
+        slowest_s, tries, patience_s = 0.0, 0, self._patience_s(request.questions)
+        while tries < TRIES and request.missing() and (not tries or request.heard):
             deadline_ms = self._workers_clock.now_ms() + round(patience_s * 1000)
             self._dispatcher.evaluate(request.due(deadline_ms))
-            if not number:
+            if not tries:
                 SHARD_FALLBACKS.inc(len(request.judge_own()))
-            until = time.monotonic() + patience_s
+            tries += 1
+            asked = time.monotonic()
+            until, held_up_until = asked + patience_s, asked
             latest = until + request.longest_s()
-            while request.awaited() and (left_s := until - time.monotonic()) > 0:
+            while request.awaited() and (left_s := max(until, held_up_until) - time.monotonic()) > 0:
                 reply = replies.take(self._store, request.name, max(left_s, 0.01))
                 if reply is None:
                     break
+                missing = len(request.missing())
                 took_s, longer_s = self._take(request, reply)
                 slowest_s = max(slowest_s, took_s)
-                until = max(until, min(latest, time.monotonic() + longer_s))
+                now = time.monotonic()
+                held_up_until = max(held_up_until, min(latest, now + longer_s))
+                if len(request.missing()) < missing:
+                    patience_s = min(patience_s, max(SHORTEST_WAIT_S, IN_VAIN * (now - asked)))
+                    until = min(until, now + patience_s)
             request.end_try()
-        return slowest_s
+            patience_s /= 2
+        return slowest_s, tries
 
     def _take(self, request: Scatter, raw: bytes) -> tuple[float, float]:
         """Take in a reply; returns how long the evaluation took, and how much longer to wait for the others."""

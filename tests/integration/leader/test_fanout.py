@@ -18,7 +18,7 @@ from dsched.metrics import EVALUATIONS, SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult, Trouble
 from dsched.model.meta import NodeName
-from dsched.state import keys, workers
+from dsched.state import keys, replies, workers
 from dsched.state.client import Store
 from dsched.state.nodelog import Replica
 from dsched.state.workers import Worker
@@ -210,6 +210,36 @@ def test_a_shard_that_never_comes_back_is_judged_here(room: Room) -> None:
     fallbacks = value(SHARD_FALLBACKS)
     room.judged_right()
     assert value(SHARD_FALLBACKS) == fallbacks + 1
+
+
+@pytest.mark.usefixtures("impatient")
+def test_whoever_answers_late_is_not_waited_for_by_estimates_that_are_far_too_long(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first rows of a process that was held up take for ever; what others have just taken says more."""
+    take, waits = replies.take, list[float]()
+
+    def taken(store: Store, request: str, timeout_s: float) -> bytes | None:
+        waits.append(timeout_s)
+        return take(store, request, min(timeout_s, 1.0))
+
+    monkeypatch.setattr(replies, "take", taken)
+    room.evaluators.habits = [answer, answer, be_silent, be_silent]
+    for name in room.frameworks:
+        room.fanout.costs.judged(name, 1, 60.0)
+    room.judged_right()
+    first, second, *others = waits
+    assert first > 600, "nobody has answered yet"
+    assert max(second, *others) < 60
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_is_waited_for_in_vain_is_no_part_of_the_way(room: Room) -> None:
+    """It would be waited for ten times as long the next time, and so on."""
+    room.evaluators.habits = [answer, be_silent, answer, answer]
+    room.fanout.costs.round_trip_s = 0.0
+    room.judged_right()
+    assert room.fanout.costs.round_trip_s == 0.0
 
 
 @pytest.mark.usefixtures("impatient")
