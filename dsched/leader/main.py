@@ -37,11 +37,16 @@ from dsched.tracing import Tracing
 
 _log = logger(__name__)
 
+FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 5.0
+"""How long a leader waits before it starts over: twice as long each time."""
 LONGEST_PAUSE_WITHOUT_REDIS_S = 0.5
-"""Decisions wait about so long once Redis is back."""
-STANDBY_S = 0.05
-"""How often a standby asks for the lease: decisions wait about so long when a leader steps down."""
+"""Decisions wait about so long at most once Redis is back."""
+LED_WELL_S = 5.0
+"""After a reign that went on for so long, the first pause is short again."""
+STANDBY_S = 0.25
+"""How often a standby asks for the lease; it is woken when a leader steps down, and waits for the very end of a lease
+that is about to run out."""
 THREAD_TURN_S = 0.0005
 """How long a thread that decodes what comes in may keep the loop waiting whenever the loop comes back from Redis;
 Python's own 5 ms are as long as deciding dozens of pods."""
@@ -143,37 +148,49 @@ class Leader:
                 self._tracing.close()
 
     def _run(self) -> None:
-        pause_s = 0.1
+        pause_s = FIRST_PAUSE_S
         checked = False
         while not self._stop.is_set():
+            self.progress.turn()  # waiting for Redis is no reason to be killed
+            began = self._clock.monotonic()
             try:
                 if not checked:
                     fitness.check(self._store, keeps_objects=self._cluster.kind == Kind.STANDALONE)
                     checked = True
-                self.progress.turn()
                 asked = self._clock.monotonic()
                 leads = self._lease.acquire()
                 self.progress.trouble = ""
                 if leads:
                     self._lead(asked + self._settings.lease_s)
-                    pause_s = 0.1
                 else:
-                    self._stop.wait(min(STANDBY_S, self._settings.lease_s / 10))
+                    self._stand_by()
+                pause_s = FIRST_PAUSE_S
             except (*UNAVAILABLE, RedisUnavailable) as error:
                 checked = checked and isinstance(error, CannotPersist)  # that is the same server, and it answers
-                pause_s = min(self._pause(pause_s, error), LONGEST_PAUSE_WITHOUT_REDIS_S)
+                pause_s = min(self._pause(pause_s, error, began), LONGEST_PAUSE_WITHOUT_REDIS_S)
             except StaleEpoch as error:
                 FENCED.inc()
                 _log.warning("no longer leading", extra={"action": "step_down", "reason": str(error)})
             except DschedError as error:
                 if not self._lease.epoch:
                     raise
-                pause_s = self._pause(pause_s, error)
+                pause_s = self._pause(pause_s, error, began)
         # While Redis is away nobody leads; the lease runs out by itself.
         with contextlib.suppress(*UNAVAILABLE):
             self._lease.release()
 
-    def _pause(self, pause_s: float, error: Exception) -> float:
+    def _stand_by(self) -> None:
+        """Until the lease may be had: it is given back, it runs out, or who holds it is of a version that says nothing
+        when it gives it back."""
+        if self._lease.left_s > STANDBY_S:
+            self._lease.wait(STANDBY_S)
+        else:
+            self._stop.wait(self._lease.left_s + 0.001)
+
+    def _pause(self, pause_s: float, error: Exception, began: float) -> float:
+        """Wait after an error, only for a moment where what began then went well for long; returns the next pause."""
+        if self._clock.monotonic() - began >= LED_WELL_S:
+            pause_s = FIRST_PAUSE_S
         if self.progress.trouble != str(error):  # else it has been said
             _log.warning("starting over", extra={"action": "start_over", "error": str(error), "in_s": pause_s})
         self.progress.trouble = str(error)

@@ -23,6 +23,9 @@ class Key:
 
 LEADER = Key("leader", "string", "who leads, `IDENTITY EPOCH`; expires with the lease")
 EPOCH = Key("leader:epoch", "string", "the present epoch; grows for ever")
+RELEASED = Key(
+    "leader:released", "stream", "one entry, `EPOCH-0`: the lease that was given back last wakes who stands by"
+)
 ACTIVE = Key("queue:active", "zset", "pods to be scheduled in this order: `QUEUED-TIME NS/NAME` by minus priority")
 BACKOFF = Key("queue:backoff", "zset", "pods that wait before they are tried again: `NS/NAME` by when that ends, ms")
 UNSCHEDULABLE = Key(
@@ -84,6 +87,7 @@ RECORDING = Key(
 ALL = (
     LEADER,
     EPOCH,
+    RELEASED,
     ACTIVE,
     BACKOFF,
     UNSCHEDULABLE,

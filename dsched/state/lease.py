@@ -12,6 +12,7 @@ from dsched.state.client import Store
 from dsched.state.scripts import Script
 
 _KEYS = keys.names(keys.LEADER, keys.EPOCH)
+_AND_RELEASED = keys.names(keys.LEADER, keys.EPOCH, keys.RELEASED)
 
 
 class Lease:
@@ -21,13 +22,16 @@ class Lease:
         identity: who asks; shown in ``leader``.
         ttl_ms: how long the lease lasts without renewal.
         epoch: the epoch this process leads under, 0 while it does not.
+        left_s: how long the lease lasted still when `acquire` was answered last.
     """
 
     def __init__(self, store: Store, identity: str, ttl_ms: int) -> None:
         self.identity = identity
         self.ttl_ms = ttl_ms
         self.epoch = 0
+        self.left_s = 0.0
         self._highest = 0
+        self._refused = 0
         self._store = store
         self._acquire = Script(store, "lease_acquire")
         self._renew = Script(store, "lease_renew")
@@ -35,10 +39,18 @@ class Lease:
 
     def acquire(self) -> bool:
         """Take the lease if nobody holds it."""
-        epoch = int(self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest]))
+        epoch, left_ms = self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest])
         self._highest = max(self._highest, abs(epoch))
-        self.epoch = max(epoch, 0)
+        self.epoch, self._refused = max(epoch, 0), max(-epoch, 0)
+        self.left_s = max(left_ms, 0) / 1000
         return self.epoch > 0
+
+    def wait(self, longest_s: float) -> None:
+        """After `acquire` was refused: wait until that lease is given back, and no longer than so long (at least 1 ms,
+        and less than the connection waits for any reply). One that was given back in between is not overlooked."""
+        before = f"{max(self._refused - 1, 0)}-0"
+        name = self._store.key(keys.RELEASED.name)
+        self._store.redis.xread({name: before}, count=1, block=max(1, round(longest_s * 1000)))
 
     def renew(self) -> None:
         """Keep the lease.
@@ -52,7 +64,7 @@ class Lease:
         """Give the lease back so that a standby need not wait; nothing to do when another process leads already."""
         if self.epoch:
             with contextlib.suppress(StaleEpoch):
-                self._release(_KEYS, [self.epoch])
+                self._release(_AND_RELEASED, [self.epoch])
             self.epoch = 0
 
 

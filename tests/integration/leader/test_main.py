@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from dsched import config
-from dsched.clock import SystemClock
+from dsched.clock import ManualClock, SystemClock
 from dsched.cluster.interface import Change, Event
 from dsched.cluster.standalone import Standalone
 from dsched.errors import PluginError, StateError, UnfitRedis, WatchExpired
 from dsched.leader import batches as batches_module
+from dsched.leader import main as main_module
 from dsched.leader import reign as reign_module
 from dsched.leader.batches import Batches
 from dsched.leader.inbox import Broken, Heard, Inbox
@@ -22,6 +23,7 @@ from dsched.leader.settings import Settings
 from dsched.plugins import registry
 from dsched.state import client, keys, lease
 from dsched.state.client import Store
+from dsched.state.lease import Lease
 from dsched.state.queue import Place, read_records
 from dsched.state.results import Results
 from tests.full_disk import full_disk
@@ -138,6 +140,29 @@ def test_a_standby_takes_over(store: Store, run: Callable[..., Running], tmp_pat
     wait_until("the reservation is handed out again", lambda: "shop/web" in handed_out(second))
 
 
+def test_a_standby_hears_that_the_lease_was_given_back(
+    store: Store, run: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it asked by itself, the pods that have come meanwhile would wait."""
+    monkeypatch.setattr(main_module, "STANDBY_S", 600.0)
+    monkeypatch.setitem(globals(), "LEASE_S", 3600.0)
+    first = run("first", store)
+    wait_until("the first one leads", lambda: first.leads)
+    asked: list[str] = []
+    acquire = Lease.acquire
+
+    def counted(of: Lease) -> bool:
+        asked.append(of.identity)
+        return acquire(of)
+
+    monkeypatch.setattr(Lease, "acquire", counted)
+    second = run("second", client.connect(store.url, store.name))
+    wait_until("it stands by", lambda: asked == ["second"])
+    first.stop()
+    wait_until("the second one leads", lambda: second.leads)
+    assert asked == ["second"] * 2
+
+
 def test_a_leader_whose_epoch_is_over_steps_down(store: Store, run: Callable[..., Running]) -> None:
     leader = run("old", store)
     wait_until("it leads", lambda: leader.leads)
@@ -199,6 +224,54 @@ def test_leader_and_standby_wait_for_a_disk_that_is_full(
     for store in stores:
         store.close()
     server.stop()
+
+
+def test_a_leader_that_waits_for_redis_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unready, never dead: to start it again would not help."""
+    store, clock = client.connect("redis://127.0.0.1:1/0"), ManualClock()
+    leader = Leader(Settings("one"), store, Standalone(store), config.default(), registry.intree(), clock)
+    found: list[tuple[str, bool]] = []
+
+    def pause(pause_s: float, error: Exception, *_: float) -> float:
+        clock.advance(10.0)
+        leader.progress.trouble = str(error)
+        found.append((leader.progress.stuck(), bool(leader.progress.unready())))
+        if len(found) == 20:
+            leader.stop()
+        return pause_s
+
+    monkeypatch.setattr(leader, "_pause", pause)
+    leader._run()
+    assert found == [("", True)] * 20
+
+
+def test_the_first_pause_is_short_each_time_redis_goes(
+    run: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it went before."""
+    monkeypatch.setattr(main_module, "LED_WELL_S", 0.0)
+    pause, pauses = Leader._pause, list[float]()
+
+    def noted(leader: Leader, pause_s: float, error: Exception, began: float) -> float:
+        following = pause(leader, pause_s, error, began)
+        pauses.append(following)
+        return following
+
+    monkeypatch.setattr(Leader, "_pause", noted)
+    server = RedisServer(tmp_path / "redis", "--appendonly", "yes")
+    server.start()
+    try:
+        leader = run("one", client.connect(server.url))
+        for _ in range(2):
+            wait_until("it leads", lambda: leader.leads)
+            pauses.clear()
+            server.kill()
+            wait_until("it has tried again", lambda: bool(pauses))
+            assert pauses[0] == 2 * main_module.FIRST_PAUSE_S
+            server.start()
+        leader.stop()
+    finally:
+        server.stop()
 
 
 def test_a_redis_that_may_evict_is_refused(run: Callable[..., Running], tmp_path: Path) -> None:

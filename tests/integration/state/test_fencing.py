@@ -88,11 +88,13 @@ def explain(store: Store, epoch: int) -> None:
     Keeper(store, epoch).keep([(key, Attempt(1, NOW_MS, epoch, uid, "default", UNSCHEDULABLE, 1))], NOW_MS)
 
 
+RELEASING = keys.names(keys.LEADER, keys.EPOCH, keys.RELEASED)
+
 ACTS: dict[str, Callable[[Store, int], object]] = {
     "bind_begin": lambda store, epoch: Binds(store).begin(epoch, [(*pod_of("reserved"), N1)]),
     "config_publish": lambda store, epoch: publish(store, Published(epoch, "3f2a", "standalone")),
     "intake_mark": lambda store, epoch: Queue(store, epoch).mark_intake(1, ["default-scheduler"]),
-    "lease_release": lambda store, epoch: Script(store, "lease_release")(keys.names(keys.LEADER, keys.EPOCH), [epoch]),
+    "lease_release": lambda store, epoch: Script(store, "lease_release")(RELEASING, [epoch]),
     "lease_renew": renew,
     "log_append": lambda store, epoch: NodeLog(store, epoch).publish(make_snapshot()),
     "nodes_write": write_nodes,

@@ -99,6 +99,28 @@ def test_release_lets_a_standby_lead_at_once(store):
     assert other.epoch == 2
 
 
+def test_all_who_stand_by_are_woken_when_the_lease_is_given_back(store, connect):
+    """Also who has asked before and begins to wait only afterwards; each time, and not by an earlier leader's word."""
+    one = Lease(store, "one", LONG_MS)
+    standbys = [Lease(connect(store.name), f"standby-{number}", LONG_MS) for number in range(3)]
+    for _ in range(2):
+        assert one.acquire()
+        assert [standby.acquire() for standby in standbys] == [False] * 3
+        for standby in standbys:
+            assert 0 < standby.left_s <= LONG_MS / 1000
+            standby.wait(0.001)  # nothing has been given back since
+        assert not standbys[0].acquire()
+        waiting = [threading.Thread(target=standby.wait, args=(600.0,)) for standby in standbys[:2]]
+        for thread in waiting:
+            thread.start()
+        wait_until("two wait", lambda: store.redis.info("clients")["blocked_clients"] == 2)
+        one.release()
+        standbys[2].wait(600.0)
+        for thread in waiting:
+            thread.join(60.0)
+        assert not any(thread.is_alive() for thread in waiting)
+
+
 def test_release_by_who_no_longer_leads_leaves_the_leader_alone(store):
     one, other = Lease(store, "one", SHORT_MS), Lease(store, "other", LONG_MS)
     one.acquire()

@@ -22,8 +22,13 @@ from tests.builders import make_snapshot
 EPOCH = 7
 ATTEMPT = Attempt(1, 0, EPOCH, PodUid("uid-web"), "default-scheduler", UNSCHEDULABLE, 3)
 KEY, UID, NODE = PodKey("shop/web"), PodUid("uid-web"), NodeName("n1")
-_NUMBERS = {"explained_keep": 0, "lease_acquire": EPOCH, "queue_recover": 0, "reservation_adopt": 0, "tape_append": 1}
-_REPLIES: dict[str, Any] = {"queue_look": [b"7", [[], None, [], []]], "queue_pop": [b"", b"", b""], **_NUMBERS}
+_NUMBERS = {"explained_keep": 0, "queue_recover": 0, "reservation_adopt": 0, "tape_append": 1}
+_REPLIES: dict[str, Any] = {
+    "lease_acquire": [EPOCH, 3000],
+    "queue_look": [b"7", [[], None, [], []]],
+    "queue_pop": [b"", b"", b""],
+    **_NUMBERS,
+}
 
 
 @dataclass

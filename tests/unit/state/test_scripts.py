@@ -16,7 +16,7 @@ from tests.unit.state.headers import Source, sources
 SOURCES = sources()
 SHARED_LISTS = ([key.name for key in keys.QUEUES], [key.name for key in keys.QUEUES_AND_RESERVATIONS])
 COMMANDS_OF_6_2 = {
-    *("DEL", "EXISTS", "EXPIRE", "GET", "INCR", "SET"),
+    *("DEL", "EXISTS", "EXPIRE", "GET", "INCR", "PTTL", "SET"),
     *("LPUSH", "LRANGE", "LTRIM", "TYPE"),
     *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET"),
     *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM", "ZSCORE"),
