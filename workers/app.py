@@ -15,7 +15,6 @@ from celery.signals import (
     celeryd_init,
     setup_logging,
     worker_process_init,
-    worker_ready,
     worker_shutdown,
 )
 from kombu.entity import Queue
@@ -41,6 +40,7 @@ from dsched.state.client import UNAVAILABLE, Store, connect
 from dsched.state.workers import Worker
 from dsched.state.workers_clock import WorkersClock
 from workers.channel import GuardedAmqp
+from workers.consumer import pool_forked
 from workers.following import Following
 from workers.lags import Lags
 from workers.overseer import Overseer
@@ -143,7 +143,7 @@ class WorkerApp:
         worker_shutdown.connect(self._stopped)
         self._served: Server | None = None
         self._health: Health | None = None
-        worker_ready.connect(self._ready)
+        pool_forked.connect(self._ready)
         worker_process_init.connect(self._forked)
 
     def task(self, name: str, run: Callable[[bytes], None]) -> None:
@@ -254,7 +254,7 @@ class WorkerApp:
             del self.system.store
 
     def _ready(self, sender: Any, **_: Any) -> None:
-        """The pool has been forked, so threads do no harm."""
+        """The pool has been forked, so threads do no harm; Redis need not be there yet."""
         self._overseer.start(sender.hostname)
         self._presence.start()
         if self._served is not None:

@@ -164,8 +164,12 @@ def _may_not_have_been_sent(task: str, error: BaseException) -> RedisUnavailable
 
 
 def _app(store: Store) -> Celery:
+    """Tries to connect once: whoever sends has other things to do, and Celery would wait for 2 s and then for 4 s, also
+    when Redis is back meanwhile."""
+    settings = celery_settings(store.url, store.name)
+    settings["broker_transport_options"]["max_retries"] = 0
     app = Celery("dsched", set_as_current=False)
-    app.conf.update(celery_settings(store.url, store.name))
+    app.conf.update(settings)
     return app
 
 

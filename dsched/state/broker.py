@@ -11,11 +11,13 @@ from typing import Any
 
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS
 from dsched.state import location
-from dsched.state.client import prefix
+from dsched.state.client import ASKING_SENTINELS, prefix
 
 PUBLISH_TIMEOUT_S = 5.0
 WRONG_TYPE = "WRONGTYPE"
 """How Redis' error begins where a key holds something else than a list."""
+CONNECTING = {"interval_start": 0.1, "interval_step": 0.1, "interval_max": 0.5}
+"""How long is waited before connecting again, how much longer each time, and at most; Celery would wait 2 s, 4 s, …"""
 
 
 def own_queue(worker: str) -> str:
@@ -41,8 +43,8 @@ def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
     sentinel: dict[str, Any] = {}
     if found.sentinels:
         tls = {"ssl": True, **found.tls_options} if found.tls else {}
-        waits = {"socket_timeout": PUBLISH_TIMEOUT_S, "socket_connect_timeout": PUBLISH_TIMEOUT_S}
-        sentinel = {"master_name": found.master, "sentinel_kwargs": {**waits, **found.sentinel_options, **tls}}
+        asking = {**ASKING_SENTINELS, **found.sentinel_options, **tls}
+        sentinel = {"master_name": found.master, "sentinel_kwargs": asking}
     return {
         **location.broker(redis_url),
         "broker_transport_options": {
@@ -52,6 +54,7 @@ def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
             "socket_keepalive": True,
             "health_check_interval": 3,
             "retry_on_timeout": False,
+            **CONNECTING,
             "ack_emulation": False,
             **sentinel,
         },

@@ -19,6 +19,15 @@ from dsched.state.location import shown as shown
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 HEALTH_CHECK_S = 5
+ONCE = Retry(NoBackoff(), 0)
+ASKING_SENTINELS: dict[str, Any] = {
+    "socket_timeout": 1.0,
+    "socket_connect_timeout": 1.0,
+    "socket_keepalive": True,
+    "retry": ONCE,
+}
+"""A Sentinel that does not answer soon is passed over for the next one: it may have been on the master's machine. The
+client would ask it eleven times."""
 SCANNED_AT_ONCE = 1000
 
 
@@ -103,14 +112,14 @@ def connect(url: str, name: str = "default") -> Store:
     options: dict[str, Any] = {
         **sockets,
         "health_check_interval": HEALTH_CHECK_S,
-        "retry": Retry(NoBackoff(), 0),
+        "retry": ONCE,
         "client_name": "dsched",
     }
     if not found.sentinels:
         return Store(redis.Redis.from_url(url, **options), name, url)
     tls = {"ssl": True, **found.tls_options} if found.tls else {}
     asked = Sentinel(  # type: ignore[no-untyped-call]
-        found.sentinels, sentinel_kwargs={**sockets, **found.sentinel_options, **tls}
+        found.sentinels, sentinel_kwargs={**ASKING_SENTINELS, **found.sentinel_options, **tls}
     )
     master: redis.Redis = asked.master_for(  # type: ignore[no-untyped-call]
         found.master, **{**options, **found.options, **tls}

@@ -138,3 +138,33 @@ def test_what_is_no_queue_is_replaced_by_one(store: Store) -> None:
     dispatcher.forget("two@here")
     assert not store.redis.exists(store.key("celery:one@here.dq2"), store.key("celery:two@here.dq2"))
     dispatcher.close()
+
+
+def test_who_sends_does_not_wait_for_a_redis_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader's loop is among those that send; Celery would wait 2 s, then 4 s, though Redis is back meanwhile."""
+    waited: list[float] = []
+    monkeypatch.setattr("kombu.utils.functional.sleep", waited.append)
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    store = connect(server.url, "sent")
+    request = BindRequest(epoch=1, config="4567", profile="default-scheduler", pods=[])
+    dispatchers = [Dispatcher(store), Dispatcher(store)]
+    try:
+        dispatchers[0].bind(request)
+        server.kill()
+        for dispatcher in dispatchers:
+            for _ in range(2):
+                with pytest.raises(RedisUnavailable):
+                    dispatcher.bind(request)
+            with pytest.raises(RedisUnavailable):
+                dispatcher.forget("binder-1@here")
+        server.start()
+        for dispatcher in dispatchers:
+            dispatcher.bind(request)
+        assert store.redis.llen(store.key("celery:binders")) == 2
+    finally:
+        for dispatcher in dispatchers:
+            dispatcher.close()
+        store.close()
+        server.stop()
+    assert waited == []

@@ -9,6 +9,7 @@ import redis
 
 from dsched.errors import RedisUnavailable
 from dsched.leader.dispatch import Dispatcher
+from dsched.model.messages import BindRequest
 from dsched.state import client
 from dsched.state.client import UNAVAILABLE, Store
 from tests.integration.workers.processes import Workers, wait_until
@@ -125,3 +126,28 @@ def test_the_database_of_the_url_is_used(watched: Watched) -> None:
     assert direct.redis.get("here") == b"1"
     direct.close()
     store.close()
+
+
+@pytest.mark.parametrize(("whose", "pools"), [("store", 1), ("broker", 2)])
+def test_a_sentinel_that_is_gone_is_asked_once_by_each_pool(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, whose: str, pools: int
+) -> None:
+    """The machine of the master may have gone with it: the client would ask it eleven times."""
+    connect, asked = redis.Connection._connect, list[tuple[str, int]]()
+
+    def counted(connection: redis.Connection) -> socket.socket:
+        asked.append((connection.host, connection.port))
+        found: socket.socket = connect(connection)
+        return found
+
+    monkeypatch.setattr(redis.Connection, "_connect", counted)
+    store = client.connect(watched.url())
+    if whose == "store":
+        store.redis.ping()
+    else:
+        dispatcher = Dispatcher(store)
+        dispatcher.bind(BindRequest(epoch=1, config="", profile="", pods=[]))
+        dispatcher.close()
+    store.close()
+    assert asked.count(("127.0.0.1", 1)) == pools
+    assert ("127.0.0.1", watched.sentinel.port) in asked

@@ -3,24 +3,29 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from celery import Celery
+from celery import Celery, bootsteps
+from kombu.exceptions import OperationalError
 
 from dsched.clock import SystemClock
 from dsched.errors import RedisUnavailable
 from dsched.leader.dispatch import Dispatcher
 from dsched.leader.fanout import Mode
+from dsched.observe.address import PORT_VARIABLE
 from dsched.state import client, workers
+from dsched.state.broker import CONNECTING, celery_settings
 from tests.full_disk import full_disk
 from tests.integration.leader.rig import Rig
 from tests.integration.workers.processes import Workers, wait_until
 from tests.manifests import node_manifest, pod_manifest
-from tests.redis_server import RedisServer
-from workers.consumer import LONGEST_S, PromptConsumer
+from tests.redis_server import RedisServer, free_port
+from workers.consumer import PromptConsumer
 
 DEADLINE_S = 90.0
 
@@ -66,6 +71,30 @@ def test_workers_that_start_before_redis_are_known_once_it_is_there(server: Redi
         assert not [name for name in names if "Traceback" in farm.log(name)]
     finally:
         dispatcher.close()
+        farm.stop()
+
+
+@pytest.mark.parametrize("kind", ["evaluator", "binder"])
+def test_a_worker_that_waits_for_redis_is_unready_and_not_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Whoever asks would start it again, over and over."""
+    port, nowhere = free_port(), client.connect("redis://127.0.0.1:1/0", "restarts")
+    monkeypatch.setenv(PORT_VARIABLE, str(port))
+    farm, name = Workers(nowhere, tmp_path, evaluators=1), f"{kind}-1"
+
+    def answer(page: str) -> int:
+        asked = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
+        asked.request("GET", page)
+        found = asked.getresponse().status
+        asked.close()
+        return found
+
+    try:
+        farm.begin(name)
+        wait_until("it tries to connect", lambda: "Cannot connect" in farm.log(name), DEADLINE_S)
+        assert (answer("/livez"), answer("/readyz")) == (HTTPStatus.OK, HTTPStatus.INTERNAL_SERVER_ERROR)
+    finally:
         farm.stop()
 
 
@@ -131,7 +160,43 @@ def test_a_worker_never_gives_up_connecting() -> None:
     consumer = PromptConsumer.__new__(PromptConsumer)
     consumer.app, consumer.first_connection_attempt = Celery("any", set_as_current=False), True
     asked = consumer.ensure_connected(Asked())
-    assert (asked.attempts, asked.longest_s) == (None, LONGEST_S)
+    assert (asked.attempts, asked.longest_s) == (None, CONNECTING["interval_max"])
+
+
+def test_a_worker_that_loses_redis_before_it_takes_tasks_connects_anew() -> None:
+    """Celery would end it: that is no error of a connection to it."""
+    app = Celery("any", set_as_current=False, broker="redis://127.0.0.1:1/0")
+    worker = SimpleNamespace(use_eventloop=False, state=None, semaphore=None)
+    consumer = PromptConsumer(lambda request: None, app=app, controller=worker)
+    started: list[int] = []
+
+    def start(_consumer: PromptConsumer) -> None:
+        started.append(len(started))
+        if len(started) == 1:
+            raise OperationalError("Connection refused")
+        consumer.blueprint.state = bootsteps.CLOSE
+
+    consumer.blueprint = SimpleNamespace(start=start, restart=lambda _consumer: None, state=bootsteps.RUN)
+    consumer.start()
+    assert started == [0, 1]
+
+
+def test_a_worker_waits_only_a_moment_before_it_connects_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where Celery connects by itself, as it does for what it sets up once the worker is connected."""
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 8:
+            raise RuntimeError("long enough")
+
+    monkeypatch.setattr("kombu.utils.functional.sleep", wait)
+    app = Celery("any", set_as_current=False)
+    app.conf.update(celery_settings("redis://127.0.0.1:1/0", "any"))
+    with pytest.raises(RuntimeError, match="long enough"):
+        _ = app.connection_for_read().default_channel
+    assert waited[0] == CONNECTING["interval_start"]
+    assert max(waited) == CONNECTING["interval_max"]
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
