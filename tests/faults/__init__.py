@@ -13,6 +13,7 @@ same again, as far as processes can be repeated.
 `judge`         judges the history; shares no code with dsched
 `harm`          the faults themselves
 `driver`        one run; `campaign` many runs, `__main__` the command, `report` the figures
+`load`          busy processes beside the runs
 `scenario`      what a scenario is; `scenarios` has one a module
 ==============  ======================================================================================================
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.faults import campaign, report, soak
+from tests.faults import campaign, load, report, soak
 from tests.faults.driver import Outcome
 from tests.faults.scenario import all_scenarios
 
@@ -32,7 +32,7 @@ def main() -> int:
     seeds = [given.seed] if given.seed is not None else list(range(given.first, given.first + given.seeds))
     runs = list(campaign.order(chosen, seeds))
     outcomes: list[Outcome] = []
-    with _progress() as progress:
+    with load.beside(given.load), _progress() as progress:
         bar = progress.add_task("faults", total=len(runs) if given.soak is None else None)
 
         def told(outcome: Outcome) -> None:
@@ -41,10 +41,11 @@ def main() -> int:
             progress.update(bar, description=f"{sum(bool(each.breaches) for each in outcomes)} failed")
             _tell(outcome, verbose=given.verbose)
             if given.json is not None:
-                given.json.write_text(json.dumps(report.summary(outcomes), indent=1))
+                given.json.write_text(json.dumps({**report.summary(outcomes), "busy_processes": given.load}, indent=1))
 
         until = None if given.soak is None else time.monotonic() + given.soak
-        campaign.run_all(runs if until is None else soak.runs(chosen, given.first, until), told, given.folder)
+        wanted = runs if until is None else soak.runs(chosen, given.first, until)
+        campaign.run_all(wanted, told, given.folder, given.keep)
     console.print(report.table(outcomes, runnable))
     console.print(report.times(outcomes))
     return 1 if any(outcome.breaches for outcome in outcomes) else 0
@@ -81,6 +82,10 @@ def _arguments() -> argparse.Namespace:
     replayed = int(os.environ["DSCHED_FAULTS_SEED"]) if os.environ.get("DSCHED_FAULTS_SEED") else None
     parser.add_argument("--seed", type=int, default=replayed, help="this seed alone, to do a run again")
     parser.add_argument("--soak", type=float, metavar="SECONDS", help="mixed faults, drawn from the scenarios, so long")
+    parser.add_argument("--load", type=int, default=0, metavar="N", help="N processes that compute all the time beside")
+    parser.add_argument(
+        "--keep", type=float, metavar="SECONDS", help="keep the logs of runs with so long a time without decisions, too"
+    )
     parser.add_argument("--json", type=Path, help="file for all figures, rewritten after each run")
     parser.add_argument("--folder", type=Path, help="for the systems' files; logs of failed runs are kept there")
     parser.add_argument("--table", action="store_true", help="print the table of docs/reliability.md and end")

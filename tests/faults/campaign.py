@@ -27,10 +27,12 @@ class Campaign:
 
     Args:
         folder: for the systems' files; those of failed runs are kept in it.
+        keep_s: so are those of runs with so long a time without decisions.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, keep_s: float | None = None) -> None:
         self._folder = folder
+        self._keep_s = float("inf") if keep_s is None else keep_s
         self._arena: Arena | None = None
         self._key: Key = ()
         self._made = 0
@@ -47,7 +49,8 @@ class Campaign:
             outcome = Outcome(scenario.number, seed, scenario.arena(seed), [f"the run broke off: {error!r}"])
             outcome.notes.append(traceback.format_exc())
             outcome.took_s = round(time.monotonic() - began, 2)
-        if outcome.breaches:
+        longest_ms = max((each for found in outcome.gaps_ms.values() for each in found), default=0)
+        if outcome.breaches or longest_ms > self._keep_s * 1000:
             self._keep(outcome)
         if outcome.breaches or scenario.fresh:
             self.close()
@@ -78,10 +81,11 @@ class Campaign:
         return self._arena
 
     def _keep(self, outcome: Outcome) -> None:
-        """Keep the logs of a failed run."""
+        """Keep the logs of a run that failed, or was slow."""
         if self._arena is not None:
             with suppress(OSError):
-                where = self._folder / f"failed-{outcome.scenario}-{outcome.seed}"
+                kind = "failed" if outcome.breaches else "slow"
+                where = self._folder / f"{kind}-{outcome.scenario}-{outcome.seed}"
                 self._arena.keep_logs(where)
                 outcome.notes.append(f"logs: {where}")
 
@@ -93,16 +97,19 @@ def order(scenarios: Iterable[Scenario], seeds: Iterable[int]) -> list[tuple[Sce
 
 
 def run_all(
-    runs: Iterable[tuple[Scenario, int]], told: Callable[[Outcome], None], folder: Path | None = None
+    runs: Iterable[tuple[Scenario, int]],
+    told: Callable[[Outcome], None],
+    folder: Path | None = None,
+    keep_s: float | None = None,
 ) -> list[Outcome]:
-    """Run all of them; ``told`` is called after each."""
+    """Run all of them; ``told`` is called after each. ``keep_s`` as of `Campaign`."""
     where = folder or Path(tempfile.mkdtemp(prefix="dsched-faults-"))
-    campaign = Campaign(where)
+    campaign = Campaign(where, keep_s)
     try:
         for scenario, seed in runs:
             told(campaign.run(scenario, seed))
     finally:
         campaign.close()
-        if folder is None and not any(where.glob("failed-*")):
+        if folder is None and not any(where.glob("*-*-*")):
             shutil.rmtree(where, ignore_errors=True)
     return campaign.outcomes
