@@ -51,9 +51,9 @@ class Health:
         try:
             leader = lease.holder(self._store)
         except UNAVAILABLE:
-            return ""
+            leader = None
         if leader is None:
-            self._since = now  # nobody pings; it has its time again once somebody leads
+            self._since = now  # nobody pings; it has its time again once somebody leads, and Redis is there
             return ""
         return f"no task has run for {age_s:.0f} s, though {leader[0]} leads"
 

@@ -75,3 +75,12 @@ def test_losing_redis_makes_it_unready_and_not_dead():
     found = wrong(health(nowhere, ago_s=STUCK_AFTER_S + 30))
     assert found["livez"] == []
     assert "Redis does not answer" in found["readyz"][0]
+
+
+def test_one_that_has_lost_redis_for_long_is_given_time_once_it_is_back(store):
+    """The first ping is on its way; starting every worker again would not bring it sooner."""
+    Lease(store, "leader-1", 60_000).acquire()
+    found = health(client.connect("redis://127.0.0.1:1/0"), ago_s=STUCK_AFTER_S + 30)
+    assert wrong(found)["livez"] == []
+    found._store = store
+    assert wrong(found)["livez"] == []
