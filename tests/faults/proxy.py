@@ -16,6 +16,7 @@ from enum import Enum
 from tests.faults.owners import owner
 
 CHUNK = 1 << 16
+NOBODY: frozenset[int] = frozenset()
 OVERLAP = 64
 """A marker may be cut in two by the network."""
 
@@ -76,8 +77,8 @@ class Proxy:
         self._target = target
         self._links: set[_Link] = set()
         self._taps: list[Tap] = []
-        self._held: Callable[[int], bool] | None = None
-        self._refused: Callable[[int], bool] | None = None
+        self._held: frozenset[int] | None = NOBODY
+        self._refused: frozenset[int] | None = NOBODY
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
 
@@ -101,23 +102,24 @@ class Proxy:
 
     def hold(self, whose: Iterable[int] | None = None) -> None:
         """Black hole: connections stay open and nothing moves on them any more; of these processes, or of all."""
-        self._held = _among(whose)
+        self._held = _chosen(whose)
         self._in_loop(self._hold_links)
 
     def refuse(self, whose: Iterable[int] | None = None) -> None:
         """Reset all connections of these processes (None: of all), and whatever they open from now on."""
-        self._refused = _among(whose)
+        self._refused = _chosen(whose)
         self._in_loop(self._reset_links, self._refused)
 
     def reset(self, whose: Iterable[int] | None = None) -> None:
         """Reset connections once."""
-        self._in_loop(self._reset_links, _among(whose))
+        self._in_loop(self._reset_links, _chosen(whose))
 
     def connected(self, pid: int) -> bool:
         """Whether a process has a connection."""
-        found: list[int] = []
-        self._in_loop(lambda: found.extend(self._owner(link) for link in self._links))
-        return pid in found
+        links: list[_Link] = []
+        self._in_loop(lambda: links.extend(self._links))
+        # Here, not in the loop: see `_among`.
+        return any(self._owner(link) == pid for link in links)
 
     def retarget(self, port: int) -> None:
         """Hand on to another server from now on; present connections are reset."""
@@ -126,7 +128,7 @@ class Proxy:
 
     def heal(self) -> None:
         """No faults any more. What was held is reset, as a firewall does that has forgotten a connection."""
-        self.latency_s, self._held, self._refused, self._taps = 0.0, None, None, []
+        self.latency_s, self._held, self._refused, self._taps = 0.0, NOBODY, NOBODY, []
         self._in_loop(self._reset_held)
 
     # -- in the loop -----------------------------------------------------------------------------------------------
@@ -143,16 +145,21 @@ class Proxy:
 
     def _hold_links(self) -> None:
         for link in self._links:
-            link.held = self._held is not None and self._held(self._owner(link))
+            link.held = self._among(link, self._held)
 
-    def _reset_links(self, whose: Callable[[int], bool]) -> None:
+    def _reset_links(self, whose: frozenset[int] | None) -> None:
         for link in list(self._links):
-            if whose(self._owner(link)):
+            if self._among(link, whose):
                 self._cut(link)
 
     def _reset_held(self) -> None:
         for link in [link for link in self._links if link.held]:
             self._cut(link)
+
+    def _among(self, link: _Link, whose: frozenset[int] | None) -> bool:
+        """Looks through the kernel's tables only where it has to: that takes long on a busy machine, and nothing moves
+        through the proxy meanwhile."""
+        return whose is None or (bool(whose) and self._owner(link) in whose)
 
     def _owner(self, link: _Link) -> int:
         link.pid = link.pid or owner(link.port, self.port)
@@ -189,10 +196,10 @@ class Proxy:
             return
         link = _Link(port, writer, server_writer)
         self._links.add(link)
-        if self._refused is not None and self._refused(self._owner(link)):
+        if self._among(link, self._refused):
             self._cut(link)
             return
-        link.held = self._held is not None and self._held(self._owner(link))
+        link.held = self._among(link, self._held)
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.gather(self._requests(link, reader), self._replies(link, server_reader))
         self._links.discard(link)
@@ -255,8 +262,6 @@ async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
         await writer.drain()
 
 
-def _among(whose: Iterable[int] | None) -> Callable[[int], bool]:
-    if whose is None:
-        return lambda pid: True
-    chosen = frozenset(whose)
-    return lambda pid: pid in chosen
+def _chosen(whose: Iterable[int] | None) -> frozenset[int] | None:
+    """None for everybody."""
+    return None if whose is None else frozenset(whose)
