@@ -11,9 +11,8 @@ from typing import Any
 
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS
 from dsched.state import location
-from dsched.state.client import ASKING_SENTINELS, prefix
+from dsched.state.client import ASKING_SENTINELS, CONNECT_TIMEOUT_S, prefix
 
-PUBLISH_TIMEOUT_S = 5.0
 WRONG_TYPE = "WRONGTYPE"
 """How Redis' error begins where a key holds something else than a list."""
 CONNECTING = {"interval_start": 0.1, "interval_step": 0.1, "interval_max": 0.5}
@@ -50,7 +49,7 @@ def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
         "broker_transport_options": {
             "global_keyprefix": prefix(name) + "celery:",
             "socket_timeout": 10.0,
-            "socket_connect_timeout": PUBLISH_TIMEOUT_S,
+            "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_keepalive": True,
             "health_check_interval": 3,
             "retry_on_timeout": False,

@@ -17,7 +17,9 @@ from dsched.state.line import Value as Value
 from dsched.state.location import shown as shown
 
 SOCKET_TIMEOUT_S = 10.0
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 2.0
+"""Decisions wait about so long at most when Redis comes back elsewhere while somebody tries to connect to where it was;
+long enough for a first packet that is lost."""
 HEALTH_CHECK_S = 5
 ONCE = Retry(NoBackoff(), 0)
 ASKING_SENTINELS: dict[str, Any] = {

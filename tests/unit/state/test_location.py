@@ -7,6 +7,7 @@ import pytest
 from dsched.errors import StateError
 from dsched.state import client, location
 from dsched.state.broker import celery_settings
+from dsched.state.client import connect
 
 SECRET = "s3cr3t"
 
@@ -76,6 +77,14 @@ def test_celery_goes_where_the_store_goes() -> None:
     assert settings["broker_transport_options"]["master_name"] == "master"
     assert settings["broker_transport_options"]["sentinel_kwargs"]["password"] == "c"
     assert celery_settings("unix:///run/r.sock?db=3", "s")["broker_url"] == "redis+socket:///run/r.sock?virtual_host=3"
+
+
+@pytest.mark.parametrize("url", ["redis://h:1/0", "redis+sentinel://h:1/m/0"])
+def test_nobody_tries_for_long_to_connect_to_where_redis_is_no_more(url: str) -> None:
+    """Decisions are to go on within 2 s once it is back somewhere else."""
+    settings = celery_settings(url, "s")["broker_transport_options"]
+    given = (connect(url).redis.connection_pool.connection_kwargs, settings, settings.get("sentinel_kwargs", settings))
+    assert all(options["socket_connect_timeout"] <= 2.0 for options in given)
 
 
 @pytest.mark.parametrize("scheme", ["rediss://h:1/0", "rediss+sentinel://h:1/m/0"])
