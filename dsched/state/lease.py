@@ -5,6 +5,7 @@ seen, its own or another's, in case Redis has lost its last second, or everythin
 """
 
 import contextlib
+import math
 
 from dsched.errors import StaleEpoch
 from dsched.state import keys
@@ -42,7 +43,7 @@ class Lease:
         epoch, left_ms = self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest])
         self._highest = max(self._highest, abs(epoch))
         self.epoch, self._refused = max(epoch, 0), max(-epoch, 0)
-        self.left_s = max(left_ms, 0) / 1000
+        self.left_s = left_ms / 1000 if left_ms >= 0 else math.inf  # somebody has made it last for ever
         return self.epoch > 0
 
     def wait(self, longest_s: float) -> None:
