@@ -16,6 +16,7 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.framework.sharing import shared
 from dsched.leader.courier import Courier
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
 from dsched.leader.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
@@ -70,6 +71,7 @@ class Owed:
         popped_at: when its attempt began.
         leaving: why its node has no place for it any more; it is given up when it turns out not to be bound …
         leaving_by: … by then.
+        seen: the pod as it was seen bound, None where it was only said to be.
     """
 
     info: PodInfo
@@ -84,6 +86,7 @@ class Owed:
     popped_at: float = 0.0
     leaving: str = ""
     leaving_by: float = 0.0
+    seen: PodInfo | None = None
 
 
 class Binding:
@@ -228,7 +231,10 @@ class Binding:
         self._look_up([owed for uid, owed in unclear.items() if uid not in bound], failed)
 
     def bound(self, pods: Sequence[Owed]) -> None:
-        """These pods are bound where they were reserved."""
+        """These pods are bound where they were reserved, and count as they are now, not as they were decided on.
+
+        Source: pkg/scheduler/eventhandlers.go ``addPodToCache``; backend/cache/cache.go ``AddPod``.
+        """
         if not pods:
             return
         self._reservations.confirm_ahead([(owed.info.key, owed.info.uid) for owed in pods])
@@ -239,14 +245,19 @@ class Binding:
             self._owed.pop(owed.info.uid, None)
             self._cache.confirm(owed.info.uid)
             self._refusals.bound(owed.node)
+            info = owed.seen or owed.info
             pod = self._pending.get(owed.info.key)
             if pod is not None and pod.uid == owed.info.uid:
                 self._pending.drop(owed.info.key)
-                if pod.info.demand != owed.info.demand:  # resized while it was reserved
-                    self._cache.add_pod(pod.info, owed.node)
+                info = owed.seen or pod.info
+            is_now = info.pod.on(owed.node)
+            if info is not owed.info:  # it has changed while it was reserved
+                self._cache.add_pod(info, owed.node)
+                self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE, owed.info.pod.on(owed.node), is_now))
             first_ms = 0 if pod is None else pod.first_ms
             counted.add(owed.framework.profile_name, owed.popped_at, owed.attempt, first_ms)
-            self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=owed.info.pod.on(owed.node)))
+            self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=is_now))
+        self._cache.usage.flush_ahead()
         counted.flush(self._clock.monotonic(), self._clock.now_ms())
         RESERVATIONS.set(len(self._owed))
 
@@ -304,6 +315,7 @@ class Binding:
             if pod is None or pod.uid != owed.info.uid or pod.finished:
                 self.release(owed, Place.NOWHERE, "")
             elif pod.node_name == owed.node:  # also while it is being deleted: it takes its room until it is gone
+                owed.seen = shared(pod)
                 bound.append(owed)
             elif pod.deleting:
                 self.release(owed, Place.NOWHERE, "")

@@ -123,6 +123,7 @@ class Intake:
     def _assigned(self, info: PodInfo, node: NodeName) -> None:
         owed = self._binding.owed(info.uid)
         if owed is not None and owed.node == node:
+            owed.seen = info
             self._bound.append(owed)
             return
         self._answered()
@@ -165,11 +166,19 @@ class Intake:
             known = None
         if pod.deleting:
             self._gone(pod.key, pod.uid)
-        elif known is None and self._cache.snapshot.table.node_of(pod.uid) is None:
-            # A pod that is bound stays bound: the watch may repeat what was so before the listing showed it bound.
-            self._new(shared(pod))
         elif known is not None:
             self._changed(known, shared(pod))
+        elif (node := self._cache.snapshot.table.node_of(pod.uid)) is None:
+            self._new(shared(pod))
+        else:
+            self._changed_before(pod, node)
+
+    def _changed_before(self, pod: Pod, node: NodeName) -> None:
+        """A change of a pod that was known to be bound before its change was. A pod that is bound stays bound; and the
+        watch may repeat what was so before the listing showed the pod as it is."""
+        known = self._cache.snapshot.table.pod(pod.uid)
+        if known is not None and known.pod.version < pod.version:
+            self._assigned(shared(pod.on(node)), node)
 
     def _new(self, info: PodInfo) -> None:
         framework = self._frameworks[info.pod.spec.scheduler_name]

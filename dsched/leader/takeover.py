@@ -241,8 +241,7 @@ def _lost(pod: QueuedPod) -> str:
 
 def _age(pod: Pod) -> tuple[str, int]:
     """Sorts pods by when they were created."""
-    version = pod.metadata.resource_version
-    return pod.metadata.creation_timestamp, int(version) if version.isdigit() else 0
+    return pod.metadata.creation_timestamp, pod.version
 
 
 def _record(store: Store, reservation: Reservation) -> Record:

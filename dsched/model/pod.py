@@ -251,6 +251,12 @@ class Pod(ApiRecord, frozen=True):
         return NodeName(self.spec.node_name)
 
     @property
+    def version(self) -> int:
+        """The resourceVersion as a number, 0 where it is none: of two versions of a pod, the higher one is newer."""
+        text = self.metadata.resource_version
+        return int(text) if text.isdigit() else 0
+
+    @property
     def deleting(self) -> bool:
         return self.metadata.deletion_timestamp != ""
 

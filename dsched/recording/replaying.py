@@ -182,6 +182,7 @@ class Replay:
         if pod.uid in self._apart:
             here = table.node_of(pod.uid)
             if here is None:
+                self._changed_without_place(pod)
                 return
             home = here
         table.add_pod(PodInfo(pod), home)
@@ -197,14 +198,11 @@ class Replay:
         if framework is None:
             return
         if queued is not None:
-            old = queued.info.pod
-            self._pending.replace(queued, PodInfo(pod), framework)
-            self._own.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, pod))
-            event = ClusterEvent(Resource.POD, Action.UPDATE, old, pod)
-            if self._own.open and queued.place is Place.UNSCHEDULABLE:
-                self._own.wake_if(event, queued)
+            self._changed(queued, pod, framework)
             return
-        if self.memory.snapshot.table.node_of(uid) is not None and uid in self._apart:
+        here = self.memory.snapshot.table.node_of(uid)
+        if here is not None and uid in self._apart:
+            self._on(here, pod.on(here))
             return
         order, turn = framework.sort_key(pod, line.queued_us)
         fields = {
@@ -218,6 +216,20 @@ class Replay:
         }
         self._pending.restore(PodInfo(pod), Record(pod.key, fields))
         self._own.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=pod))
+
+    def _changed(self, queued: QueuedPod, pod: Pod, framework: Framework) -> None:
+        old = queued.info.pod
+        self._pending.replace(queued, PodInfo(pod), framework)
+        self._own.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, pod))
+        event = ClusterEvent(Resource.POD, Action.UPDATE, old, pod)
+        if self._own.open and queued.place is Place.UNSCHEDULABLE:
+            self._own.wake_if(event, queued)
+
+    def _changed_without_place(self, pod: Pod) -> None:
+        """A pod that was bound then, and has no place here, has changed."""
+        queued, framework = self._queued(pod.uid), self._frameworks.get(pod.spec.scheduler_name)
+        if queued is not None and framework is not None:
+            self._changed(queued, pod.on(NO_NODE), framework)
 
     def _reserved(self, line: tape.Reserved) -> None:
         """At the beginning: what plugins had assumed for it is made up for in `_ready`."""
@@ -394,7 +406,10 @@ class Replay:
     def _take_root(self, uid: PodUid) -> None:
         """The pod is bound."""
         _, _, node = self._held.pop(uid)
-        info = self.memory.snapshot.table.pod(uid)
+        queued, table = self._queued(uid), self.memory.snapshot.table
+        if queued is not None and queued.info is not table.pod(uid) and table.node_of(uid) is not None:
+            table.add_pod(queued.info, node)  # it has changed while it was reserved
+        info = table.pod(uid)
         if uid in self._apart:
             self._drop_pending(uid)
         self._own.turned_away.placed()

@@ -4,14 +4,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from dsched import config
 from dsched.errors import RecordingError
 from dsched.leader.taping import shown
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.model.pod import Pod
 from dsched.plugins import registry
 from dsched.recording.comparison import Comparing, Comparison
+from dsched.recording.replaying import Replay
 from dsched.recording.world import Fate
 from dsched.simulation.turned_away import MOST
 from tests.builders import make_node, make_pod
@@ -152,3 +155,47 @@ def test_the_mean_counts_to_the_end() -> None:
     cpu = next(each for each in found.resources if each.resource == "cpu")
     assert (cpu.recorded_mean, cpu.replayed_mean) == (0.25, 0.25)
     assert found.ended_ms == NOW_MS + 1000
+
+
+def replayed(*lines: tape.Line) -> Replay:
+    made = Replay(config.default(), registry.intree(), began(), seed=0)
+    for line in (tape.NodeIs(make_node("n1", cpu=2)), tape.Ready(), *lines):
+        made.apply(line)
+    return made
+
+
+def relabelled(cpu: int = 1) -> tuple[Pod, Pod]:
+    """A pod, and what it has become."""
+    old = make_pod("shop/web", cpu=cpu, labels={"app": "old"})
+    return old, replace(old, metadata=replace(old.metadata, labels={"app": "new"}))
+
+
+def labels(found: Replay, uid: PodUid) -> dict[str, str]:
+    """Of the pod where it counts."""
+    info = found.memory.snapshot.table.pod(uid)
+    if info is not None:
+        return info.pod.metadata.labels
+    (pod,) = [pod for pod in found._pending if pod.uid == uid]
+    return pod.info.pod.metadata.labels
+
+
+def test_a_pod_that_changed_while_it_was_reserved_counts_as_it_is() -> None:
+    old, new = relabelled()
+    decision = (tape.Pending(old), decided(old.uid, "n1"), tape.Pending(new))
+    assert labels(replayed(*decision), old.uid) == {"app": "old"}  # as in the leader
+    assert labels(replayed(*decision, tape.Bound(old.uid)), old.uid) == {"app": "new"}
+
+
+def test_a_pod_that_is_bound_elsewhere_counts_as_it_is() -> None:
+    """Recorded was another node, so it was bound here at once."""
+    old, new = relabelled()
+    found = replayed(tape.Pending(old), decided(old.uid, "n9"), tape.Pending(new))
+    assert labels(found, old.uid) == {"app": "new"}
+    assert found.memory.snapshot.table.node_of(old.uid) == "n1"
+
+
+def test_a_pod_that_has_no_place_here_is_tried_as_it_is() -> None:
+    old, new = relabelled(cpu=4)
+    found = replayed(tape.Pending(old), decided(old.uid, "n9"), tape.PodOn(NodeName("n9"), new.on(NodeName("n9"))))
+    assert labels(found, old.uid) == {"app": "new"}
+    assert found.memory.snapshot.table.node_of(old.uid) is None
