@@ -21,6 +21,7 @@ from dsched.leader.courier import Courier
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
 from dsched.leader.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
 from dsched.leader.pending import PARKED, Pending
+from dsched.leader.promises import released
 from dsched.leader.refusals import Refusals
 from dsched.leader.rivals import Rivals
 from dsched.log import logger
@@ -250,6 +251,8 @@ class Binding:
             if pod is not None and pod.uid == owed.info.uid:
                 self._pending.drop(owed.info.key)
                 info = owed.seen or pod.info
+                if pod.preempting.node:
+                    self._happened(released(info, pod.preempting.node))
             is_now = info.pod.on(owed.node)
             if info is not owed.info:  # it has changed while it was reserved
                 self._cache.add_pod(info, owed.node)

@@ -18,6 +18,7 @@ from dsched.leader.pending import Pending, QueuedPod
 from dsched.log import logger
 from dsched.metrics import recording
 from dsched.model.meta import PodKey
+from dsched.model.pod import Pod
 
 _log = logger(__name__)
 
@@ -47,7 +48,7 @@ class Hints:
         for plugin in interested:
             for pods in pending.rejected_by(plugin):
                 found.update(self._helped(plugin, event, pods))
-        return [pod for pod in found.values() if not _released(event, pod)]
+        return [pod for pod in found.values() if _concerns(event, pod)]
 
     def _helped(self, plugin: str, event: ClusterEvent, pods: Mapping[PodKey, QueuedPod]) -> Mapping[PodKey, QueuedPod]:
         """Those pods of a class that the plugin, which rejected them, would have tried again."""
@@ -111,13 +112,16 @@ def _per_class(framework: Framework) -> frozenset[str]:
     }
 
 
-def _released(event: ClusterEvent, pod: QueuedPod) -> bool:
-    """Whether the event is that the pod's own reservation was released, which frees nothing for the pod itself.
+def _concerns(event: ClusterEvent, pod: QueuedPod) -> bool:
+    """Whether hints are asked about the event at all. That the pod's own reservation was released frees nothing for the
+    pod itself; and the end of a promise, nothing for pods of higher priority than the promised one's.
 
-    Source: pkg/scheduler/schedule_one.go ``handleBindingCycleError``.
+    Source: pkg/scheduler/schedule_one.go ``handleBindingCycleError``; eventhandlers.go ``getLEPriorityPreCheck``.
     """
-    about = event.old if event.resource is Resource.ASSIGNED_POD and event.action is Action.DELETE else None
-    return about is not None and about.uid == pod.uid
+    if event.resource is not Resource.ASSIGNED_POD or event.action is not Action.DELETE:
+        return True
+    about: Pod = event.old
+    return about.uid != pod.uid if about.node_name else pod.info.priority <= about.spec.priority
 
 
 def _asked(plugin: str, hint: HintFn | None, pod: QueuedPod, event: ClusterEvent) -> Hint:

@@ -18,7 +18,7 @@ from dsched.leader.events import Events
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.leader.promises import released
 from dsched.metrics import recording
-from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.state.cache import Cache
@@ -117,8 +117,7 @@ class Intake:
 
     def restore(self, info: PodInfo, record: Record) -> None:
         """A pending pod that an earlier leader left in the queue."""
-        self._pending.restore(info, record)
-        self._keep_promise(info)
+        self._keep_promise(self._pending.restore(info, record))
 
     def _assigned(self, info: PodInfo, node: NodeName) -> None:
         owed = self._binding.owed(info.uid)
@@ -134,7 +133,7 @@ class Intake:
         if owed is not None:
             self.flush()
             self._binding.release(owed, Place.NOWHERE, "")
-        self._forget_pending(info.key, info.uid, assigned=True)
+        self._forget_pending(info.key, info.uid)
         old = self._cache.snapshot.table.pod(info.uid)
         if old is not None and old.pod == info.pod:
             return
@@ -190,16 +189,20 @@ class Intake:
             pod.plugins = frozenset({status.plugin})
             move = self._pending.move(pod, Place.GATED, profile=framework.profile_name, message=status.message)
         self._moves[pod.key] = (pod, move)
-        self._keep_promise(info)
+        self._keep_promise(pod)
         self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))
 
-    def _keep_promise(self, info: PodInfo) -> None:
+    def _keep_promise(self, pod: QueuedPod) -> None:
         """The pod says itself what it was promised, so a new leader knows too. A reserved one counts on its node
         already; the promise ended with the reservation, though the pod says so only once it is bound."""
-        node = NodeName(info.pod.status.nominated_node_name)
-        snapshot = self._cache.snapshot
-        if node and snapshot.table.node_of(info.uid) is None and snapshot.nominations.node_of(info.uid) != node:
-            snapshot.nominations.set(info, node)
+        self._pending.told_promise(pod)
+        node, snapshot = pod.preempting.node, self._cache.snapshot
+        if snapshot.table.node_of(pod.uid) is not None:
+            return
+        if node:
+            snapshot.nominations.set(pod.info, node)
+        else:
+            snapshot.nominations.drop(pod.uid)
 
     def _changed(self, pod: QueuedPod, info: PodInfo) -> None:
         old = pod.info.pod
@@ -207,6 +210,7 @@ class Intake:
         if not alike and pod.key in self._moves:
             self.flush()
         turned = self._pending.replace(pod, info, self._frameworks[info.pod.spec.scheduler_name])
+        self._changed_promise(pod, old)
         if alike:
             return
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
@@ -217,6 +221,23 @@ class Intake:
             move = self._events.move_for(pod, event)
             if move is not None:
                 self._moves[pod.key] = (pod, move)
+
+    def _changed_promise(self, pod: QueuedPod, old: Pod) -> None:
+        """A promised pod counts as it is now, where it was promised; and where somebody else has changed its nominated
+        node, there from now on.
+
+        Source: backend/queue/nominator.go ``UpdateNominatedPod``; eventhandlers.go ``updatePodInSchedulingQueue``.
+        """
+        node = NodeName(pod.info.pod.status.nominated_node_name)
+        if node == old.status.nominated_node_name or pod.preempting.wrote(node):
+            nominations = self._cache.snapshot.nominations
+            if (promised := nominations.node_of(pod.uid)) is not None:
+                nominations.set(pod.info, promised)
+            return
+        before = pod.preempting.node
+        self._keep_promise(pod)
+        if before not in (NO_NODE, node) and self._binding.owed(pod.uid) is None:
+            self._events.happened(released(PodInfo(old), before))
 
     def _gone(self, key: PodKey, uid: PodUid) -> None:
         owed = self._binding.owed(uid)
@@ -231,16 +252,15 @@ class Intake:
             # A pod that this leader bound is cached as it was decided on, without its node.
             self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=removed.pod.on(node)))
 
-    def _forget_pending(self, key: PodKey, uid: PodUid, *, assigned: bool = False) -> None:
+    def _forget_pending(self, key: PodKey, uid: PodUid) -> None:
         pod = self._pending.get(key)
         if pod is None or pod.uid != uid:
             return
         self._moves.pop(key, None)
         self._pending.drop(key)
-        nominations = self._cache.snapshot.nominations
-        if not assigned and (promised := nominations.node_of(uid)) is not None:
-            self._events.happened(released(pod.info, promised))
-        nominations.drop(uid)
+        if pod.preempting.node:
+            self._events.happened(released(pod.info, pod.preempting.node))
+        self._cache.snapshot.nominations.drop(uid)
         if pod.place is not Place.NOWHERE:
             self._removals.append((key, uid))
 

@@ -12,7 +12,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.preempting import Preempting
 from dsched.model import tape
-from dsched.model.meta import PodKey, PodUid
+from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state.queue import Move, Place, Popped, Record
 
 
@@ -191,6 +191,10 @@ class Pending:
         before = (pod.order, pod.turn)
         self._sort(pod, framework)
         return (pod.order, pod.turn) != before
+
+    def told_promise(self, pod: QueuedPod) -> None:
+        """The pod says what it is promised."""
+        pod.preempting.told(NodeName(pod.info.pod.status.nominated_node_name), self._clock.now_ms())
 
     def held_back(self, pod: QueuedPod, plugin: str) -> None:
         """A PreEnqueue plugin holds the pod back from now on; it stands where it stood until it is moved."""

@@ -17,6 +17,8 @@ EVICTIONS_ALLOWED = 5
 FIRST_STOP_S = 60
 LONGEST_STOP_S = 3600
 """The first stop, and the longest; each is twice as long as the one before."""
+_MOST_WRITTEN = 30
+"""Standalone mode tells nobody what the scheduler itself has written, so nothing more is kept of it."""
 
 
 @dataclass(slots=True)
@@ -29,6 +31,7 @@ class Preempting:
         expired: promises that ended at their deadline.
         stopped_until_ms: until when the pod may not preempt.
         avoided: nodes that did not become free in time, to when the pod may preempt there again.
+        written: what this leader has written on the pod as its nominated node and not heard of yet, oldest first.
     """
 
     node: NodeName = NO_NODE
@@ -37,13 +40,16 @@ class Preempting:
     expired: int = 0
     stopped_until_ms: int = 0
     avoided: dict[NodeName, int] = field(default_factory=dict)
+    written: tuple[NodeName, ...] = field(default=(), compare=False)
 
     def promise(self, node: NodeName, now_ms: int, *, evicting: bool = False) -> bool:
         """The pod is promised a node; the same promise again keeps its time. True when the pod has evicted too often
         and is stopped."""
-        if evicting or node != self.node:
+        if node != self.node:
+            self._write(node)
+        if evicting:
             self.since_ms = now_ms
-        self.node = node
+        self.told(node, now_ms)
         self.evictions += evicting
         if not evicting or self.evictions < EVICTIONS_ALLOWED:
             return False
@@ -53,7 +59,25 @@ class Preempting:
     def end(self) -> NodeName:
         """The promise is over; returns the node, ``""`` when there was none."""
         node, self.node, self.since_ms = self.node, NO_NODE, 0
+        if node:
+            self._write(NO_NODE)
         return node
+
+    def told(self, node: NodeName, now_ms: int) -> None:
+        """The pod says that it is promised this node, ``""`` for none; the same promise again keeps its time."""
+        if node != self.node:
+            self.node, self.since_ms = node, now_ms if node else 0
+
+    def wrote(self, node: NodeName) -> bool:
+        """Whether the nominated node that a pod is heard to have got is what this leader wrote; what it had written
+        before is not to be heard any more then."""
+        if node not in self.written:
+            return False
+        self.written = self.written[self.written.index(node) + 1 :]
+        return True
+
+    def _write(self, node: NodeName) -> None:
+        self.written = (*self.written[-_MOST_WRITTEN:], node)
 
     def expire(self, now_ms: int) -> None:
         """The promise ends at its deadline: the pod leaves the node alone for a while."""

@@ -7,6 +7,8 @@ age from the record, and ends it again.
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.interface import Action, ClusterEvent, Resource
@@ -25,11 +27,15 @@ Happened = Callable[[ClusterEvent], None]
 
 
 def released(pod: PodInfo, node: NodeName) -> ClusterEvent:
-    """The event that a promise's end is for the pods that respected it: as if the pod had left the node.
+    """The event that a promise's end is for the pods that respected it and for the pod itself: as if the pod had left
+    the node, where it was nominated only.
 
-    Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``.
+    Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``, which is
+    called for a pod that is bound, too.
     """
-    return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=pod.pod.on(node))
+    was = pod.pod.on(NO_NODE)
+    nominated = replace(was, status=replace(was.status, nominated_node_name=node))
+    return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=nominated)
 
 
 class Promises:
@@ -57,7 +63,7 @@ class Promises:
             for info in self._nominations.on(node):
                 pod = self._pending.get(info.key)
                 if pod is not None and pod.uid == info.uid:
-                    pod.preempting.promise(node, now_ms)
+                    pod.preempting.told(node, now_ms)
                     yield pod
 
     def _deadline_ms(self, pod: QueuedPod) -> int:

@@ -1,0 +1,182 @@
+"""Nominated pods: who is tried again when a promise ends, whoever ends it, and what others change on the pod.
+
+Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``;
+backend/queue/nominator.go ``UpdateNominatedPod``.
+"""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dsched.cluster.interface import Change, Event
+from dsched.leader.inbox import Heard
+from dsched.model.meta import PodKey
+from dsched.model.pod import Pod
+from tests.integration.leader.checker import Checker
+from tests.integration.leader.rig import Led, Rig
+from tests.integration.leader.test_preemption import BIG, SMALL, labelled, linger, pod, stuck, wait
+from tests.manifests import Json
+
+HIGH = "shop/high"
+NOWHERE: Json = {"nodeSelector": {"there-is": "no-such-node"}}
+
+
+def told(rig: Rig, led: Led, key: str, **changes: Any) -> None:
+    """An API server's watch says that somebody else has changed the pod."""
+    (now,) = rig.cluster.get_pods([PodKey(key)])
+    known = led.reign._pending.get(PodKey(key))
+    assert now is not None and known is not None
+    is_now = changed(known.info.pod, **changes)
+    event = Event(Change.MODIFIED, "Pod", key, 0, now.uid, is_now)
+    led.reign._hear([Heard([event], led.reign._heard)])
+    led.reign._line.settle()
+
+
+def changed(pod: Pod, nominated: str | None = None, labels: dict[str, str] | None = None) -> Pod:
+    if nominated is not None:
+        pod = replace(pod, status=replace(pod.status, nominated_node_name=nominated))
+    if labels is not None:
+        pod = replace(pod, metadata=replace(pod.metadata, labels=labels))
+    return pod
+
+
+def waiting(rig: Rig, *pods: Json) -> Led:
+    """A leader over a node of 4 cores whose pods have been tried."""
+    rig.apply(labelled("n1"), labelled("n2", cpu="1"))
+    led = rig.lead()
+    rig.apply(*pods)
+    led.run()
+    return led
+
+
+def promised(led: Led, key: str) -> str:
+    known = led.reign._pending.get(PodKey(key))
+    assert known is not None
+    node = led.reign._cache.snapshot.nominations.node_of(known.uid) or ""
+    assert known.preempting.node == node
+    return str(node)
+
+
+def test_a_promise_that_somebody_else_makes_is_kept(rig: Rig) -> None:
+    led = waiting(rig, pod(BIG, "3", 10, **NOWHERE))
+    told(rig, led, BIG, nominated="n1")
+    assert promised(led, BIG) == "n1"
+    rig.apply(pod(SMALL, "2", 10))
+    led.run()
+    assert led.place(SMALL) == "unschedulable"
+
+
+@pytest.mark.parametrize("after", ["n2", ""])
+def test_a_promise_that_somebody_else_ends_gives_the_room_to_others(rig: Rig, check: Checker, after: str) -> None:
+    led = waiting(rig, pod(BIG, "3", 10, **NOWHERE), pod(HIGH, "5", 11))
+    told(rig, led, BIG, nominated="n1")
+    rig.apply(pod(SMALL, "2", 10))
+    led.run()
+    told(rig, led, BIG, nominated=after)
+    assert promised(led, BIG) == after
+    led.reign._events.apply()
+    assert (led.place(SMALL), led.place(HIGH), led.place(BIG)) == ("backoff", "unschedulable", "unschedulable")
+    wait(rig, led, 2)
+    assert rig.node_of(SMALL) == "n1"
+
+
+def test_an_answer_to_what_the_leader_wrote_itself_is_no_change(rig: Rig) -> None:
+    """The watch tells late of promises that the leader has ended since, and made anew."""
+    linger(rig)
+    led = stuck(rig, "n1")
+    rig.apply(pod("shop/bigger", "4", 20))
+    led.turns()
+    assert (promised(led, BIG), promised(led, "shop/bigger")) == ("", "n1")
+    told(rig, led, BIG, nominated="n1")
+    assert promised(led, BIG) == ""
+    told(rig, led, BIG, nominated="")
+    assert promised(led, BIG) == ""
+    told(rig, led, BIG, nominated="n1")  # by now it is somebody else
+    assert promised(led, BIG) == "n1"
+
+
+def test_a_reserved_pod_is_promised_nothing(rig: Rig, check: Checker) -> None:
+    rig.apply(labelled("n1"), pod(BIG, "3", 10))
+    led = rig.lead()
+    led.reign._batches.decide()
+    led.reign._batches.finish()
+    told(rig, led, BIG, nominated="n1")
+    assert not led.reign._cache.snapshot.nominations
+    rig.apply(pod(SMALL, "2"))
+    led.turns()
+    led.run()
+    assert (rig.node_of(BIG), rig.node_of(SMALL)) == ("n1", "")
+    check.settled()
+
+
+@pytest.mark.parametrize("priority", [9, 10, 11])
+def test_a_promised_pod_that_goes_wakes_nobody_of_higher_priority(rig: Rig, priority: int) -> None:
+    linger(rig)
+    led = stuck(rig, "n1")
+    rig.apply(pod(HIGH, "5", priority))
+    led.turns()
+    assert led.place(HIGH) == "unschedulable"
+    rig.delete_pod(BIG)
+    led.hear()
+    led.reign._events.apply()
+    assert led.place(HIGH) == ("unschedulable" if priority > 10 else "backoff")
+
+
+def test_a_pod_whose_promise_is_taken_is_tried_again_itself(rig: Rig) -> None:
+    linger(rig)
+    led = stuck(rig, "n1")
+    assert led.place(BIG) == "unschedulable"
+    rig.apply(pod("shop/bigger", "4", 20))
+    led.hear()
+    led.reign._events.apply()
+    led.reign._batches.decide()
+    led.reign._batches.finish()
+    led.reign._events.apply()
+    assert (led.place(BIG), led.place("shop/bigger")) == ("backoff", "unschedulable")
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_promised_pod_that_is_bound_elsewhere_gives_the_room_to_others(rig: Rig, check: Checker, ours: bool) -> None:
+    linger(rig)
+    rig.apply(labelled("n2") | {"spec": {"taints": [{"key": "own", "effect": "NoSchedule"}]}})
+    led = stuck(rig, "n1")
+    rig.apply(pod(SMALL, "2"), pod(HIGH, "5", 11))
+    led.run()
+    assert (led.place(SMALL), led.place(HIGH)) == ("unschedulable", "unschedulable")
+    if ours:
+        rig.apply(pod(BIG, "3", 10, tolerations=[{"key": "own", "operator": "Exists"}]))
+    else:
+        rig.bind_foreign(BIG, "n2")
+    wait(rig, led, 2)
+    assert rig.node_of(BIG) == "n2"
+    wait(rig, led, 2)
+    assert rig.node_of(SMALL) == "n1"
+    assert led.place(HIGH) == "unschedulable"
+    check.settled()
+
+
+def test_a_promised_pod_counts_with_the_labels_that_it_has(rig: Rig) -> None:
+    led = waiting(rig, pod(BIG, "1", 10, **NOWHERE))
+    told(rig, led, BIG, nominated="n1")
+    told(rig, led, BIG, labels={"app": "new"})
+    term = {"labelSelector": {"matchLabels": {"app": "new"}}, "topologyKey": "kubernetes.io/hostname"}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    rig.apply(pod(SMALL, "2", affinity=anti))
+    led.run()
+    assert led.place(SMALL) == "unschedulable"
+
+
+def test_a_promise_from_before_ends_as_one_of_this_leader(rig: Rig) -> None:
+    """It ends before the leader has looked how old it is."""
+    never = NOWHERE | {"preemptionPolicy": "Never"}
+    led = waiting(rig, pod(BIG, "3", 10, **never) | {"status": {"nominatedNodeName": "n1"}})
+    rig.apply(pod(SMALL, "2"))
+    led.run()
+    assert led.place(SMALL) == "unschedulable"
+    led = rig.lead()
+    assert promised(led, BIG) == "n1"
+    told(rig, led, BIG, nominated="")
+    led.run()
+    wait(rig, led, 2)
+    assert rig.node_of(SMALL) == "n1"
