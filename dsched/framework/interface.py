@@ -227,11 +227,18 @@ HintFn = Callable[["Pod", ClusterEvent], Hint]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Events that may help a pod the plugin rejected; without a hint function every such event queues it."""
+    """Events that may help a pod the plugin rejected; without a hint function every such event queues it.
+
+    Attributes:
+        about_taints: whether updates that taint, untaint or uncordon a node are among these events. Of a plugin that
+            registers for nodes that come and not for such updates, each of them queues every pod that it rejected, as
+            in kube-scheduler. Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap``.
+    """
 
     resource: Resource
     actions: frozenset[Action]
     hint: HintFn | None = None
+    about_taints: bool = True
 
 
 class Handle(Protocol):

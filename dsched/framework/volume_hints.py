@@ -74,7 +74,7 @@ BINDING: Sequence[Registration] = (
     Registration(Resource.STORAGE_CLASS, _CHANGED, _after_class_change),
     Registration(Resource.PVC, _CHANGED, _after_claim_change),
     Registration(Resource.PV, _CHANGED),
-    Registration(Resource.NODE, _CHANGED, _after_node_change),
+    Registration(Resource.NODE, _CHANGED, _after_node_change, about_taints=False),
     Registration(Resource.CSI_NODE, _CHANGED, _after_csi_node_change),
     Registration(Resource.CSI_DRIVER, frozenset({Action.UPDATE}), _after_driver_change),
     Registration(Resource.CSI_STORAGE_CAPACITY, _CHANGED, _after_capacity_change),

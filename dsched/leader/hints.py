@@ -12,7 +12,7 @@ from random import random
 from dsched.errors import PluginError
 from dsched.framework.contract import PluginFailure, answered
 from dsched.framework.extending import EXTENDER
-from dsched.framework.interface import Action, ClusterEvent, Hint, HintFn, Resource
+from dsched.framework.interface import Action, ClusterEvent, Hint, HintFn, Registration, Resource
 from dsched.framework.runtime import Framework
 from dsched.leader.pending import Pending, QueuedPod
 from dsched.log import logger
@@ -152,11 +152,36 @@ def _registrations(framework: Framework) -> _Registered:
                 registrations = plugin.events_to_register()
             except Exception as error:
                 raise PluginError(f"plugin {plugin.name}: events_to_register failed: {error!r}") from error
+            if _passes_over_taints(registrations):
+                registrations = [*registrations, _TAINTS]
             for registration in registrations:
                 for action in registration.actions:
                     event = (registration.resource.value, action.value)
                     registered.setdefault(event, {}).setdefault(plugin.name, []).append(registration.hint)
     return registered
+
+
+def _passes_over_taints(registrations: Sequence[Registration]) -> bool:
+    """Whether a plugin wants to hear of nodes that come, but not of those whose taints change.
+
+    Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap`` (kubernetes issue 109437).
+    """
+    nodes = [each for each in registrations if each.resource is Resource.NODE]
+    hears = any(Action.UPDATE in each.actions and each.about_taints for each in nodes)
+    return any(Action.ADD in each.actions for each in nodes) and not hears
+
+
+def _after_taints_changed(pod: Pod, event: ClusterEvent) -> Hint:
+    """A node has other taints, or was uncordoned.
+
+    Source: framework/events.go ``extractNodeTaintsChange``, ``extractNodeSpecUnschedulableChange``.
+    """
+    before, after = event.old.spec, event.new.spec
+    uncordoned = before.unschedulable and not after.unschedulable
+    return Hint.QUEUE if uncordoned or before.taints != after.taints else Hint.SKIP
+
+
+_TAINTS = Registration(Resource.NODE, frozenset({Action.UPDATE}), _after_taints_changed)
 
 
 def _labels(registered: _Registered) -> Mapping[str, Sequence[str]]:

@@ -185,7 +185,9 @@ class InterPodAffinity:
         return (
             Registration(Resource.ASSIGNED_POD, frozenset(Action), self._after_pod_change),
             Registration(Resource.POD, frozenset({Action.UPDATE}), _after_own_update),
-            Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), self._after_node_change),
+            Registration(
+                Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), self._after_node_change, about_taints=False
+            ),
         )
 
     def _matched(self, pod: PodInfo, snapshot: Snapshot) -> TermMatches:

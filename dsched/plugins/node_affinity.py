@@ -122,7 +122,11 @@ class NodeAffinity:
         return pod.pod.spec.node_selector == other.pod.spec.node_selector and _affinity(pod.pod) == _affinity(other.pod)
 
     def events_to_register(self) -> Sequence[Registration]:
-        return (Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), self._after_node_change),)
+        return (
+            Registration(
+                Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), self._after_node_change, about_taints=False
+            ),
+        )
 
     def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
         """A node that matches came, or a node came to match."""

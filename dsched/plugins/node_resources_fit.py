@@ -128,7 +128,7 @@ class NodeResourcesFit:
         return (
             Registration(Resource.ASSIGNED_POD, pods, _after_pod_event),
             Registration(Resource.POD, pods, _after_pod_event),
-            Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change),
+            Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change, about_taints=False),
         )
 
     def _wanted(self, pod: PodInfo) -> _Wanted:

@@ -102,7 +102,7 @@ class VolumeZone:
         changed = frozenset({Action.ADD, Action.UPDATE})
         return (
             Registration(Resource.STORAGE_CLASS, frozenset({Action.ADD}), _after_class_added),
-            Registration(Resource.NODE, changed, _after_node_change),
+            Registration(Resource.NODE, changed, _after_node_change, about_taints=False),
             Registration(Resource.PVC, changed, _after_claim_change),
             Registration(Resource.PV, changed, _after_volume_change),
         )

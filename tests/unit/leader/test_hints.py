@@ -10,6 +10,9 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.hints import Hints
 from dsched.leader.pending import Backoff, Pending, QueuedPod
+from dsched.leader.promises import released
+from dsched.model.meta import NodeName
+from dsched.model.node import Node
 from dsched.state.queue import Place
 from tests.builders import make_node, make_pod
 from tests.unit.framework.frameworks import NAME, default_framework, framework_of
@@ -42,9 +45,9 @@ class Silent:
         return None
 
 
-def rejected(*plugins: str, place: Place = Place.UNSCHEDULABLE) -> tuple[Pending, QueuedPod]:
+def rejected(*plugins: str, place: Place = Place.UNSCHEDULABLE, priority: int = 0) -> tuple[Pending, QueuedPod]:
     pending = Pending(ManualClock(), Backoff())
-    pod = pending.add(PodInfo(make_pod("shop/web", cpu="2")), SORTING)
+    pod = pending.add(PodInfo(make_pod("shop/web", cpu="2", priority=priority)), SORTING)
     pending.requeued(pod, SORTING, frozenset(plugins))
     pending.placed(pod, place)
     return pending, pod
@@ -84,6 +87,58 @@ NODE_ADDED = ClusterEvent(Resource.NODE, Action.ADD, new=make_node("n1"))
 )
 def test_events_and_the_plugins_in_tree(event: ClusterEvent, plugin: str, helps: bool) -> None:
     assert helped(default_framework(), event, plugin) is helps
+
+
+BY_TAINTS = ["InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit"]
+BY_TAINTS += ["VolumeBinding", "VolumeRestrictions", "VolumeZone"]
+BARE, CORDONED = make_node("n1", cpu="1"), make_node("n1", cpu="1", unschedulable=True)
+TAINTED = make_node("n1", cpu="1", taints=["a:NoSchedule"])
+
+
+@pytest.mark.parametrize("plugin", [*BY_TAINTS, "NodeVolumeLimits", "NodeUnschedulable", "TaintToleration"])
+def test_taints_and_uncordoning_help_who_registers_for_nodes_that_come(plugin: str) -> None:
+    """Source: scheduler.go ``buildQueueingHintMap``; framework/events.go ``NodeSchedulingPropertiesChange``."""
+
+    def helps(before: Node, after: Node) -> bool:
+        event = ClusterEvent(Resource.NODE, Action.UPDATE, before, after)
+        return helped(default_framework(), event, plugin)
+
+    assert helps(BARE, TAINTED) is (plugin in BY_TAINTS)
+    assert helps(TAINTED, BARE) is (plugin in [*BY_TAINTS, "TaintToleration"])
+    assert helps(CORDONED, BARE) is (plugin in [*BY_TAINTS, "NodeUnschedulable"])
+    assert not helps(BARE, CORDONED)
+    assert not helps(BARE, BARE)
+
+
+@pytest.mark.parametrize(
+    ("actions", "about_taints", "helps"),
+    [
+        ({Action.ADD}, True, True),
+        ({Action.ADD, Action.UPDATE}, True, False),
+        ({Action.ADD, Action.UPDATE}, False, True),
+        ({Action.UPDATE}, False, False),
+        ({Action.DELETE}, True, False),
+    ],
+)
+def test_a_plugin_that_hears_of_taints_is_asked(actions: set[Action], about_taints: bool, helps: bool) -> None:
+    skips = Registration(Resource.NODE, frozenset(actions), lambda pod, event: Hint.SKIP, about_taints)
+    event = ClusterEvent(Resource.NODE, Action.UPDATE, BARE, TAINTED)
+    assert helped(framework_of(registering("Mine", skips)), event, "Mine") is helps
+
+
+@pytest.mark.parametrize(("priority", "helps"), [(9, True), (10, True), (11, False)])
+def test_a_promise_that_ends_helps_nobody_of_higher_priority(priority: int, helps: bool) -> None:
+    """Source: eventhandlers.go ``getLEPriorityPreCheck``."""
+    event = released(PodInfo(make_pod("shop/promised", cpu="1", priority=10)), NodeName("n1"))
+    pending, pod = rejected("NodeResourcesFit", priority=priority)
+    assert Hints({NAME: default_framework()}).helped(event, pending) == ([pod] if helps else [])
+
+
+def test_a_promise_that_ends_helps_the_pod_itself_and_a_reservation_that_ends_does_not() -> None:
+    pending, pod = rejected("NodeResourcesFit")
+    hints = Hints({NAME: default_framework()})
+    assert hints.helped(released(pod.info, NodeName("n1")), pending) == [pod]
+    assert hints.helped(pod_event(Action.DELETE, pod.info.pod.on(NodeName("n1"))), pending) == []
 
 
 def test_it_is_enough_that_one_plugin_is_helped() -> None:
