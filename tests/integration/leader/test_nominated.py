@@ -4,6 +4,7 @@ Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deleteP
 backend/queue/nominator.go ``UpdateNominatedPod``.
 """
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -180,3 +181,71 @@ def test_a_promise_from_before_ends_as_one_of_this_leader(rig: Rig) -> None:
     led.run()
     wait(rig, led, 2)
     assert rig.node_of(SMALL) == "n1"
+
+
+class Sequence:
+    """Random changes that others make, and whom kube-scheduler tries again for them: pods that only resources keep from
+    a node, and that preempt nobody."""
+
+    def __init__(self, rig: Rig, seed: int) -> None:
+        self.chance = Random(seed)
+        self.rig = rig
+        self.priorities: dict[str, int] = {}
+        self.nominated: dict[str, str] = {}
+        taints = {"spec": {"taints": [{"key": "others", "effect": "NoSchedule"}]}}
+        rig.apply(labelled("n1"), labelled("n2", cpu="2"), labelled("theirs", cpu="100") | taints)
+        self.led = rig.lead()
+
+    def come(self) -> None:
+        key = f"shop/p{len(self.nominated)}"
+        self.priorities[key] = self.chance.randint(0, 3)
+        self.nominated[key] = ""
+        cpu = str(self.chance.randint(1, 5))
+        self.rig.apply(pod(key, cpu, self.priorities[key], preemptionPolicy="Never"))
+        self.led.turns()
+
+    def pending(self) -> list[str]:
+        return [key for key in self.priorities if self.led.place(key) == "unschedulable"]
+
+    def change(self) -> set[str]:
+        """Somebody changes something; returns who is to be tried again."""
+        gone: list[tuple[int, bool]] = []
+        key = self.chance.choice(list(self.priorities))
+        bound, nominated = self.rig.node_of(key), self.nominated[key]
+        what = self.chance.choice(["nominate", "nominate", "delete", "bind"])
+        before = self.pending()
+        if what == "delete":
+            self.rig.delete_pod(key)
+            priority = self.priorities.pop(key)
+            gone += [(priority, not bound)] if bound or nominated else []
+        elif bound or key not in before:
+            return set()
+        elif what == "bind":
+            self.rig.bind_foreign(key, "theirs")
+            gone += [(self.priorities[key], True)] if nominated else []
+        else:
+            self.nominated[key] = self.chance.choice(["", "n1", "n2"])
+            told(self.rig, self.led, key, nominated=self.nominated[key])
+            gone += [(self.priorities[key], True)] if nominated not in ("", self.nominated[key]) else []
+        self.led.hear()
+        self.led.reign._events.apply()
+        still = [each for each in before if self.led.place(each)]
+        return {each for each in still for at_most, promise in gone if not promise or self.priorities[each] <= at_most}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_who_is_tried_again_is_whom_kube_scheduler_tries_again(rig: Rig, check: Checker, seed: int) -> None:
+    """Source: eventhandlers.go; plugins/noderesources/fit.go ``isSchedulableAfterPodEvent``."""
+    sequence, moved = Sequence(rig, seed), 0
+    for _ in range(6):
+        sequence.come()
+    for _ in range(15):
+        before = sequence.pending()
+        wanted = sequence.change()
+        assert set(before) - set(sequence.pending()) - {key for key in before if not sequence.led.place(key)} == wanted
+        moved += len(wanted)
+        rig.clock.advance(11)
+        sequence.led.run()
+        sequence.come()
+    assert moved > 0
+    check.settled()
