@@ -25,6 +25,7 @@ from dsched.leader.intake import RESOURCES
 from dsched.leader.pending import Backoff, QueuedPod
 from dsched.leader.permit import WaitingPod
 from dsched.leader.preempting import Preempting
+from dsched.leader.promises import released
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
@@ -131,9 +132,11 @@ class Replay:
                 queued = self._queued(uid)
                 if queued is not None and uid not in self._apart:
                     snapshot.nominations.set(queued.info, promised)
+                    queued.preempting.told(promised, self.clock.now_ms())
             case tape.PromiseEnded(uid=uid):
                 if uid not in self._apart:
                     snapshot.nominations.drop(uid)
+                    self._end_promise(self._queued(uid))
             case tape.Decided():
                 self._decide(line)
             case tape.Ready():
@@ -297,6 +300,7 @@ class Replay:
         queued = self._queued(uid)
         if queued is not None:
             self._pending.drop(queued.key)
+            self._end_promise(queued)
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
@@ -394,14 +398,20 @@ class Replay:
         nominations = self.memory.snapshot.nominations
         for displaced in decision.displaced:
             nominations.drop(displaced.uid)
-            other = self._queued(displaced.uid)
-            if other is not None:
-                other.preempting.end()
+            self._end_promise(self._queued(displaced.uid))
         if decision.error is not None or decision.nominated == NO_NODE:
             nominations.drop(pod.uid)
-            pod.preempting.end()
+            self._end_promise(pod)
         elif decision.nominated is not None:
+            if decision.nominated != pod.preempting.node:
+                self._end_promise(pod)
             pod.preempting.promise(decision.nominated, self.clock.now_ms(), evicting=bool(decision.victims))
+
+    def _end_promise(self, pod: QueuedPod | None) -> None:
+        """Those may be helped who had to leave the room alone."""
+        node = NO_NODE if pod is None else pod.preempting.end()
+        if pod is not None and node:
+            self._own.happened(released(pod.info, node))
 
     def _take_root(self, uid: PodUid) -> None:
         """The pod is bound."""
@@ -410,6 +420,7 @@ class Replay:
         if queued is not None and queued.info is not table.pod(uid) and table.node_of(uid) is not None:
             table.add_pod(queued.info, node)  # it has changed while it was reserved
         info = table.pod(uid)
+        self._end_promise(queued)
         if uid in self._apart:
             self._drop_pending(uid)
         self._own.turned_away.placed()

@@ -17,6 +17,7 @@ from dsched.recording.comparison import Comparing, Comparison
 from dsched.recording.replaying import Replay
 from dsched.recording.world import Fate
 from dsched.simulation.turned_away import MOST
+from dsched.state.queue import Place
 from tests.builders import make_node, make_pod
 from tests.unit.simulation.worlds import Gang, configured, known
 
@@ -199,3 +200,17 @@ def test_a_pod_that_has_no_place_here_is_tried_as_it_is() -> None:
     found = replayed(tape.Pending(old), decided(old.uid, "n9"), tape.PodOn(NodeName("n9"), new.on(NodeName("n9"))))
     assert labels(found, old.uid) == {"app": "new"}
     assert found.memory.snapshot.table.node_of(old.uid) is None
+
+
+@pytest.mark.parametrize("ends", ["taken back", "deleted"])
+def test_who_left_promised_room_alone_is_tried_again(ends: str) -> None:
+    """Recorded was another node, so what helps the pod is found out here."""
+    big, small = make_pod("shop/big", cpu=2, priority=10), make_pod("shop/small", cpu=1)
+    promised = (tape.Pending(big, place=Place.UNSCHEDULABLE), tape.Promised(big.uid, NodeName("n1")))
+    found = replayed(*promised, tape.Pending(small), decided(small.uid, "n9"))
+    table = found.memory.snapshot.table
+    found.finish()
+    assert table.node_of(small.uid) is None
+    found.apply(tape.PromiseEnded(big.uid) if ends == "taken back" else tape.NoLongerPending(big.uid))
+    found.finish()
+    assert table.node_of(small.uid) == "n1"
