@@ -20,6 +20,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.select import Selector
 from dsched.leader.cycle import Candidate, Decision
 from dsched.leader.pending import QueuedPod
+from dsched.leader.promises import released
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.simulation import fill
 from dsched.simulation.fill import Usage
@@ -92,6 +93,8 @@ class Simulation:
                 version = self.memory.snapshot.table.version
                 (decision,) = self._made.cycle.decide([Candidate(pod.info, pod.attempts)])
                 hear(decision, version)
+                for displaced in decision.displaced:
+                    self._queue.happened(released(displaced, decision.nominated or NO_NODE))
                 if decision.node is None:
                     self._unplaced(pod, decision)
                 else:
@@ -117,15 +120,18 @@ class Simulation:
 
     def _placed(self, pod: QueuedPod, decision: Decision, node: NodeName) -> None:
         if decision.waiting is None:
-            self._bound(pod, node)
+            self._bound(pod, decision)
             return
         self._queue.held(pod)
         self._held[pod.uid] = pod, decision
         plugins = ", ".join(sorted(decision.waiting.holding))
         self._note(PodOutcome(pod.key, Ending.WAITING, node, pod.attempts, f"held back by {plugins}"), pod.uid)
 
-    def _bound(self, pod: QueuedPod, node: NodeName) -> None:
+    def _bound(self, pod: QueuedPod, decision: Decision) -> None:
+        node = decision.node or NO_NODE
         self._queue.placed(pod)
+        if decision.promised not in (None, node):  # who is where he was promised to be frees nothing
+            self._queue.happened(released(pod.info, decision.promised or NO_NODE))
         self._note(PodOutcome(pod.key, Ending.PLACED, node, pod.attempts), pod.uid)
         self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=pod.info.pod.on(node)))
 
@@ -160,7 +166,7 @@ class Simulation:
             for waiting in allowed:
                 self._waiting.drop(waiting.pod.uid)
                 pod, decision = self._held.pop(waiting.pod.uid)
-                self._bound(pod, decision.node or NO_NODE)
+                self._bound(pod, decision)
             for waiting in rejected:
                 self._waiting.drop(waiting.pod.uid)
                 pod, decision = self._held.pop(waiting.pod.uid)

@@ -40,6 +40,16 @@ def test_a_promise_in_the_manifest_is_kept() -> None:
     assert (told.of("other").node, told.of("promised").node) == ("n1", "n2")
 
 
+def test_who_left_promised_room_alone_is_tried_again() -> None:
+    """The promised pod finds its place elsewhere."""
+    nodes = [make_node("n1", cpu=4, labels={"at": "n1"}), make_node("n2", cpu=3)]
+    small = make_pod("shop/small", cpu=2, node_selector={"at": "n1"})
+    pods = [make_pod("shop/old", cpu=2, node="n1"), small, make_pod("shop/promised", cpu=3, nominated="n1")]
+    told = Told(nodes, pods)
+    assert told.tried == ["small", "promised", "small"]
+    assert (told.of("promised").node, told.of("small").node) == ("n2", "n1")
+
+
 def test_a_promise_that_is_left_at_the_end_is_told() -> None:
     """The node's pod is being deleted, so there is nobody to evict; and nobody ends its deletion here."""
     deleting = make_pod("shop/old", cpu=4, node="n1")
