@@ -40,23 +40,32 @@ class Counter:
 
 @dataclass(slots=True)
 class _Pods:
-    """The pods of one namespace that exist: their labels, and who is bound, was tried, is gated."""
+    """The pods of one namespace: their labels, and who is bound, was tried, is gated.
+
+    Evicted ones stay. Upstream has no kubelet there, so that a pod with a grace period keeps its node while it
+    terminates, for good: measured pods that were bound and then had to go for others count as scheduled.
+
+    Attributes:
+        evicted: those that are no longer there.
+    """
 
     labels: dict[str, Labels] = field(default_factory=dict)
     bound: set[str] = field(default_factory=set)
     tried: set[str] = field(default_factory=set)
     gated: set[str] = field(default_factory=set)
+    evicted: set[str] = field(default_factory=set)
     _fitting: dict[tuple[tuple[str, str], ...], set[str]] = field(default_factory=dict)
 
     def label(self, name: str, labels: Labels) -> None:
         """A pod exists and has these labels."""
         self.labels[name] = labels
+        self.evicted.discard(name)
         self._fitting.clear()
 
     def forget(self, name: str) -> None:
         """A pod is gone."""
         self.labels.pop(name, None)
-        for group in (self.bound, self.tried, self.gated, *self._fitting.values()):
+        for group in (self.bound, self.tried, self.gated, self.evicted, *self._fitting.values()):
             group.discard(name)
 
     def count(self, names: set[str], selector: Labels) -> int:
@@ -112,7 +121,7 @@ class Follower:
             self._counters.remove(counter)
 
     def bound(self, namespace: str, selector: Labels) -> int:
-        """How many pods are bound now."""
+        """How many pods are bound, those that were evicted since among them."""
         with self._changed:
             pods = self._known.get(namespace) or _Pods()
             return pods.count(pods.bound, selector)
@@ -132,7 +141,8 @@ class Follower:
         """The keys of the pods that exist, in order of creation."""
         with self._changed:
             pods = self._known.get(namespace) or _Pods()
-            return [f"{namespace}/{name}" for name, labels in pods.labels.items() if _fits(labels, selector)]
+            there = ((name, labels) for name, labels in pods.labels.items() if name not in pods.evicted)
+            return [f"{namespace}/{name}" for name, labels in there if _fits(labels, selector)]
 
     def wait(self, done: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until something counted makes it done, looking at least every ``timeout_s``; whether it is done.
@@ -188,7 +198,10 @@ class Follower:
             if _CONDITION in fields.get(b"status", b""):
                 pods.tried.add(name)
         elif change == b"DELETED":
-            pods.forget(name)
+            if fields.get(b"reason") and name in pods.bound:
+                pods.evicted.add(name)
+            else:
+                pods.forget(name)
         else:
             if name not in pods.labels:
                 pods.label(name, {})

@@ -20,6 +20,10 @@ _MISSING = {
     "startCollectingProfile": "profiles of a Go process have no meaning here",
     "stopCollectingProfile": "profiles of a Go process have no meaning here",
 }
+_MISSING_FIELDS = {
+    "signatureBatchSize": "opportunistic batching is not built",
+    "countMultiplier": "pod groups are not built",
+}
 
 
 class Unsupported(DschedError):
@@ -91,6 +95,7 @@ class CreatePods(Counted, frozen=True, kw_only=True):
     collect_metrics: bool = False
     skip_wait_to_completion: bool = False
     steady_state: bool = False
+    steady_state_param: str = ""
     duration: str = ""
     duration_param: str = ""
 
@@ -196,6 +201,9 @@ def read(raw: Mapping[str, Any], params: Mapping[str, Any], origin: str) -> Oper
     opcode = str(raw.get("opcode"))
     if opcode not in KNOWN:
         raise Unsupported(f"{origin}: {opcode} is not supported: {_MISSING.get(opcode, 'it is not known')}")
+    for field, why in _MISSING_FIELDS.items():
+        if field in raw or f"{field}Param" in raw:
+            raise Unsupported(f"{origin}: {field} of {opcode} is not supported: {why}")
     try:
         operation = msgspec.convert(_filled_in(raw, params, origin), KNOWN[opcode])
     except msgspec.ValidationError as error:
@@ -223,11 +231,15 @@ def _filled_in(raw: Mapping[str, Any], params: Mapping[str, Any], origin: str) -
 
 
 def _resolved(given: Any, params: Mapping[str, Any], origin: str) -> Any:
+    """The value of ``$NAME``; of ``$NAME|DEFAULT``, as upstream has it since v1.37, the default where there is none."""
     if not isinstance(given, str) or not given.startswith("$"):
         return given
-    if given[1:] not in params:
+    name, has_default, default = given[1:].partition("|")
+    if name in params:
+        return params[name]
+    if not has_default:
         raise ConfigError(f"{origin}: there is no parameter {given}; there are {', '.join(params) or 'none'}")
-    return params[given[1:]]
+    return default
 
 
 def _check(operation: Operation, origin: str) -> None:

@@ -20,6 +20,7 @@ from dsched.model.node import Node
 from dsched.model.pod import Pod
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_KIND = re.compile(r"^kind:\s*[\"']?(\w+)", re.MULTILINE)
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
 _FREE_KEYS = frozenset(
     {"labels", "annotations", "matchLabels", "nodeSelector", "requests", "limits", "allocatable", "capacity"}
@@ -44,6 +45,7 @@ class Template:
 
     Attributes:
         fixed: it says the same for every index.
+        kind: of the object, as far as it can be seen without putting anything in; else empty.
     """
 
     def __init__(self, path: Path, params: Mapping[str, Any] | None = None) -> None:
@@ -55,6 +57,8 @@ class Template:
             self._text = path.read_text(encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+        found = _KIND.search(self._text)
+        self.kind = found[1] if found else ""
         self.path = path
         self._params = params or {}
         self.fixed = _ACTION.search(self._text) is None

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from dsched.bench import operations
-from dsched.bench.operations import CreatePodSets, Operation
+from dsched.bench.operations import CreateAny, CreatePodSets, Operation, Unsupported
+from dsched.bench.templates import Template
 from dsched.errors import ConfigError, ManifestError
-from dsched.manifests import documents
+from dsched.manifests import documents, kinds
 
 FILE = "performance-config.yaml"
 
@@ -37,7 +38,7 @@ class Workload(msgspec.Struct, rename="camel", frozen=True):
 class _Test(msgspec.Struct, rename="camel", frozen=True):
     name: str
     workload_template: Sequence[Mapping[str, Any]]
-    workloads: Sequence[Workload]
+    workloads: Sequence[Mapping[str, Any]]
     default_pod_template_path: str | None = None
     feature_gates: Mapping[str, bool] = {}
     labels: Sequence[str] = ()
@@ -51,6 +52,7 @@ class Case:
         folder: paths in the operations are relative to it.
         template: the operations as they stand in the file.
         pod_template: for createPods that name none; None for upstream's built-in pod.
+        wrong: why the workload cannot be read; empty when it can.
     """
 
     test: str
@@ -60,6 +62,7 @@ class Case:
     pod_template: str | None
     feature_gates: Mapping[str, bool]
     labels: Sequence[str]
+    wrong: str = ""
 
     @property
     def name(self) -> str:
@@ -70,18 +73,28 @@ class Case:
         """What has to be done, in order; createPodSets taken apart, as the numbers of operations name namespaces.
 
         Raises:
-            ConfigError: an operation cannot be read or names a parameter that there is not.
+            ConfigError: the workload or an operation cannot be read, or a parameter is named that there is not.
             Unsupported: an operation is known to be missing here, or not known at all.
         """
+        if self.wrong:
+            raise ConfigError(self.wrong)
         found: list[Operation] = []
         for number, raw in enumerate(self.template):
-            operation = operations.read(raw, self.workload.params, f"{self.name}: operation {number}")
+            origin = f"{self.name}: operation {number}"
+            operation = operations.read(raw, self.workload.params, origin)
+            if isinstance(operation, CreateAny):
+                self._check_kind(operation.template_path, origin)
             found += operation.unrolled() if isinstance(operation, CreatePodSets) else [operation]
         return found
 
     def path(self, given: str) -> Path:
         """A template's path."""
         return (self.folder / given).resolve()
+
+    def _check_kind(self, path: str, origin: str) -> None:
+        kind = Template(self.path(path)).kind
+        if kind and kind not in kinds.BY_NAME:
+            raise Unsupported(f"{origin}: objects of kind {kind} are not supported")
 
 
 def read(path: Path) -> list[Case]:
@@ -128,7 +141,8 @@ def _cases(file: Path) -> Iterator[Case]:
     except (ManifestError, ValueError) as error:
         raise ConfigError(f"{file} is no scheduler_perf configuration: {error}") from error
     for test in tests:
-        for workload in test.workloads:
+        for number, given in enumerate(test.workloads):
+            workload, wrong = _workload(given, number, file.parent)
             yield Case(
                 test.name,
                 workload,
@@ -137,4 +151,27 @@ def _cases(file: Path) -> Iterator[Case]:
                 test.default_pod_template_path,
                 {**test.feature_gates, **workload.feature_gates},
                 tuple(dict.fromkeys((*test.labels, *workload.labels))),
+                f"{file}: {test.name}/{workload.name} cannot be read: {wrong}" if wrong else "",
             )
+
+
+def _workload(given: Mapping[str, Any], number: int, folder: Path) -> tuple[Workload, str]:
+    """A workload, and why it cannot be read: one that cannot has its name and nothing else, and costs no other."""
+    threshold = given.get("threshold", 0.0)
+    if isinstance(threshold, Mapping):
+        threshold = next((least for topic, least in threshold.items() if _has_topic(folder, str(topic))), 0.0)
+    try:
+        return msgspec.convert({**given, "threshold": threshold}, Workload), ""
+    except msgspec.ValidationError as error:
+        name = given.get("name")
+        return Workload(name=name if isinstance(name, str) else f"workloads[{number}]"), str(error)
+
+
+def _has_topic(folder: Path, topic: str) -> bool:
+    """Whether upstream runs the files of a folder under this topic, by which thresholds may be given since v1.37.
+
+    Each folder has a topic of its own, ``dra_devicetaints`` for ``dra/devicetaints``, ``topologyspreading`` for
+    ``topology_spreading``. A threshold that is given for other topics alone is none.
+    """
+    path = "_".join(part.replace("_", "") for part in folder.resolve().parts)
+    return path.endswith(f"_{topic}")

@@ -105,6 +105,32 @@ def test_a_deleted_pod_is_no_longer_counted(
         writer.delete_pods(["a/x"])
 
 
+def test_a_pod_that_was_bound_counts_when_it_is_evicted(
+    store: Store, follower: Follower, writer: Writer, bind: Callable[[Manifest], None], tmp_path: Path
+) -> None:
+    manifests = loaded(
+        tmp_path, node_manifest(), pod_manifest("a/x", labels={"app": "x"}), pod_manifest("a/y"), pod_manifest("a/z")
+    )
+    writer.create(manifests)
+    for pod in manifests[1:3]:
+        bind(pod)
+    wait(follower, lambda: follower.bound("a", {}) == 2)
+    uids = [each["metadata"]["uid"] for each in Objects(store).get(kinds.POD, ["a/x", "a/z"]) if each]
+
+    cluster = Standalone(store)
+    cluster.lead(1, lambda: True)
+    store.redis.set(store.key("leader:epoch"), 1)
+    victims = [(PodKey(key), PodUid(uid)) for key, uid in zip(["a/x", "a/z"], uids, strict=True)]
+    cluster.delete_pods(victims, "Preempted", "for another")
+
+    wait(follower, lambda: follower.keys("a", {}) == ["a/y"])
+    assert follower.bound("a", {}) == 2
+    assert follower.bound("a", {"app": "x"}) == 1
+    assert follower.tried("a", {}) == 2
+    with pytest.raises(NotFound, match="a/x"):
+        writer.delete_pods(["a/x"])
+
+
 def test_a_pod_with_finalizers_is_marked_and_stays(store: Store, writer: Writer, tmp_path: Path) -> None:
     pod = pod_manifest("a/kept")
     pod["metadata"]["finalizers"] = ["example.com/keep"]

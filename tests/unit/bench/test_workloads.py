@@ -121,6 +121,88 @@ def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
         workloads.read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("folder", "given", "threshold"),
+    [
+        ("dra", "{dra: 56}", 56),
+        ("dra/devicetaints", "{dra: 56, dra_devicetaints: 7}", 7),
+        ("topology_spreading", "{topologyspreading: 5, dra: 56}", 5),
+        ("misc", "{dra: 56}", 0),
+        ("hydra", "{dra: 56}", 0),
+        ("misc", "{}", 0),
+        ("misc", "12.5", 12.5),
+    ],
+)
+def test_a_threshold_may_be_given_by_the_topic_of_the_folder(
+    folder: str, given: str, threshold: float, tmp_path: Path
+) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+
+    first, _ = cases(tmp_path / folder, FILE.replace("12.5", given))
+
+    assert (first.workload.threshold, first.wrong) == (threshold, "")
+
+
+def test_a_workload_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
+    bad = "{name: Bad, threshold: {misc: high}}\n  - {params: {n: 1}}\n  - {name: One,"
+    (tmp_path / "misc").mkdir()
+
+    bad_one, nameless, one, two = cases(tmp_path / "misc", FILE.replace("{name: One,", bad))
+
+    assert [bad_one.name, nameless.name, one.name, two.name] == [
+        "Small/Bad",
+        "Small/workloads[1]",
+        "Small/One",
+        "Small/Two/b",
+    ]
+    assert one.operations()
+    with pytest.raises(ConfigError, match=r"performance-config\.yaml: Small/Bad cannot be read: .*`\$\.threshold`"):
+        bad_one.operations()
+    with pytest.raises(ConfigError, match="name"):
+        nameless.operations()
+
+
+def test_a_parameter_may_have_a_default(tmp_path: Path) -> None:
+    operation = "{opcode: createPods, count: 1, templateParams: {a: $n|7, b: $m|7, c: $m|}}"
+
+    (pods,) = one(tmp_path, operation)
+
+    assert isinstance(pods, CreatePods)
+    assert pods.template_params == {"a": 2, "b": "7", "c": ""}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "{opcode: createPods, countParam: $n, signatureBatchSizeParam: $n}",
+        "{opcode: createPods, countParam: $n, countMultiplier: 2}",
+        "{opcode: createPods, countParam: $n, steadyState: true}",
+        "{opcode: createAny, templatePath: slice.yaml}",
+        "{opcode: updateAny, templatePath: slice.yaml}",
+    ],
+)
+def test_what_an_operation_cannot_do_here_is_told_before_a_system_starts(operation: str, tmp_path: Path) -> None:
+    (tmp_path / "slice.yaml").write_text("apiVersion: v1\nkind: ResourceSlice\nspec: {{ if .x }}1{{ end }}\n")
+
+    with pytest.raises(Unsupported, match=r"T/W: operation 0: .*not supported"):
+        one(tmp_path, operation)
+
+
+@needs_shared
+def test_every_workload_of_v1_37_is_planned_or_not_supported() -> None:
+    found = workloads.read(SHARED.with_name("scheduler_perf_v1.37"))
+    planned = 0
+
+    for case in found:
+        try:
+            planned += bool(case.operations())
+        except Unsupported as error:
+            assert "/dra" in f"{case.folder}" or "Group" in f"{error}" or "Batch" in f"{error}", error
+
+    assert planned > 100
+    assert {case.workload.threshold for case in found if case.folder.name == "dra"} >= {56, 60, 64}
+
+
 @needs_shared
 def test_every_workload_of_upstreams_files_can_be_planned() -> None:
     found = workloads.read(SHARED)
