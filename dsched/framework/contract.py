@@ -2,14 +2,15 @@
 becomes a status Error that names the plugin, so that one pod fails and nothing else does.
 """
 
-from collections.abc import Callable
+from asyncio import CancelledError
+from collections.abc import Callable, Hashable
 from random import random
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Code, Hazard, Status, Verdict
+from dsched.framework.interface import Code, Hazard, Status, Verdict, cut
 from dsched.framework.limits import WATCH, Overrun
 from dsched.metrics import recording
 
@@ -17,6 +18,8 @@ Result = TypeVar("Result")
 
 LAST = 2**53
 """The last place in the active queue; the highest number that its order is exact for."""
+_RAISED = (Exception, SystemExit, GeneratorExit, CancelledError)
+"""What a plugin may raise to its own harm. Not `Overrun`, which ends it, and not Ctrl-C."""
 STATUS = (Status, type(None))
 """What most methods answer; None is success."""
 
@@ -47,8 +50,20 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
         return _limited(plugin, call, *args) if WATCH.on else sampled(plugin, call, *args)
     except PluginFailure:  # of a plugin that this one asked, or told already
         raise
-    except (Exception, SystemExit) as error:
-        raise PluginFailure(plugin, f"{type(error).__name__}: {error}") from error
+    except _RAISED as error:
+        raise PluginFailure(plugin, f"{type(error).__name__}: {_text(error)}") from error
+    except KeyboardInterrupt as error:
+        if not WATCH.on:  # where nothing is watched, Ctrl-C ends what a person has started
+            raise
+        raise PluginFailure(plugin, f"{type(error).__name__}: {_text(error)}") from error
+
+
+def _text(error: BaseException) -> str:
+    """What an error says, as far as it does."""
+    try:
+        return cut(str(error))
+    except _RAISED as another:
+        return f"its text cannot be had ({type(another).__name__})"
 
 
 def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
@@ -118,7 +133,8 @@ def whole_turn(plugin: str, answer: object) -> tuple[int, str]:
         raise PluginFailure(plugin, f"sort_key answered with {type(answer).__name__}, expected (int, str)")
     order, turn = answer
     if not isinstance(order, int) or not isinstance(turn, str) or not -LAST <= order <= LAST:
-        raise PluginFailure(plugin, f"sort_key answered with {answer!r}, expected an int of up to 2^53 and a str")
+        shown = _shown(plugin, answer)
+        raise PluginFailure(plugin, f"sort_key answered with {shown}, expected an int of up to 2^53 and a str")
     return order, turn
 
 
@@ -144,10 +160,10 @@ def single_numbers(plugin: str, answer: object, length: int) -> list[int]:
         PluginFailure: they are not that many, or no whole numbers.
     """
     if not isinstance(answer, list) or len(answer) != length:
-        raise PluginFailure(plugin, f"score_few answered with {answer!r}, expected {length} scores")
+        raise PluginFailure(plugin, f"score_few answered with {_shown(plugin, answer)}, expected {length} scores")
     for score in answer:
         if type(score) is not int or not -(2**63) <= score < 2**63:
-            raise PluginFailure(plugin, f"score_few answered with {score!r}, expected an int64")
+            raise PluginFailure(plugin, f"score_few answered with {_shown(plugin, score)}, expected an int64")
     return answer
 
 
@@ -158,7 +174,7 @@ def rejections(plugin: str, answer: object, length: int) -> list[Status | None]:
         PluginFailure: they are not that many, or one is no rejection.
     """
     if not isinstance(answer, list) or len(answer) != length:
-        raise PluginFailure(plugin, f"filter_few answered with {answer!r}, expected {length} statuses")
+        raise PluginFailure(plugin, f"filter_few answered with {_shown(plugin, answer)}, expected {length} statuses")
     for status in answer:
         if status is None:
             continue
@@ -178,7 +194,11 @@ def sound(plugin: str, verdict: Verdict, length: int, open_: Callable[[], NDArra
     Raises:
         PluginFailure: it has the wrong shape, names statuses that are not there, or says Error.
     """
-    index, statuses = verdict.index, verdict.statuses
+    index: Any = verdict.index
+    statuses: Any = verdict.statuses
+    if not isinstance(index, np.ndarray) or not isinstance(statuses, tuple):
+        found = f"({type(index).__name__}, {type(statuses).__name__})"
+        raise PluginFailure(plugin, f"filter_table answered with a Verdict of {found}, expected (ndarray, tuple)")
     if index.shape != (length,):
         raise PluginFailure(plugin, f"filter_table judged {index.shape} rows of ({length},)")
     if index.dtype.kind not in "iu":
@@ -190,9 +210,30 @@ def sound(plugin: str, verdict: Verdict, length: int, open_: Callable[[], NDArra
         wrong = highest if highest > len(statuses) else int(index.min())
         raise PluginFailure(plugin, f"filter_table names status {wrong} of {len(statuses)}")
     for number, status in enumerate(statuses, start=1):
+        if not isinstance(status, Status):
+            raise unexpected(plugin, (Status,), guarded, status)
         if not status.rejected and bool((index[open_()] == number).any()):
             raise PluginFailure(plugin, f"{status.code}: {status.message}")
     return verdict
+
+
+def equal_later(plugin: str, call: Callable[..., Hashable], *args: Any) -> Hashable:
+    """A plugin's version of something, which is compared with a later one.
+
+    Raises:
+        PluginFailure: it raised, or answered with what cannot be compared.
+    """
+
+    def hashed() -> Hashable:
+        found = call(*args)
+        hash(found)
+        return found
+
+    return guarded(plugin, hashed)
+
+
+def _shown(plugin: str, answer: object) -> str:
+    return cut(guarded(plugin, repr, answer))
 
 
 def _called(call: Callable[..., Any]) -> str:

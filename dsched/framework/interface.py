@@ -9,7 +9,9 @@ Source: staging/src/k8s.io/kube-scheduler/framework/interface.go.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -69,18 +71,33 @@ class Hazard(Enum):
     LOST = 3
 
 
+MOST_REASON = 4096
+"""Characters of a status' reasons together; what is longer is cut, before it goes into conditions, events and logs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """A plugin's answer; where a method may return None, that means success.
 
     Attributes:
         hazard: what asking again may bring; set by dsched, not by plugins.
+
+    Raises:
+        TypeError: the code is no `Code`, or the reasons are no tuple of str.
     """
 
     code: Code
     reasons: tuple[str, ...] = ()
     plugin: str = ""
     hazard: Hazard = Hazard.NONE
+
+    def __post_init__(self) -> None:
+        if type(self.code) is not Code:
+            raise TypeError(f"a Status' code has to be a Code, not {type(self.code).__name__}")
+        if type(self.reasons) is not tuple or not all(isinstance(reason, str) for reason in self.reasons):
+            raise TypeError("a Status' reasons have to be a tuple of str")
+        if sum(map(len, self.reasons)) > MOST_REASON:
+            object.__setattr__(self, "reasons", (cut(", ".join(map(str, self.reasons))),))
 
     @property
     def message(self) -> str:
@@ -94,6 +111,11 @@ class Status:
     def by(self, plugin: str) -> Status:
         """The same status under a plugin's name."""
         return Status(self.code, self.reasons, plugin, self.hazard)
+
+
+def cut(text: str) -> str:
+    """The text, its end left out where it is longer than `MOST_REASON`."""
+    return text if len(text) <= MOST_REASON else f"{text[:MOST_REASON]} … ({len(text)} characters)"
 
 
 SKIP = Status(Code.SKIP)
@@ -144,9 +166,17 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PreFilterResult:
-    """Nodes that PreFilter narrows the search to; None is all of them."""
+    """Nodes that PreFilter narrows the search to; None is all of them.
+
+    Raises:
+        TypeError: they are no set.
+    """
 
     nodes: frozenset[NodeName] | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes is not None and not isinstance(self.nodes, AbstractSet):
+            raise TypeError(f"the nodes of a PreFilterResult have to be a frozenset, not {type(self.nodes).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +186,40 @@ class PostFilterResult:
     Attributes:
         nominated: node to promise to the pod; ``""`` ends an earlier promise, None leaves it as it is.
         victims: pods to delete so that there is room; the leader does it.
+
+    Raises:
+        TypeError: one of them is of another type.
     """
 
     nominated: NodeName | None
     status: Status
     victims: tuple[PodInfo, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.nominated is not None and not isinstance(self.nominated, str):
+            raise TypeError(f"nominated has to be the name of a node, not {type(self.nominated).__name__}")
+        if not isinstance(self.status, Status):
+            raise TypeError(f"the status of a PostFilterResult has to be a Status, not {type(self.status).__name__}")
+        if not isinstance(self.victims, tuple) or not all(hasattr(victim, "uid") for victim in self.victims):
+            raise TypeError("victims have to be a tuple of PodInfo")
+
 
 @dataclass(frozen=True, slots=True)
 class PermitResult:
-    """Allow (``status`` None), reject, or Wait for at most ``timeout_s``."""
+    """Allow (``status`` None), reject, or Wait for at most ``timeout_s``.
+
+    Raises:
+        TypeError: one of them is of another type, or the time is no number.
+    """
 
     status: Status | None = None
     timeout_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.status is not None and not isinstance(self.status, Status):
+            raise TypeError(f"the status of a PermitResult has to be a Status, not {type(self.status).__name__}")
+        if not isinstance(self.timeout_s, int | float) or math.isnan(self.timeout_s):
+            raise TypeError(f"timeout_s has to be seconds, not {cut(repr(self.timeout_s))}")
 
 
 class Hint(Enum):
@@ -307,8 +358,9 @@ class FilterPlugin(Plugin, Protocol):
 
 
 class PostFilterPlugin(Plugin, Protocol):
-    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        """Make the pod schedulable, if that can be done: name a node, and pods whose deletion makes room there."""
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult | None:
+        """Make the pod schedulable, if that can be done: name a node, and pods whose deletion makes room there. None is
+        success without a node: no other plugin is asked, and nothing is promised."""
         ...
 
 
@@ -398,7 +450,9 @@ class ReservePlugin(Plugin, Protocol):
 
 
 class PermitPlugin(Plugin, Protocol):
-    def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult: ...
+    def permit(self, state: CycleState, pod: PodInfo, node: NodeName) -> PermitResult | None:
+        """Whether the pod may be bound now; None, as a status of None, allows it."""
+        ...
 
 
 class PreBindPlugin(Plugin, Protocol):

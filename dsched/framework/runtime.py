@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dsched.config import Profile
 from dsched.errors import PluginError
-from dsched.framework.contract import LAST, STATUS, PluginFailure, answered, guarded, whole_turn
+from dsched.framework.contract import LAST, STATUS, PluginFailure, answered, equal_later, guarded, whole_turn
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Code,
@@ -127,9 +127,13 @@ class Framework:
         return self._built.get(name)
 
     def alike(self, plugin: str, pod: PodInfo, other: PodInfo) -> bool:
-        """Whether a plugin says that it cannot tell two pods apart."""
+        """Whether a plugin says that it cannot tell two pods apart.
+
+        Raises:
+            PluginFailure: the plugin raised, or answered with what is neither true nor false.
+        """
         says: Callable[[PodInfo, PodInfo], bool] | None = getattr(self._built[plugin], "alike", None)
-        return says is not None and bool(says(pod, other))
+        return says is not None and guarded(plugin, lambda: bool(says(pod, other)))
 
     def reach(self, state: CycleState, scored: bool = True) -> Scope:
         """What the answers about a pod depend on at most, plugins that were skipped left out, and scores too unless
@@ -154,7 +158,7 @@ class Framework:
             PluginFailure: a plugin raised.
         """
         return {
-            name: guarded(name, plugin.skip_version, pod, snapshot)
+            name: equal_later(name, plugin.skip_version, pod, snapshot)
             for name, plugin in self._skip_versioned.items()
             if name in state.skip_filter or name in state.skip_score
         }
@@ -175,7 +179,7 @@ class Framework:
             skips_unasked = name in self._skip_versioned or self._pre_filter_scopes.get(name) is not Scope.CLUSTER
             if filters or scores or not skips_unasked:
                 says = hasattr(plugin, "answer_version")
-                found[name] = guarded(name, plugin.answer_version, pod, snapshot) if says else None
+                found[name] = equal_later(name, plugin.answer_version, pod, snapshot) if says else None
         return found
 
     def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
@@ -320,8 +324,9 @@ class Framework:
         rejected: list[Status] = []
         nominated: NodeName | None = None
         for plugin in self.at("postFilter"):
-            call: Callable[..., PostFilterResult] = plugin.post_filter
-            result = answered(plugin.name, (PostFilterResult,), call, attempt)
+            call: Callable[..., PostFilterResult | None] = plugin.post_filter
+            answer = answered(plugin.name, (PostFilterResult, type(None)), call, attempt)
+            result = PostFilterResult(None, Status(Code.SUCCESS)) if answer is None else answer
             status = result.status.by(plugin.name)
             if status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
                 return PostFilterResult(result.nominated, status, result.victims)
@@ -395,10 +400,10 @@ class Framework:
         waits: dict[str, float] = {}
         for plugin in self.at("permit"):
             try:
-                result: PermitResult = answered(plugin.name, (PermitResult,), plugin.permit, state, pod, node)
+                result = answered(plugin.name, (PermitResult, type(None)), plugin.permit, state, pod, node)
             except PluginFailure as failure:
                 return PermitDecision(failure.status, {})
-            if result.status is None or result.status.code is Code.SUCCESS:
+            if result is None or result.status is None or result.status.code is Code.SUCCESS:
                 continue
             if result.status.code is not Code.WAIT:
                 return PermitDecision(result.status.by(plugin.name), {})

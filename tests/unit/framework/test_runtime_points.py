@@ -1,13 +1,16 @@
 """The other extension points: order, what ends them, and plugins that fail."""
 
+from asyncio import CancelledError
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dsched.config import PluginRef, Profile
 from dsched.errors import PluginError
 from dsched.framework.attempt import FailedAttempt
-from dsched.framework.contract import PluginFailure
+from dsched.framework.contract import PluginFailure, guarded
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.diagnosis import diagnose
 from dsched.framework.evaluate import evaluate
@@ -19,6 +22,7 @@ from dsched.framework.interface import (
     PreFilterResult,
     Scope,
     Status,
+    Verdict,
     unresolvable,
     unschedulable,
 )
@@ -237,6 +241,13 @@ def test_post_filter_ends_with_the_first_that_knows_nothing_can() -> None:
     assert found.status == Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("a",), "A")
 
 
+def test_a_post_filter_without_an_answer_has_succeeded_without_a_node() -> None:
+    """Source: runtime/framework.go ``RunPostFilterPlugins``: a nil status is success, which ends it."""
+    found = post_filtered(plugin("A", post_filter=None), plugin("B", post_filter=post(Code.SUCCESS)))
+    assert found == PostFilterResult(None, Status(Code.SUCCESS, (), "A"))
+    assert CALLS == ["A.post_filter"]
+
+
 def test_rejections_of_post_filters_are_merged() -> None:
     """Reasons of all, the name of the first, the last nomination that says something."""
     found = post_filtered(
@@ -246,7 +257,7 @@ def test_rejections_of_post_filters_are_merged() -> None:
     assert found == PostFilterResult("", Status(Code.UNSCHEDULABLE, ("a", "b1", "b2"), "A"))
 
 
-@pytest.mark.parametrize("answer", [LookupError("x"), post(Code.ERROR, "x"), post(Code.SKIP), None, "junk"])
+@pytest.mark.parametrize("answer", [LookupError("x"), post(Code.ERROR, "x"), post(Code.SKIP), False, "junk"])
 def test_a_post_filter_that_breaks_its_contract(answer: Any) -> None:
     with pytest.raises(PluginFailure) as raised:
         post_filtered(plugin("A", post_filter=answer))
@@ -301,16 +312,92 @@ def test_the_first_rejection_ends_permit() -> None:
     assert CALLS == ["A.permit", "B.permit"]
 
 
-def test_permit_allows() -> None:
-    decision = framework_of(plugin("A", permit=PermitResult(Status(Code.SUCCESS)))).run_permit(CycleState(), POD, "n1")
+@pytest.mark.parametrize("answer", [None, PermitResult(), PermitResult(Status(Code.SUCCESS))])
+def test_permit_allows(answer: Any) -> None:
+    """Source: runtime/framework.go ``RunPermitPlugins``: a nil status is success."""
+    decision = framework_of(plugin("A", permit=answer)).run_permit(CycleState(), POD, "n1")
     assert (decision.status, decision.waits) == (None, {})
 
 
-@pytest.mark.parametrize("answer", [LookupError("x"), None, Status(Code.WAIT), "junk"])
+@pytest.mark.parametrize("answer", [LookupError("x"), False, Status(Code.WAIT), "junk"])
 def test_a_permit_that_breaks_its_contract(answer: Any) -> None:
     decision = framework_of(plugin("A", permit=answer)).run_permit(CycleState(), POD, "n1")
     assert decision.status is not None
     assert (decision.status.code, decision.status.plugin) == (Code.ERROR, "A")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Status(3, ("x",)),  # type: ignore[arg-type]
+        lambda: Status(Code.ERROR, "text"),  # type: ignore[arg-type]
+        lambda: Status(Code.ERROR, (b"bytes",)),  # type: ignore[arg-type]
+        lambda: PermitResult(Code.WAIT, 3),  # type: ignore[arg-type]
+        lambda: PermitResult(Status(Code.WAIT), float("nan")),
+        lambda: PermitResult(Status(Code.WAIT), "3"),  # type: ignore[arg-type]
+        lambda: PreFilterResult(["n1"]),  # type: ignore[arg-type]
+        lambda: PostFilterResult(POD, Status(Code.SUCCESS)),  # type: ignore[arg-type]
+        lambda: PostFilterResult("n1", None),  # type: ignore[arg-type]
+        lambda: PostFilterResult("n1", Status(Code.SUCCESS), ("shop/web",)),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_of_wrong_parts_cannot_be_made(made: Any) -> None:
+    with pytest.raises(TypeError):
+        made()
+
+
+def test_reasons_without_an_end_are_cut() -> None:
+    status = Status(Code.ERROR, ("x" * 10**6, "y"))
+    assert len(status.message) < 5000
+    assert status.message.endswith(" … (1000003 characters)")
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise LookupError("no words")
+
+
+class Endless(Exception):
+    def __str__(self) -> str:
+        return "x" * 10**6
+
+
+@pytest.mark.parametrize("error", [Wordless(), Endless(), GeneratorExit(), CancelledError(), SystemExit(3)])
+def test_whatever_is_raised_is_the_plugins_failure(error: BaseException) -> None:
+    def raises(*given: Any) -> Any:
+        raise error
+
+    with pytest.raises(PluginFailure) as raised:
+        guarded("A", raises)
+    assert raised.value.status.message.startswith(f'running plugin "A": {type(error).__name__}: ')
+    assert len(raised.value.status.message) < 5000
+
+
+@pytest.mark.parametrize("answer", [LookupError("x"), [], ({},), np.zeros(3)])
+@pytest.mark.parametrize("method", ["skip_version", "answer_version"])
+def test_a_version_that_cannot_be_compared(method: str, answer: Any) -> None:
+    more: dict[str, Any] = {method: answer}
+    more |= {"pre_filter": SKIP if method == "skip_version" else None, "filter": None}
+    wide = plugin("A", **more)
+    wide.filter_scope = Scope.CLUSTER
+    framework, state = framework_of(wide), CycleState()
+    framework.run_pre_filter(state, POD, Snapshot())
+    ask = framework.skips if method == "skip_version" else partial(framework.answers, scored=False)
+    with pytest.raises(PluginFailure):
+        ask(state, POD, Snapshot())
+
+
+@pytest.mark.parametrize("answer", [LookupError("x"), np.zeros(3)])
+def test_alike_that_breaks_its_contract(answer: Any) -> None:
+    with pytest.raises(PluginFailure):
+        framework_of(plugin("A", filter=None, alike=answer)).alike("A", POD, POD)
+
+
+@pytest.mark.parametrize("verdict", [Verdict([0], ()), Verdict(np.array([1]), ["x"]), Verdict(np.array([1]), ("x",))])  # type: ignore[arg-type]
+def test_a_verdict_of_wrong_parts(verdict: Verdict) -> None:
+    evaluation = evaluate(framework_of(plugin("A", filter_table=verdict)), POD, make_snapshot([make_node()]))
+    assert evaluation.failure is not None
+    assert evaluation.failure.plugin == "A"
 
 
 # -- the binding cycle ---------------------------------------------------------------------------------------------
