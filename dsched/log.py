@@ -48,6 +48,11 @@ def wants_json() -> bool:
     return os.environ.get("DSCHED_LOG") == "json"
 
 
+def is_on() -> bool:
+    """Whether this process logs; a command that answers a person does not."""
+    return bool(logging.getLogger().handlers)
+
+
 def in_json() -> bool:
     """Whether this process logs, and as JSON; a command that answers a person does not log."""
     return any(isinstance(each.formatter, JsonFormatter) for each in logging.getLogger().handlers)

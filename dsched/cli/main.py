@@ -1,12 +1,12 @@
 """``dsched``: the list of commands, and the one place where errors become messages and exit codes."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from dsched import log
-from dsched.cli import console, lazy
+from dsched.cli import console, lazy, streams
 from dsched.cli.lazy import Source
 from dsched.errors import DschedError
 
@@ -122,12 +122,22 @@ def dsched(
 
 
 def main() -> None:
-    """Run a command; errors that dsched raises on purpose are printed without a traceback, exit code 1."""
+    """Run a command; errors that dsched raises on purpose, and what the operating system refuses, are printed without a
+    traceback, exit code 1."""
     try:
-        app()
+        with streams.prepared():
+            app()
     except DschedError as error:
-        if log.in_json():
-            log.logger(__name__).critical(str(error))
-        else:
-            console.err.print(f"error: {error}", style="red", markup=False)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:
+        if log.is_on():  # a process that runs on for long: where it broke matters more than a short word
+            raise
+        _fail(streams.said(error))
+
+
+def _fail(message: str) -> NoReturn:
+    if log.in_json():
+        log.logger(__name__).critical(message)
+    else:
+        console.err.print(f"error: {message}", style="red", markup=False)
+    sys.exit(1)

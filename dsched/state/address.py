@@ -51,6 +51,8 @@ def read(data_dir: Path) -> Address | None:
         return msgspec.json.decode((data_dir / FILE).read_bytes(), type=Address)
     except FileNotFoundError:
         return None
+    except NotADirectoryError as error:
+        raise SystemNotFound(f"the data folder {data_dir} is no folder; name another one with --data-dir") from error
     except (OSError, msgspec.DecodeError) as error:
         raise SystemNotFound(
             f"{data_dir / FILE} cannot be read ({error}); remove it and run dsched up again"

@@ -40,8 +40,9 @@ def start(system: commands.System, clock: Clock, *, survives: bool = True) -> ad
     if system.redis_url is None:
         embedded.find_program()
     log = system.data_dir / "logs" / LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
-    processes.rotate(log)
+    with lock.usable(system.data_dir, made=True):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        processes.rotate(log)
     told_before = log.stat().st_size if log.exists() else 0
     command = [sys.executable, "-m", "dsched", *arguments(system)]
     environment = commands.environment(system, system.redis_url or "")

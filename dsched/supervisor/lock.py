@@ -39,15 +39,36 @@ UNKNOWN = Holder(pid=0, birth=0)
 
 
 @contextlib.contextmanager
+def usable(data_dir: Path, *, made: bool = False) -> Iterator[None]:
+    """In its context files of the data folder are opened.
+
+    Args:
+        made: the folder, or something in it, is being made, so that it is an error as well when it is not there.
+    Raises:
+        FileNotFoundError: what is opened is not there.
+        DschedError: the folder cannot be used.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not made:
+            raise
+        raise DschedError(
+            f"the data folder {data_dir} cannot be used ({error.strerror}); name another one with --data-dir"
+        ) from error
+
+
+@contextlib.contextmanager
 def held(data_dir: Path, clock: Clock) -> Iterator[int]:
     """Hold the data folder's lock; gives the open lock file's descriptor.
 
     After a supervisor was killed, waits for what is left of its system to be cleaned up.
 
     Raises:
-        DschedError: another supervisor runs with this data folder.
+        DschedError: another supervisor runs with this data folder, or the folder cannot be used.
     """
-    descriptor = os.open(data_dir / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with usable(data_dir):
+        descriptor = os.open(data_dir / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _take(descriptor, data_dir, clock)
         os.ftruncate(descriptor, 0)
@@ -58,9 +79,14 @@ def held(data_dir: Path, clock: Clock) -> Iterator[int]:
 
 
 def holder(data_dir: Path) -> Holder | None:
-    """Who holds the lock; None where nobody does. The holder may be dead while its system is cleaned up."""
+    """Who holds the lock; None where nobody does. The holder may be dead while its system is cleaned up.
+
+    Raises:
+        DschedError: the folder cannot be used.
+    """
     try:
-        descriptor = os.open(data_dir / FILE, os.O_RDONLY | os.O_CLOEXEC)
+        with usable(data_dir):
+            descriptor = os.open(data_dir / FILE, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:

@@ -36,7 +36,8 @@ def run(system: commands.System, specs: Sequence[Spec], report: Report) -> None:
     """
     clock = SystemClock()
     targets.check(specs)
-    system.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with lock.usable(system.data_dir, made=True):
+        system.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
         lock_fd = stack.enter_context(lock.held(system.data_dir, clock))
         _clear(system.data_dir)
