@@ -1,7 +1,9 @@
 """A pod with what scheduling derives from it, computed once per class of pods with equal scheduling-relevant fields."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 
 import msgspec
 
@@ -31,7 +33,7 @@ class Demand:
         ports: host ports.
     """
 
-    requests: dict[str, int]
+    requests: Mapping[str, int]
     nonzero_cpu: int
     nonzero_memory: int
     ports: tuple[HostPort, ...]
@@ -126,7 +128,7 @@ def _demand_of(requested: _RequestsKey) -> Demand:
 
 def _demand(pod: Pod) -> Demand:
     nonzero_cpu, nonzero_memory = requests.nonzero_usage(pod)
-    return Demand(requests.usage(pod), nonzero_cpu, nonzero_memory, host_ports(pod.spec))
+    return Demand(MappingProxyType(requests.usage(pod)), nonzero_cpu, nonzero_memory, host_ports(pod.spec))
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:

@@ -11,7 +11,8 @@ removing a node moves rows and starts a new *layout*, after which nothing that w
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,20 @@ class Amounts(NamedTuple):
     requested: Sequence[int]
     nonzero_requested: Sequence[int]
     """For CPU and memory with the scoring defaults; else as ``requested``."""
+
+
+class _Shown(NamedTuple):
+    """Read-only views of the columns; they follow the table until a column moves."""
+
+    allocatable: NDArray[np.int64]
+    requested: NDArray[np.int64]
+    nonzero: NDArray[np.int64]
+    pod_count: NDArray[np.int64]
+    allowed_pods: NDArray[np.int64]
+    unschedulable: NDArray[np.bool_]
+    taint_set: NDArray[np.int32]
+    serials: NDArray[np.int64]
+    name_hashes: NDArray[np.uint64]
 
 
 class Mark(NamedTuple):
@@ -82,7 +97,8 @@ class NodeTable:
 
     def __init__(self) -> None:
         self.names: list[NodeName] = []
-        self.index: dict[NodeName, int] = {}
+        self._index: dict[NodeName, int] = {}
+        self.index: Mapping[NodeName, int] = MappingProxyType(self._index)
         self.nodes: list[Node] = []
         self.pods: list[dict[PodUid, PodInfo]] = []
         self.version = 0
@@ -96,6 +112,7 @@ class NodeTable:
         self._homeless: dict[NodeName, dict[PodUid, PodInfo]] = {}
         self._joined = 0
         self._resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
+        self._resources_shown = MappingProxyType(self._resources)
         self._labels: dict[str, LabelColumn] = {}
         self._journal = Journal()
         self._pod_index: PodIndex | None = None
@@ -122,6 +139,8 @@ class NodeTable:
         self._amounts: dict[str, Amounts] = {}
         # What NumPy writes number by number takes longer.
         self._requested_plainly = [column.data for column in self._requested]
+        # What plugins get: the same numbers, not to be written.
+        self._shown = _Shown(*(_read_only(getattr(self, f"_{name}")) for name in _Shown._fields))
         self._nonzero_plainly = [column.data for column in self._nonzero]
         self._pod_count_plainly = self._pod_count.data
 
@@ -136,21 +155,21 @@ class NodeTable:
     @property
     def resources(self) -> Mapping[str, int]:
         """Resource name to its place in the resource columns."""
-        return self._resources
+        return self._resources_shown
 
     def allocatable(self, resource: str) -> NDArray[np.int64]:
         """Allocatable amount of a resource by row, CPU in milli-units; zeros for one that no node has."""
         column = self._resources.get(resource)
-        return np.zeros(len(self), dtype=np.int64) if column is None else self._allocatable[column, : len(self)]
+        return np.zeros(len(self), dtype=np.int64) if column is None else self._shown.allocatable[column, : len(self)]
 
     def requested(self, resource: str) -> NDArray[np.int64]:
         """Requested amount of a resource by row, over the pods on the node; sums end at 2^63-1."""
         column = self._resources.get(resource)
-        return np.zeros(len(self), dtype=np.int64) if column is None else self._requested[column, : len(self)]
+        return np.zeros(len(self), dtype=np.int64) if column is None else self._shown.requested[column, : len(self)]
 
     def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
         """Requested CPU or memory by row with the scoring defaults for containers that request none."""
-        return self._nonzero[0 if resource == CPU else 1, : len(self)]
+        return self._shown.nonzero[0 if resource == CPU else 1, : len(self)]
 
     def amounts(self, resource: str) -> Amounts:
         """What `allocatable`, `requested` and `nonzero_requested` have of a resource."""
@@ -158,41 +177,41 @@ class NodeTable:
         if known is None:
             column = self._resources.get(resource)
             absent = np.zeros(self._capacity, dtype=np.int64)
-            allocatable = (absent if column is None else self._allocatable[column]).data
-            requested = (absent if column is None else self._requested[column]).data
-            nonzero = self._nonzero[0 if resource == CPU else 1].data if resource in (CPU, MEMORY) else requested
+            allocatable = (absent if column is None else self._shown.allocatable[column]).data
+            requested = (absent if column is None else self._shown.requested[column]).data
+            nonzero = self._shown.nonzero[0 if resource == CPU else 1].data if resource in (CPU, MEMORY) else requested
             known = self._amounts[resource] = Amounts(allocatable, requested, nonzero)
         return known
 
     @property
     def pod_count(self) -> NDArray[np.int64]:
         """Pods on the node, by row."""
-        return self._pod_count[: len(self)]
+        return self._shown.pod_count[: len(self)]
 
     @property
     def allowed_pods(self) -> NDArray[np.int64]:
         """Pods the node takes at most, by row."""
-        return self._allowed_pods[: len(self)]
+        return self._shown.allowed_pods[: len(self)]
 
     @property
     def unschedulable(self) -> NDArray[np.bool_]:
         """Whether the node is cordoned, by row."""
-        return self._unschedulable[: len(self)]
+        return self._shown.unschedulable[: len(self)]
 
     @property
     def taint_set(self) -> NDArray[np.int32]:
         """Index into ``taint_sets``, by row."""
-        return self._taint_set[: len(self)]
+        return self._shown.taint_set[: len(self)]
 
     @property
     def serials(self) -> NDArray[np.int64]:
         """What `images` knows a row by: a number that no other node has had. They ascend with the rows."""
-        return self._serials[: len(self)]
+        return self._shown.serials[: len(self)]
 
     @property
     def name_hashes(self) -> NDArray[np.uint64]:
         """A hash of the node's name, the same in every process, by row."""
-        return self._name_hashes[: len(self)]
+        return self._shown.name_hashes[: len(self)]
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label; made on first use and kept up to date from then on. It may be longer than the table:
@@ -261,9 +280,9 @@ class NodeTable:
         self.images.drop(int(self._serials[row]), self.nodes[row])
         self.ports.pop(row, None)
         self.ports = {at - (at > row): used for at, used in self.ports.items()}
-        del self.names[row], self.nodes[row], self.pods[row], self.index[name]
+        del self.names[row], self.nodes[row], self.pods[row], self._index[name]
         for later in self.names[row:]:
-            self.index[later] -= 1
+            self._index[later] -= 1
         self._close_gap(row)
         self._beyond.close_gap(row)
         self._labels, self._pod_index = {}, None
@@ -420,7 +439,7 @@ class NodeTable:
         if row == self._capacity:
             self._grow(2 * self._capacity)
         self.names.append(node.name)
-        self.index[node.name] = row
+        self._index[node.name] = row
         self.nodes.append(node)
         self.pods.append({})
         self._serials[row] = self._joined
@@ -544,6 +563,12 @@ class NodeInfo:
         """As `requested`, but exact, and without zeros: what the node is charged with in Redis."""
         exact = self.requested | self._table.exactly(self._row)
         return {resource: amount for resource, amount in exact.items() if amount}
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _hash(name: NodeName) -> int:
