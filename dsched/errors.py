@@ -11,6 +11,7 @@
     ├── StateError             state in Redis
     │   ├── StaleEpoch         a script refused the caller's epoch: another leader has taken over
     │   ├── ScriptError        a script that is missing, malformed or was called wrongly
+    │   ├── WrongType          a key of another type than dsched writes (`dsched.state.client`)
     │   ├── RedisUnavailable   Redis does not answer
     │   ├── UnfitRedis         a Redis that must not be used (too old, evicts keys)
     │   └── NotAllowed         the Redis user may not do that

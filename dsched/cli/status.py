@@ -13,7 +13,21 @@ from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
 from dsched.errors import RedisUnavailable
 from dsched.observe.words import duration, paused_lines
-from dsched.state import address, beyond, client, control, fitness, keys, leaders, phases, standings, versions, workers
+from dsched.state import (
+    address,
+    beyond,
+    client,
+    control,
+    fitness,
+    keys,
+    leaders,
+    lease,
+    phases,
+    raw,
+    standings,
+    versions,
+    workers,
+)
 from dsched.state.beyond import BeyondSum
 from dsched.supervisor import lock, record
 
@@ -169,11 +183,11 @@ def read(store: client.Store) -> State:
     fit = fitness.look(store, keeps_objects=kept_by in ("", Kind.STANDALONE.value))
     *queues, inflight, reservations, nodes, pods = counts
     names = [queue.name.removeprefix("queue:") for queue in ZSETS]
-    identity = leader.decode().rpartition(" ")[0] if leader else None
+    identity = holder[0] if (holder := lease.parse(leader)) else None
     return State(
         version=fit.version,
         leader=identity,
-        epoch=int(epoch or 0),
+        epoch=raw.whole(epoch),
         queues={**dict(zip(names, queues, strict=True)), "inflight": inflight},
         reservations=reservations,
         nodes=nodes,

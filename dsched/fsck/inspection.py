@@ -1,22 +1,27 @@
 """One inspection: look, suspect, look again, report. How it works is told in the package's docstring."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsched.clock import Clock
+from dsched.cluster import keys as cluster_keys
 from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, readable, reading, released, sums, usage
-from dsched.fsck.findings import Finding
+from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
 from dsched.fsck.reading import Reader
 from dsched.fsck.stored_objects import StoredObjects
 from dsched.fsck.view import View
-from dsched.state.client import Store
+from dsched.state import misfits
+from dsched.state.client import Store, WrongType, reachable
+from dsched.state.standings import Moment
 
 PAUSE_S = 0.5
 """Between the two looks."""
 OLDEST_RESERVATION_S = 60.0
 """How old a reservation may be while there is nothing to decide."""
+CLEARS = "a leader clears it and makes it anew, nothing else can be looked at before"
+KEEPS = "delete it (DEL) and apply its objects anew, nothing else can be looked at before"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,32 @@ def inspect(
         RedisUnavailable: Redis does not answer.
         ClusterUnavailable: nor does the API server that has the objects.
     """
-    known = profiles or Profiles()
+    try:
+        return _inspected(store, clock, profiles or Profiles(), pause_s, oldest_reservation_s, objects)
+    except WrongType:
+        with reachable(store):
+            found = misfits.find_all(store, cluster_keys.ALL)
+        if not found:  # cleared meanwhile
+            return _inspected(store, clock, profiles or Profiles(), pause_s, oldest_reservation_s, objects)
+        return Report(_misfits(found), (), (), View(Moment("", 0, 0, -1, None, 0, 0), 0, 0, clock.now_ms()))
+
+
+def _misfits(found: Mapping[str, str]) -> list[Finding]:
+    """Nothing else can be said before they are gone: Redis refuses to read such a key."""
+    told = [
+        (name, f"{why}; " + (KEEPS if name.startswith("cluster:") else CLEARS)) for name, why in sorted(found.items())
+    ]
+    return [Finding(Invariant.ONE_PLACE, Kind.SYSTEM, name, "type", message) for name, message in told]
+
+
+def _inspected(
+    store: Store,
+    clock: Clock,
+    known: Profiles,
+    pause_s: float,
+    oldest_reservation_s: float,
+    objects: Objects | None,
+) -> Report:
     reader = Reader(store, clock, known, objects or StoredObjects(store, clock))
     oldest_ms = round(oldest_reservation_s * 1000)
     first = reader.everything()

@@ -26,11 +26,12 @@ from dsched.leader.progress import Progress, Stage
 from dsched.leader.reign import Reign
 from dsched.leader.scrape import Held
 from dsched.leader.settings import Settings
+from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.metrics import FENCED
 from dsched.model import reading
 from dsched.state import fitness, published
-from dsched.state.client import UNAVAILABLE, CannotPersist, Store, connect
+from dsched.state.client import UNAVAILABLE, CannotPersist, Store, WrongType, connect
 from dsched.state.lease import Lease
 from dsched.state.time import RedisClock
 from dsched.tracing import Tracing
@@ -159,6 +160,8 @@ class Leader:
                     checked = True
                 asked = self._clock.monotonic()
                 leads = self._lease.acquire()
+                for name in self._lease.garbage:
+                    set_aside(name, "", "no leader wrote it")
                 self.progress.trouble = ""
                 if leads:
                     self._lead(asked + self._settings.lease_s)
@@ -215,6 +218,7 @@ class Leader:
                 self.progress,
                 self._led,
                 self._tracing,
+                loaded.published(self._lease.epoch, self._cluster.kind),
             )
         except (PluginError, ConfigError) as error:
             if self._good is not None and self._good.config is not loaded.config:
@@ -261,7 +265,7 @@ class Leader:
                 self._lease.renew()
                 good_until = asked + self._settings.lease_s
                 self.progress.renewed(good_until)
-            except StaleEpoch:
+            except (StaleEpoch, WrongType):
                 FENCED.inc()
                 reign.stop()
             except (*UNAVAILABLE, RedisUnavailable) as error:

@@ -13,6 +13,7 @@ from dsched.framework.runtime import Framework
 from dsched.leader.preempting import Preempting
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state import raw
 from dsched.state.queue import Move, Place, Popped, Record
 
 
@@ -161,16 +162,16 @@ class Pending:
         pod = QueuedPod(
             info,
             place=record.queue,
-            queued_us=int(fields.get("queued_us", "0")),
+            queued_us=raw.strictly(fields.get("queued_us", "0")),
             attempts=record.attempts,
-            first_ms=int(fields.get("first_ms", "0")),
+            first_ms=raw.strictly(fields.get("first_ms", "0")),
             plugins=record.plugins,
             waiting=frozenset(fields.get("waiting", "").split()),
-            order=int(fields.get("order", "0")),
+            order=raw.strictly(fields.get("order", "0")),
             turn=fields.get("place", ""),
             preempting=Preempting.of_fields(fields),
         )
-        self.crashed(pod, int(fields.get("crashes", "0")))
+        self.crashed(pod, raw.strictly(fields.get("crashes", "0")))
         self._last_us = max(self._last_us, pod.queued_us)
         self._pods[pod.key] = pod
         self._index(pod)

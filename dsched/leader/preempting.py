@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dsched.model.meta import NO_NODE, NodeName
+from dsched.state import raw
 
 PROMISE_S = 5 * 60
 """How long a promise lasts, counted from when it was made, from the last eviction for it, and from the end of the grace
@@ -108,11 +109,11 @@ class Preempting:
         avoided = (entry.split("=") for entry in fields.get("avoided", "").split())
         return Preempting(
             NodeName(fields.get("promised", "")),
-            int(fields.get("promised_ms", "0")),
-            int(fields.get("evictions", "0")),
-            int(fields.get("expired", "0")),
-            int(fields.get("stopped_until_ms", "0")),
-            {NodeName(node): int(until_ms) for node, until_ms in avoided},
+            raw.strictly(fields.get("promised_ms", "0")),
+            raw.strictly(fields.get("evictions", "0")),
+            raw.strictly(fields.get("expired", "0")),
+            raw.strictly(fields.get("stopped_until_ms", "0")),
+            {NodeName(node): raw.strictly(until_ms) for node, until_ms in avoided},
         )
 
 

@@ -4,6 +4,7 @@ Each turn of the loop: hear what came in, look at the timers, decide a batch. It
 decide, and then for the next thing to come in, so a pod that arrives at an idle system is decided at once.
 """
 
+import contextlib
 from collections.abc import Mapping
 
 from dsched import log
@@ -48,15 +49,17 @@ from dsched.leader.takeover import Takeover
 from dsched.leader.taping import LOOK_EVERY_S, TapedCycle, Taping
 from dsched.leader.timers import Timers
 from dsched.leader.traces import Traces
+from dsched.leader.upkeep import Upkeep
 from dsched.log import logger
 from dsched.metrics import TAKEOVER_DURATION, TURN_DURATION, recording
 from dsched.plugins import profiles
 from dsched.state import workers
 from dsched.state.cache import Cache
-from dsched.state.client import Store
+from dsched.state.client import Store, WrongType
 from dsched.state.explained import Keeper
 from dsched.state.line import Line
 from dsched.state.nodelog import NodeLog
+from dsched.state.published import Published
 from dsched.state.queue import Place, Queue
 from dsched.state.reservations import Reservations
 from dsched.state.results import Results
@@ -74,6 +77,7 @@ PROMISES_EVERY_S = 5.0
 ASIDE_EVERY_S = 1.0
 REQUESTS_EVERY_S = 0.25
 PAUSES_EVERY_S = 1.0
+UPKEEP_EVERY_S = 2.0
 
 
 class Reign:
@@ -91,11 +95,13 @@ class Reign:
         progress: Progress | None = None,
         before: int = 0,
         tracing: Tracing | None = None,
+        told: Published | None = None,
     ) -> None:
         """
         Args:
             before: the epoch under which this process led last, 0 if it did not.
             tracing: where spans go, None where nothing is traced.
+            told: what workers are told of the configuration.
         """
         self._progress = progress or Progress(clock)
         self._store = store
@@ -243,6 +249,8 @@ class Reign:
             store, cluster, self._pending, self._cache, self._binding, repairs, lambda: self._marked, clock
         )
         self._timers.every(STEP_S, self._compare)
+        self._upkeep = Upkeep(store, epoch, self._cache.log, told)
+        self._timers.every(UPKEEP_EVERY_S, self._upkeep.look)
         requested = Requested(store, epoch, self._frameworks, self._pending, self._events)
         self._timers.every(REQUESTS_EVERY_S, requested.answer)
         self._timers.every(PAUSES_EVERY_S, requested.notice)
@@ -269,9 +277,18 @@ class Reign:
             StaleEpoch: another leader has taken over.
             DschedError, or what `dsched.state.client.UNAVAILABLE` lists: start over.
         """
+        try:
+            self._run()
+        except WrongType:
+            with contextlib.suppress(WrongType):  # the epoch's own key, which is cleared when the lease is taken
+                self._upkeep.clear()
+            raise
+
+    def _run(self) -> None:
         log.about(epoch=self._epoch)
         self._progress.enter(Stage.TAKEOVER, self._epoch)
         began = recording.now()
+        self._upkeep.begin()
         version = self._takeover.run()
         self._line.settle()
         TAKEOVER_DURATION.observe(recording.now() - began)

@@ -23,6 +23,7 @@ from dsched.log import logger
 from dsched.metrics import PODS_PARKED, recording
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
+from dsched.state import raw
 from dsched.state.cache import Cache, amounts
 from dsched.state.client import Store
 from dsched.state.queue import Move, Place, Queue, Record, read_records
@@ -155,7 +156,7 @@ class Takeover:
     def _release(self, reservation: Reservation, pod: Pod | None, target: Place) -> None:
         """Usage is rebuilt afterwards, so only the places matter here."""
         record = _record(self._store, reservation)
-        turn, order = record.fields.get("place", ""), int(record.fields.get("order", "0"))
+        turn, order = record.fields.get("place", ""), raw.whole(record.fields.get("order"))
         move = Move(reservation.key, reservation.uid, Place.RESERVED, target, order, turn, order)
         charged = {} if pod is None else amounts(PodInfo(pod))
         self._reservations.release([(move, reservation.node, charged)])
@@ -246,4 +247,4 @@ def _age(pod: Pod) -> tuple[str, int]:
 
 def _record(store: Store, reservation: Reservation) -> Record:
     fields = store.redis.hgetall(store.key(f"pod:{reservation.key}"))
-    return Record(reservation.key, {field.decode(): value.decode() for field, value in fields.items()})
+    return Record(reservation.key, {raw.text(field): raw.text(value) for field, value in fields.items()})

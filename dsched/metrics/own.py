@@ -109,7 +109,7 @@ SPANS = counter(
 UNREADABLE = counter(
     "dsched_unreadable_state_total",
     "Entries of the scheduler's own state that could not be read and were made anew; what: record (of a pending pod), "
-    "reservation.",
+    "reservation, or the name of a key (docs/redis.md; of a family, what its names begin with).",
     ["what"],
 )
 FENCED = counter("dsched_fencing_rejections_total", "Times this process found that another leader has taken over.")

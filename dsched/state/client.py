@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from dsched.errors import NotAllowed, RedisUnavailable
+from dsched.errors import NotAllowed, RedisUnavailable, StateError
 from dsched.state import location
 from dsched.state.line import Line
 from dsched.state.line import Value as Value
@@ -37,8 +37,17 @@ class CannotPersist(redis.ResponseError):
     """Redis takes no writes because it cannot keep them: its disk is full, or fails (``MISCONF``)."""
 
 
+class WrongType(StateError, redis.ResponseError):
+    """Somebody else has put a value of another type where dsched keeps one of its own (``WRONGTYPE``)."""
+
+    def __init__(self, text: str, **said: Any) -> None:
+        told = text if "WRONGTYPE" in text else f"WRONGTYPE {text}"  # the client takes the code off
+        super().__init__(f"a key of dsched holds what dsched does not write there, a leader clears it: {told}", **said)
+
+
 # The client knows no such errors; its table is that of Celery's connections, too.
 BaseParser.EXCEPTION_CLASSES["MISCONF"] = CannotPersist
+BaseParser.EXCEPTION_CLASSES["WRONGTYPE"] = WrongType
 BaseParser.EXCEPTION_CLASSES["UNBLOCKED"] = redis.ReadOnlyError  # for whom it kept waiting when it became a replica
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsched.errors import NotFound
-from dsched.state import client, keys, standings
+from dsched.state import client, keys, raw, standings
 from dsched.state.client import Store
 
 EVERYTHING = "*"
@@ -48,7 +48,7 @@ def pause(store: Store, profile: str, now_ms: int, reason: str = "") -> bool:
     with client.reachable(store):
         new = bool(store.redis.hsetnx(name, profile, f"{now_ms} {reason}"))
         if not new and reason:
-            since, _, _ = (store.redis.hget(name, profile) or b"").decode().partition(" ")
+            since, _, _ = raw.text(store.redis.hget(name, profile)).partition(" ")
             store.redis.hset(name, profile, f"{since or now_ms} {reason}")
     return new
 
@@ -68,7 +68,7 @@ def resume(store: Store, profile: str) -> list[str]:
         else:
             pipe.hdel(name, profile)
         before, _ = pipe.execute()
-    was = sorted(each.decode() for each in before)
+    was = sorted(map(raw.text, before))
     return was if profile == EVERYTHING else [each for each in was if each == profile]
 
 
@@ -80,7 +80,9 @@ def read(store: Store) -> list[Paused]:
     """
     with client.reachable(store):
         found = store.redis.hgetall(store.key(keys.PAUSED.name))
-    return sorted((parse(each.decode(), text.decode()) for each, text in found.items()), key=lambda each: each.profile)
+    return sorted(
+        (parse(raw.text(each), raw.text(text)) for each, text in found.items()), key=lambda each: each.profile
+    )
 
 
 def profiles(store: Store) -> list[str]:
@@ -89,13 +91,13 @@ def profiles(store: Store) -> list[str]:
     Raises:
         What `dsched.state.client.UNAVAILABLE` lists.
     """
-    return sorted(each.decode() for each in store.redis.hkeys(store.key(keys.PAUSED.name)))
+    return sorted(raw.text(each) for each in store.redis.hkeys(store.key(keys.PAUSED.name)))
 
 
 def parse(profile: str, text: str) -> Paused:
     """A pause from its text in Redis; what was set by hand in another form counts as paused, too."""
     since, _, reason = text.partition(" ")
-    return Paused(profile, int(since), reason) if since.isdigit() else Paused(profile, 0, text)
+    return Paused(profile, int(since), reason) if raw.is_whole(since) else Paused(profile, 0, text)
 
 
 def holds(paused: Sequence[Paused], profile: str) -> bool:

@@ -54,9 +54,10 @@ WORKERS = Key(
 )
 LEADERS = Key("leaders", "hash", "leader process, standby or not, to what it says of itself (JSON), every 2 s")
 CONFIGURATION = Key(
-    "configuration",
-    "hash",
-    "the leader's configuration, for workers to take up: epoch, hash, cluster, source, text, whose code carries it out",
+    "leader:configuration",
+    "string",
+    "the leader's configuration, for workers to take up (JSON): epoch, hash, cluster, source, text, whose code carries "
+    "it out",
 )
 REPLIES = Key(
     "replies:", "list", "`replies:ID`, answers of evaluators to the leader, of the leader to commands; expires"
@@ -115,6 +116,9 @@ ALL = (
     RECORDER,
     RECORDING,
 )
+
+FORMER = ("configuration",)
+"""Names of keys that earlier versions wrote; a leader deletes them."""
 
 QUEUES = (EPOCH, ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, INFLIGHT, WAITING, POD)
 """KEYS of the queue scripts, in their order."""

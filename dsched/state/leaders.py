@@ -5,7 +5,7 @@ For people alone: nothing is decided by it. `ask_reload` is how a command asks a
 
 import msgspec
 
-from dsched.state import client, keys
+from dsched.state import client, keys, raw
 from dsched.state.client import Store
 
 SILENT_AFTER_MS = 10_000
@@ -96,7 +96,7 @@ def asked(store: Store) -> int:
         RedisUnavailable: Redis does not answer.
     """
     with client.reachable(store):
-        return int(store.redis.get(store.key(keys.RELOAD.name)) or 0)
+        return raw.whole(store.redis.get(store.key(keys.RELOAD.name)))
 
 
 def _read(store: Store) -> dict[str, LeaderNote]:
@@ -104,7 +104,7 @@ def _read(store: Store) -> dict[str, LeaderNote]:
     found: dict[str, LeaderNote] = {}
     for name, text in store.redis.hgetall(store.key(keys.LEADERS.name)).items():
         try:
-            found[name.decode()] = msgspec.json.decode(text, type=LeaderNote)
+            found[raw.text(name)] = msgspec.json.decode(text, type=LeaderNote)
         except msgspec.DecodeError:
             continue
     return found

@@ -8,7 +8,7 @@ import contextlib
 import math
 
 from dsched.errors import StaleEpoch
-from dsched.state import keys
+from dsched.state import keys, raw
 from dsched.state.client import Store
 from dsched.state.scripts import Script
 
@@ -24,6 +24,7 @@ class Lease:
         ttl_ms: how long the lease lasts without renewal.
         epoch: the epoch this process leads under, 0 while it does not.
         left_s: how long the lease lasted still when `acquire` was answered last.
+        garbage: the keys that held what no leader writes when the lease was asked for last; it was cleared away.
     """
 
     def __init__(self, store: Store, identity: str, ttl_ms: int) -> None:
@@ -31,6 +32,7 @@ class Lease:
         self.ttl_ms = ttl_ms
         self.epoch = 0
         self.left_s = 0.0
+        self.garbage: tuple[str, ...] = ()
         self._highest = 0
         self._refused = 0
         self._store = store
@@ -40,7 +42,8 @@ class Lease:
 
     def acquire(self) -> bool:
         """Take the lease if nobody holds it."""
-        epoch, left_ms = self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest])
+        number, left_ms, *garbage = self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest])
+        epoch, self.garbage = int(number), tuple(map(raw.text, garbage))
         self._highest = max(self._highest, abs(epoch))
         self.epoch, self._refused = max(epoch, 0), max(-epoch, 0)
         self.left_s = left_ms / 1000 if left_ms >= 0 else math.inf  # somebody has made it last for ever
@@ -70,9 +73,15 @@ class Lease:
 
 
 def holder(store: Store) -> tuple[str, int] | None:
-    """Identity and epoch of the process that leads, None while nobody does."""
-    text = store.redis.get(store.key(keys.LEADER.name))
-    if text is None:
-        return None
-    identity, _, epoch = text.decode().rpartition(" ")
-    return identity, int(epoch)
+    """Identity and epoch of the process that leads, None while nobody does, or where no leader wrote what is there.
+
+    Raises:
+        WrongType: as `dsched.state.client.WrongType`.
+    """
+    return parse(store.redis.get(store.key(keys.LEADER.name)))
+
+
+def parse(found: bytes | None) -> tuple[str, int] | None:
+    """What a lease says, as `holder`."""
+    identity, _, epoch = raw.text(found).rpartition(" ")
+    return (identity, int(epoch)) if raw.is_whole(epoch) else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import keys
+from dsched.state import keys, raw
 from dsched.state.client import Store
 from dsched.state.queue import Place
 
@@ -41,7 +41,7 @@ def entries(store: Store) -> Iterator[list[Entry]]:
     cursor = 0
     while True:
         cursor, names = store.redis.scan(cursor, match=_literal(prefix) + "*", count=PIECE)
-        yield _entries(store, [PodKey(name.decode()[len(prefix) :]) for name in names])
+        yield _entries(store, [PodKey(raw.text(name)[len(prefix) :]) for name in names])
         if cursor == 0:
             return
 
@@ -56,7 +56,7 @@ def _entries(store: Store, names: Sequence[PodKey]) -> list[Entry]:
     with store.redis.pipeline(transaction=False) as pipeline:
         for key in names:
             pipeline.hmget(store.key(keys.POD.name + key), "uid", "queue", "place")
-        rows = [[(cell or b"").decode() for cell in row] for row in pipeline.execute()]
+        rows = [[raw.text(cell) for cell in row] for row in pipeline.execute()]
         for key, (_, queue, turn) in zip(names, rows, strict=True):
             member = f"{turn} {key}" if queue == Place.ACTIVE else key
             pipeline.zscore(store.key(_ZSETS.get(queue, keys.ACTIVE.name)), member)
@@ -71,7 +71,7 @@ def _entries(store: Store, names: Sequence[PodKey]) -> list[Entry]:
 def reservations(store: Store) -> Mapping[PodUid, str]:
     """Every reservation: a pod's uid to its text, see `dsched.state.reservations.parse`."""
     found = store.redis.hgetall(store.key(keys.RESERVATIONS.name))
-    return {PodUid(uid.decode()): text.decode() for uid, text in found.items()}
+    return {PodUid(raw.text(uid)): raw.text(text) for uid, text in found.items()}
 
 
 def usage(store: Store, names: Callable[[], Sequence[NodeName]]) -> Iterator[dict[NodeName, dict[str, str]]]:
@@ -84,7 +84,7 @@ def usage(store: Store, names: Callable[[], Sequence[NodeName]]) -> Iterator[dic
                 pipeline.hgetall(store.key(keys.NODE.name + name))
             rows = pipeline.execute()
         yield {
-            name: {field.decode(): value.decode() for field, value in fields.items()}
+            name: {raw.text(field): raw.text(value) for field, value in fields.items()}
             for name, fields in zip(piece, rows, strict=True)
         }
 

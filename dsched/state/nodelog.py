@@ -33,6 +33,8 @@ MOST_NOTED = 100_000
 SINCE_S = 1_735_689_600
 """2025-01-01, from where `incarnation` counts seconds."""
 RANDOM_BITS = 12
+FURTHEST = 1 << 62
+"""A log that names later versions was not written by a leader; it is written anew, whatever it says."""
 
 
 class NodeLog:
@@ -45,9 +47,11 @@ class NodeLog:
 
     def __init__(self, store: Store, epoch: int, clock: Clock | None = None) -> None:
         after_last = (versions.newest(store) >> VERSIONS_BITS) + 1 << VERSIONS_BITS
-        self.version = max(incarnation((clock or SystemClock()).now_ms()), after_last)
+        mine = incarnation((clock or SystemClock()).now_ms())
+        self.version = max(mine, after_last) if after_last < FURTHEST else mine
         self.following = False
         self._epoch = epoch
+        self._store = store
         self._append = Script(store, "log_append")
         self._pending: list[Delta] = []
         self._whole_bytes = 0
@@ -68,12 +72,29 @@ class NodeLog:
         Raises:
             StaleEpoch: another leader has taken over.
         """
-        if not self.following or self._bytes_since > max(self._whole_bytes, SMALLEST_REWRITE_BYTES):
+        anew = not self.following or self._bytes_since > max(self._whole_bytes, SMALLEST_REWRITE_BYTES)
+        if not anew and self._pending:
+            written = self._write(self._pending, first=False, keep=0)
+            self._bytes_since += written
+            anew = not written
+        if anew:
             self._write_whole(snapshot)
-        elif self._pending:
-            self._bytes_since += self._write(self._pending, first=False, keep=0)
         self._pending = []
         return self.version
+
+    def check(self) -> str:
+        """Why the log is not what was written, empty where it is; then the whole table is written with the next change
+        or question."""
+        if not self.following:
+            return ""
+        last = self._store.redis.xrevrange(self._store.key(keys.NODES_LOG.name), count=1)
+        wrong = "" if last and last[0][0] == b"%d-0" % self.version else "its last entry is not the leader's"
+        self.following = not wrong
+        return wrong
+
+    def begin_anew(self) -> None:
+        """The log is gone: write the whole table when it is asked for next."""
+        self.following = False
 
     def _write_whole(self, snapshot: Snapshot) -> None:
         self.following = True
@@ -86,11 +107,12 @@ class NodeLog:
         self._bytes_since = 0
 
     def _write(self, deltas: Sequence[Delta], *, first: bool, keep: int) -> int:
+        """Returns how many bytes that was; 0 where somebody else has written there, so that nothing was."""
         encoded = delta.encode(list(deltas))
+        names, before = keys.names(keys.EPOCH, keys.NODES_LOG), self.version
         self.version += 1
-        names = keys.names(keys.EPOCH, keys.NODES_LOG)
-        self._append(names, [self._epoch, self.version, int(first), encoded, keep])
-        return len(encoded)
+        written = self._append(names, [self._epoch, self.version, int(first), encoded, keep, before])
+        return len(encoded) if written else 0
 
 
 class Replica:
@@ -129,10 +151,10 @@ class Replica:
 
     def _apply(self, entry: bytes, fields: dict[bytes, bytes]) -> None:
         try:
-            changes = delta.decode(fields[b"deltas"], self._parts)
-        except msgspec.DecodeError as error:
-            raise EvaluationError(f"entry {entry.decode()} of the node log cannot be read: {error}") from error
-        if fields[b"first"] == b"1":
+            changes, first = delta.decode(fields[b"deltas"], self._parts), fields[b"first"] == b"1"
+        except (msgspec.DecodeError, KeyError) as error:
+            raise EvaluationError(f"entry {entry.decode()} of the node log cannot be read: {error!r}") from error
+        if first:
             self._start_over()
         elif not self.version:
             raise EvaluationError(f"the node log does not begin with a whole table but with {entry.decode()}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from dsched.state import client, keys
+from dsched.state import client, keys, raw
 from dsched.state.client import Store
 
 _COUNT, _SECONDS, _PHASE, _ATTEMPTS, _BOUNDS = "written", "attempt-seconds", "phase:", "attempts:", "bounds"
@@ -51,16 +51,16 @@ def read(store: Store) -> Written:
         RedisUnavailable: Redis does not answer.
     """
     with client.reachable(store):
-        raw = store.redis.hgetall(store.key(keys.PHASES.name))
-    fields = {name.decode(): value.decode() for name, value in raw.items()}
+        found = store.redis.hgetall(store.key(keys.PHASES.name))
+    fields = {raw.text(name): raw.text(value) for name, value in found.items()}
     return Written(
-        int(fields.get(_COUNT, 0)),
-        {name.removeprefix(_PHASE): float(value) for name, value in fields.items() if name.startswith(_PHASE)},
-        tuple(map(float, fields.get(_BOUNDS, "").split())),
+        raw.whole(fields.get(_COUNT)),
+        {name.removeprefix(_PHASE): raw.real(value) for name, value in fields.items() if name.startswith(_PHASE)},
+        tuple(map(raw.real, fields.get(_BOUNDS, "").split())),
         {
-            name.removeprefix(_ATTEMPTS): tuple(map(int, value.split()))
+            name.removeprefix(_ATTEMPTS): tuple(map(raw.whole, value.split()))
             for name, value in fields.items()
             if name.startswith(_ATTEMPTS)
         },
-        float(fields.get(_SECONDS, 0.0)),
+        raw.real(fields.get(_SECONDS, "")),
     )

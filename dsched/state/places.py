@@ -11,7 +11,7 @@ from typing import Any
 
 from dsched.errors import StateError
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
-from dsched.state import client, keys
+from dsched.state import client, keys, raw
 from dsched.state.client import Store
 from dsched.state.queue import Place
 from dsched.state.reservations import Reservation, parse
@@ -127,19 +127,19 @@ class Places:
             with client.reachable(self._store):
                 page = self._store.redis.zrange(name, start, start + size - 1, withscores=True)
             for text, score in page:
-                until_ms = int(score) if place in _TIMED else None
-                yield Placed(PodKey(text.decode().rpartition(" ")[2]), place, until_ms=until_ms)
+                until_ms = raw.score(score) if place in _TIMED else None
+                yield Placed(PodKey(raw.text(text).rpartition(" ")[2]), place, until_ms=until_ms)
             if len(page) < size:
                 return
             start += size
 
     def _inflight(self) -> Iterator[Placed]:
-        entries = ((key.decode(), text.decode()) for key, text in self._scanned(keys.INFLIGHT))
+        entries = ((raw.text(key), raw.text(text)) for key, text in self._scanned(keys.INFLIGHT))
         for _, key, epoch in _first_sorted(_in_flight(key, text) for key, text in entries):
             yield Placed(PodKey(key), Place.INFLIGHT, epoch=epoch)
 
     def _reserved(self) -> Iterator[Placed]:
-        parsed = (parse(PodUid(uid.decode()), text.decode()) for uid, text in self._scanned(keys.RESERVATIONS))
+        parsed = (parse(PodUid(raw.text(uid)), raw.text(text)) for uid, text in self._scanned(keys.RESERVATIONS))
         ordered = _first_sorted((each.since_ms, each.key, each) for each in parsed if each.state != Place.WAITING)
         for _, _, each in ordered:
             yield _of_reservation(each)
@@ -181,9 +181,9 @@ def _in_flight(key: str, text: str) -> tuple[tuple[int, int], str, int]:
     """Epoch and number of the batch, key, epoch; from ``EPOCH BATCH`` where a batch is called ``EPOCH-NUMBER``."""
     epoch, _, batch = text.partition(" ")
     number = batch.rpartition("-")[2]
-    if not epoch.isdigit():
+    if not raw.is_whole(epoch):
         raise StateError(f"pod {key} in flight: {text!r} is not 'EPOCH BATCH'; dsched fsck lists what is wrong")
-    return (int(epoch), int(number) if number.isdigit() else 0), key, int(epoch)
+    return (int(epoch), raw.whole(number)), key, int(epoch)
 
 
 def _of_reservation(found: Reservation) -> Placed:
@@ -194,10 +194,10 @@ def _with_record(entry: Placed, fields: dict[str, str]) -> Placed:
     return replace(
         entry,
         uid=entry.uid or fields.get("uid", ""),
-        attempts=int(fields.get("attempts", "0")),
-        queued_ms=int(fields["queued_us"]) // 1000 if "queued_us" in fields else None,
-        first_ms=int(fields["first_ms"]) if "first_ms" in fields else None,
-        last_ms=int(fields["last_ms"]) if "last_ms" in fields else None,
+        attempts=raw.whole(fields.get("attempts")),
+        queued_ms=raw.whole(fields["queued_us"]) // 1000 if "queued_us" in fields else None,
+        first_ms=raw.whole(fields["first_ms"]) if "first_ms" in fields else None,
+        last_ms=raw.whole(fields["last_ms"]) if "last_ms" in fields else None,
         node=entry.node or NodeName(fields.get("node", "")),
         profile=fields.get("profile", ""),
         plugins=tuple(fields.get("plugins", "").split()),

@@ -5,7 +5,7 @@ from typing import Any
 
 from dsched.errors import StateError
 from dsched.model.meta import PodKey
-from dsched.state import client, keys
+from dsched.state import client, keys, raw
 from dsched.state.client import Store
 from dsched.state.queue import Place
 
@@ -48,24 +48,26 @@ def find(store: Store, key: PodKey) -> Position | None:
             turn, place_text = store.redis.hmget(record, "place", "queue")
             if place_text is None:
                 return None
-            place = Place(place_text.decode())
+            if raw.text(place_text) not in set(Place):
+                break
+            place = Place(raw.text(place_text))
             pipe: Any = store.redis.pipeline(transaction=True)
             pipe.hgetall(record)
-            pipe.zrank(store.key(keys.ACTIVE.name), f"{(turn or b'').decode()} {key}")
+            pipe.zrank(store.key(keys.ACTIVE.name), f"{raw.text(turn)} {key}")
             pipe.zcard(store.key(keys.ACTIVE.name))
             ranked = store.key(_ZSETS.get(place, keys.BACKOFF).name)
             pipe.zrank(ranked, key)
             pipe.zcard(ranked)
             pipe.zscore(ranked, key)
-            raw, rank, active, place_rank, size, score = pipe.execute()
-        fields = {name.decode(): value.decode(errors="replace") for name, value in raw.items()}
+            record_now, rank, active, place_rank, size, score = pipe.execute()
+        fields: Any = {raw.text(name): raw.text(value) for name, value in record_now.items()}
         expected = rank if place is Place.ACTIVE else place_rank if place in _ZSETS else 0
         if fields.get("queue") == place and expected is not None:
-            known = (key, place, int(fields.get("attempts", "0")), fields.get("profile", ""))
+            known = (key, place, raw.whole(fields.get("attempts")), fields.get("profile", ""))
             said = {"plugins": tuple(fields.get("plugins", "").split()), "message": fields.get("message", "")}
             if place is Place.ACTIVE:
                 return Position(*known, rank, active, **said)
             if place is Place.BACKOFF:
-                return Position(*known, active + place_rank, size, int(score), **said)
+                return Position(*known, active + place_rank, size, raw.score(score), **said)
             return Position(*known, None, size if place in _ZSETS else None, **said)
     raise StateError(f"pod {key} does not stand where its record says; dsched fsck lists what is wrong")

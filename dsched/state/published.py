@@ -4,17 +4,14 @@ Written when a leader begins to lead, under its epoch. A file that holds private
 find it where their own ``DSCHED_CONFIG`` says.
 """
 
-from dataclasses import dataclass
-
-import msgpack
+import msgspec
 
 from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(msgspec.Struct, frozen=True):
     """
     Attributes:
         epoch: of the leader that has it.
@@ -41,35 +38,19 @@ def publish(store: Store, published: Published) -> None:
     Raises:
         StaleEpoch: another leader has taken over; nothing was told.
     """
-    fields = {
-        "epoch": str(published.epoch),
-        "hash": published.hash,
-        "cluster": published.cluster,
-        "source": published.source,
-        "text": published.text,
-        "withheld": published.withheld,
-        "code": published.code,
-    }
-    packed = msgpack.packb([item for pair in fields.items() for item in pair])
-    Script(store, "config_publish")(keys.names(keys.EPOCH, keys.CONFIGURATION), [published.epoch, packed])
+    told = msgspec.json.encode(published).decode()
+    Script(store, "config_publish")(keys.names(keys.EPOCH, keys.CONFIGURATION), [published.epoch, told])
 
 
 def read(store: Store) -> Published | None:
-    """What the leader has told last, None before the first one.
+    """What the leader has told last; None before the first one, and where it cannot be read: the leader tells it anew.
 
     Raises:
+        WrongType: as `dsched.state.client.WrongType`.
         What `dsched.state.client.UNAVAILABLE` lists.
     """
-    raw = store.redis.hgetall(store.key(keys.CONFIGURATION.name))
-    fields = {name.decode(): value.decode() for name, value in raw.items()}
-    if not fields:
+    text = store.redis.get(store.key(keys.CONFIGURATION.name))
+    try:
+        return None if text is None else msgspec.json.decode(text, type=Published)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return Published(
-        int(fields.get("epoch", "0")),
-        fields.get("hash", ""),
-        fields.get("cluster", ""),
-        fields.get("source", ""),
-        fields.get("text", ""),
-        fields.get("withheld", ""),
-        fields.get("code", ""),
-    )

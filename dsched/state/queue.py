@@ -20,7 +20,7 @@ import msgpack
 import msgspec
 
 from dsched.model.meta import PodKey, PodUid
-from dsched.state import keys
+from dsched.state import keys, raw
 from dsched.state.client import Store, Value
 from dsched.state.scripts import Script
 
@@ -141,9 +141,9 @@ class Queue:
     def _popped(self, reply: Sequence[Any]) -> list[Popped]:
         signature, score, member, *flat = reply
         known = signature and not self._overtaken
-        self._passed = (signature.decode(), score.decode(), member.decode()) if known else None
+        self._passed = (raw.text(signature), raw.text(score), raw.text(member)) if known else None
         return [
-            Popped(PodKey(flat[at].decode()), PodUid(flat[at + 1].decode()), int(flat[at + 2]))
+            Popped(PodKey(raw.text(flat[at])), PodUid(raw.text(flat[at + 1])), int(flat[at + 2]))
             for at in range(0, len(flat), 3)
         ]
 
@@ -153,7 +153,7 @@ class Queue:
         moved: list[PodKey] = []
         while True:
             chunk = self._flush(_KEYS, [self._epoch, now_ms, FLUSH_AT_ONCE])
-            moved += [PodKey(key.decode()) for key in chunk]
+            moved += [PodKey(raw.text(key)) for key in chunk]
             if len(chunk) < FLUSH_AT_ONCE:
                 return moved
 
@@ -161,7 +161,7 @@ class Queue:
         """Forget pods that are no longer pending; returns where each stood."""
         if not pods:
             return []
-        return [_place(place.decode()) for place in self._remove(_KEYS, [self._epoch, msgpack.packb(pods)])]
+        return [_place(raw.text(place)) for place in self._remove(_KEYS, [self._epoch, msgpack.packb(pods)])]
 
     def remove_ahead(self, pods: Sequence[tuple[PodKey, PodUid]]) -> None:
         """As `remove`, but without waiting for Redis (`Script.ahead`)."""
@@ -217,7 +217,7 @@ class Record:
 
     @property
     def attempts(self) -> int:
-        return int(self.fields.get("attempts", "0"))
+        return raw.strictly(self.fields.get("attempts", "0"))
 
     @property
     def plugins(self) -> frozenset[str]:
@@ -239,7 +239,5 @@ def _read(store: Store, prefix: str, names: Sequence[bytes]) -> Iterable[Record]
             pipeline.hgetall(name)
         for name, fields in zip(names, pipeline.execute(), strict=True):
             if fields:
-                decoded = {
-                    field.decode(errors="replace"): value.decode(errors="replace") for field, value in fields.items()
-                }
-                yield Record(PodKey(name.decode()[len(prefix) :]), decoded)
+                decoded = {raw.text(field): raw.text(value) for field, value in fields.items()}
+                yield Record(PodKey(raw.text(name)[len(prefix) :]), decoded)

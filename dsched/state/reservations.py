@@ -18,7 +18,7 @@ import msgspec
 
 from dsched.errors import StateError
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import keys
+from dsched.state import keys, raw
 from dsched.state.client import Store
 from dsched.state.queue import Move, Place
 from dsched.state.scripts import Script
@@ -144,7 +144,7 @@ class Reservations:
     def drop_unreadable(self) -> dict[PodUid, str]:
         """End reservations that somebody has made unreadable; returns their texts. Usage has to be counted anew."""
         flat = self._drop(keys.names(keys.EPOCH, keys.RESERVATIONS), [self._epoch])
-        found = [text.decode(errors="replace") for text in flat]
+        found = [raw.text(text) for text in flat]
         return {PodUid(uid): text for uid, text in zip(found[::2], found[1::2], strict=True)}
 
 
@@ -159,7 +159,7 @@ def read_reservations(store: Store) -> list[Reservation]:
     Raises:
         StateError: an entry is not one of ours.
     """
-    return [parse(PodUid(uid.decode()), text.decode()) for uid, text in _hash(store).items()]
+    return [parse(PodUid(raw.text(uid)), raw.text(text)) for uid, text in _hash(store).items()]
 
 
 def _hash(store: Store) -> dict[bytes, bytes]:
@@ -175,6 +175,7 @@ def parse(uid: PodUid, text: str) -> Reservation:
     """
     try:
         key, node, epoch, state, attempt, since_ms = text.split(" ")
-        return Reservation(uid, PodKey(key), NodeName(node), int(epoch), state, int(attempt), int(since_ms))
+        counts = [raw.strictly(number) for number in (epoch, attempt, since_ms)]
+        return Reservation(uid, PodKey(key), NodeName(node), counts[0], state, counts[1], counts[2])
     except ValueError as error:
         raise StateError(f"reservation {uid}: {text!r} is not 'NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS'") from error

@@ -20,7 +20,7 @@ from typing import Any
 import redis
 
 from dsched.errors import RedisUnavailable, ScriptError, StaleEpoch
-from dsched.state.client import UNAVAILABLE, CannotPersist, Store, Value, not_allowed, shown
+from dsched.state.client import UNAVAILABLE, CannotPersist, Store, Value, WrongType, not_allowed, shown
 
 FOLDER = Path(__file__).parent / "scripts"
 
@@ -56,6 +56,7 @@ class Script:
         Raises:
             StaleEpoch: the epoch (always ARGV[1] where there is one) is not the present one; nothing was changed.
             RedisUnavailable: the server's memory is full. What `UNAVAILABLE` lists: it is away or a replica.
+            WrongType: a key holds what dsched does not write there.
             ScriptError: called with a wrong number of keys, or the script itself failed.
         """
         names, line = self._names(keys), self._store.line
@@ -105,6 +106,10 @@ class Script:
             return redis.ReadOnlyError(text)
         if " -MISCONF " in text:
             return CannotPersist(text.partition(" -MISCONF ")[2])
+        if isinstance(error, WrongType):
+            return error
+        if "WRONGTYPE " in text:
+            return WrongType(f"{self.name}: {text}")
         return ScriptError(f"{self.name}: {text}")
 
 

@@ -11,7 +11,8 @@ import msgpack
 
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.quantity import saturated
-from dsched.state import client, keys
+from dsched.state import client, keys, raw
+from dsched.state import lease as leases
 from dsched.state.client import Store
 from dsched.state.queue import Place, read_records
 from dsched.state.scripts import Script
@@ -115,14 +116,14 @@ def moment(store: Store) -> Moment:
         pipe.zcard(store.key(keys.ACTIVE.name))
         pipe.hlen(store.key(keys.INFLIGHT.name))
         lease, epoch, intake, active, inflight = pipe.execute()
-    identity, _, lease_epoch = (lease or b" 0").decode().rpartition(" ")
+    identity, lease_epoch = leases.parse(lease) or ("", 0)
     schedulers = intake.get(b"schedulers")
     return Moment(
         leader=identity,
-        lease_epoch=int(lease_epoch),
-        epoch=int(epoch or 0),
-        intake=int(intake.get(b"version", -1)),
-        schedulers=None if schedulers is None else frozenset(schedulers.decode().split()),
+        lease_epoch=lease_epoch,
+        epoch=raw.whole(epoch),
+        intake=raw.whole(intake.get(b"version"), -1),
+        schedulers=None if schedulers is None else frozenset(raw.text(schedulers).split()),
         active=active,
         inflight=inflight,
     )
@@ -136,13 +137,13 @@ def cluster(store: Store) -> str:
     """
     with client.reachable(store):
         found: bytes | None = store.redis.hget(store.key(keys.INTAKE.name), "cluster")
-    return (found or b"").decode()
+    return raw.text(found)
 
 
 def read_held(store: Store) -> dict[PodUid, str]:
     """The text of every reservation, by pod uid; one given back meanwhile may be among them."""
     found = _scanned(store, keys.RESERVATIONS)
-    return {PodUid(uid.decode()): _text(text) for uid, text in found.items()}
+    return {PodUid(raw.text(uid)): raw.text(text) for uid, text in found.items()}
 
 
 def read_standings(store: Store) -> dict[PodKey, Standing]:
@@ -152,7 +153,7 @@ def read_standings(store: Store) -> dict[PodKey, Standing]:
     for member in _members(store):
         found.setdefault(PodKey(member.text.rpartition(" ")[2]), Standing()).members.append(member)
     for key, entry in _scanned(store, keys.INFLIGHT).items():
-        found.setdefault(PodKey(_text(key)), Standing()).inflight = _text(entry)
+        found.setdefault(PodKey(raw.text(key)), Standing()).inflight = raw.text(entry)
     with client.reachable(store):
         for record in read_records(store):
             found.setdefault(record.key, Standing()).record = record.fields
@@ -171,7 +172,7 @@ def read_node_usage(store: Store, wanted: Sequence[NodeName] | None = None) -> d
                 pipe.hgetall(store.key(keys.NODE.name + name))
             for name, fields in zip(batch, pipe.execute(), strict=True):
                 if fields:
-                    found[name] = {_text(each): _text(value) for each, value in fields.items()}
+                    found[name] = {raw.text(each): raw.text(value) for each, value in fields.items()}
     return found
 
 
@@ -179,7 +180,7 @@ def amounts(fields: Mapping[str, str], beginning: str) -> dict[str, int]:
     """Amounts by resource of such a record: those that begin so, ``used.`` or ``allocatable.``; sums end
     at 2^63-1."""
     return {
-        name.removeprefix(beginning): saturated(int(text))
+        name.removeprefix(beginning): saturated(raw.whole(text))
         for name, text in fields.items()
         if name.startswith(beginning)
     }
@@ -206,9 +207,9 @@ class Lookout:
             packed = msgpack.packb([[each.key, list(each.turns), list(each.uids)] for each in batch])
             with client.reachable(self._store):
                 present, *replies = self._look(_LOOK_KEYS, [packed])
-            epoch = int(present)
+            epoch = raw.whole(present)
             for each, (fields, inflight, members, held) in zip(batch, replies, strict=True):
-                pods[each.key] = Standing(_pairs(fields), _scored(members), _text(inflight or b""))
+                pods[each.key] = Standing(_pairs(fields), _scored(members), raw.text(inflight or b""))
                 reservations.update({PodUid(uid): text for uid, text in _pairs(held).items()})
         return None if epoch is None else Standings(pods, reservations, epoch)
 
@@ -223,7 +224,7 @@ def _members(store: Store) -> list[Member]:
 def _ranked(store: Store, key: keys.Key) -> dict[str, int]:
     with client.reachable(store):
         found = store.redis.zscan_iter(store.key(key.name), count=SCANNED_AT_ONCE)
-        return {_text(text): int(score) for text, score in found}
+        return {raw.text(text): raw.score(score) for text, score in found}
 
 
 def _scanned(store: Store, key: keys.Key) -> dict[bytes, bytes]:
@@ -232,13 +233,9 @@ def _scanned(store: Store, key: keys.Key) -> dict[bytes, bytes]:
 
 
 def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
-    return {_text(name): _text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
+    return {raw.text(name): raw.text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
 def _scored(flat: Sequence[bytes]) -> list[Member]:
     rows = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
-    return [Member(Place(place.decode()), _text(text), int(float(score))) for place, text, score in rows]
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode(errors="replace")
+    return [Member(Place(place.decode()), raw.text(text), raw.score(score)) for place, text, score in rows]

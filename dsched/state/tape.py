@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from dsched.errors import StateError
-from dsched.state import client, keys
+from dsched.state import client, keys, raw
 from dsched.state.client import Store
 from dsched.state.scripts import Script
 
@@ -46,7 +46,7 @@ class Tape:
     def asked_by(self) -> str:
         """The token of the recorder who is there, ``""`` when there is none."""
         found = self._store.redis.get(self._store.key(keys.RECORDER.name))
-        return "" if found is None else str(found.decode().partition(" ")[0])
+        return "" if found is None else raw.text(found).partition(" ")[0]
 
     def waiting(self) -> int:
         """How many entries have not been read."""
@@ -111,7 +111,7 @@ class Listening:
         with client.reachable(self._store):
             if self._store.redis.set(name, self._value(), nx=True, px=PRESENT_MS):
                 return
-            if (self._store.redis.get(name) or b"").decode() != self._value():
+            if raw.text(self._store.redis.get(name)) != self._value():
                 raise StateError(f"{self._holder()} records now; this recorder was not heard of for too long")
             self._store.redis.pexpire(name, PRESENT_MS)
 
@@ -125,7 +125,7 @@ class Listening:
         """Nobody records any more."""
         name = self._store.key(keys.RECORDER.name)
         with client.reachable(self._store):
-            if (self._store.redis.get(name) or b"").decode() == self._value():
+            if raw.text(self._store.redis.get(name)) == self._value():
                 self._store.redis.delete(name, self._store.key(keys.RECORDING.name))
 
     def read(self, timeout_s: float) -> Sequence[Told]:
@@ -156,7 +156,7 @@ class Listening:
         return f"{self.token} {self._who}"
 
     def _holder(self) -> str:
-        found = (self._store.redis.get(self._store.key(keys.RECORDER.name)) or b"").decode()
+        found = raw.text(self._store.redis.get(self._store.key(keys.RECORDER.name)))
         return found.partition(" ")[2] or "somebody else"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgpack
 
 from dsched.model.meta import NodeName
-from dsched.state import keys
+from dsched.state import keys, raw
 from dsched.state.client import Store
 from dsched.state.reservations import Amounts, texts
 from dsched.state.scripts import Script
@@ -120,7 +120,7 @@ class Usage:
 def read_names(store: Store) -> list[NodeName]:
     """Nodes with usage in Redis."""
     prefix = store.key(keys.NODE.name)
-    return [NodeName(name.decode()[len(prefix) :]) for name in store.names(keys.NODE.name)]
+    return [NodeName(raw.text(name)[len(prefix) :]) for name in store.names(keys.NODE.name)]
 
 
 def read_versions(store: Store, names: Sequence[NodeName]) -> dict[NodeName, Seen]:
@@ -130,10 +130,12 @@ def read_versions(store: Store, names: Sequence[NodeName]) -> dict[NodeName, See
             pipeline.hmget(store.key(keys.NODE.name + name), "version", "object")
         replies = pipeline.execute()
     found = zip(names, replies, strict=True)
-    return {name: Seen(int(version), int(changed)) for name, (version, changed) in found if version is not None}
+    return {
+        name: Seen(raw.whole(version), raw.whole(changed)) for name, (version, changed) in found if version is not None
+    }
 
 
 def read_usage(store: Store, name: NodeName) -> dict[str, str]:
     """A node's usage as it is in Redis, field to text."""
     fields = store.redis.hgetall(store.key(keys.NODE.name + name))
-    return {field.decode(): value.decode() for field, value in fields.items()}
+    return {raw.text(field): raw.text(value) for field, value in fields.items()}

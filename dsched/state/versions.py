@@ -1,7 +1,9 @@
 """Versions of the node table as evaluators follow it: what is newest, and how far apart two of one leader can be."""
 
+from typing import Any
+
 from dsched.state import keys
-from dsched.state.client import Store
+from dsched.state.client import Store, WrongType
 
 VERSIONS_BITS = 20
 """A version is its leader's incarnation, and a count in its lowest bits."""
@@ -10,6 +12,13 @@ LONGEST_LAG = 1 << VERSIONS_BITS
 
 
 def newest(store: Store) -> int:
-    """What a replica has that has read all of the node log; 0 while there is none."""
-    entries = store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)
+    """What a replica has that has read all of the node log; 0 while there is none, or something else in its place."""
+    try:
+        entries = _last(store)
+    except WrongType:
+        return 0
     return int(entries[0][0].partition(b"-")[0]) if entries else 0
+
+
+def _last(store: Store) -> Any:
+    return store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)

@@ -1,14 +1,20 @@
 """Which workers take tasks: each notes it itself, in a task that ran there, so that a worker which is alive but takes
 nothing shows as silent."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dsched.state import keys
-from dsched.state.client import Store
+from dsched.state.client import Store, WrongType
+from dsched.state.raw import is_whole, whole
 from dsched.state.versions import LONGEST_LAG
 
 SILENT_AFTER_MS = 10_000
 FORGOTTEN_AFTER_MS = 120_000
+KINDS = ("evaluator", "binder")
+MOST = 10_000
+"""More than anybody runs: each is pinged every 2 s."""
+LONGEST_NAME = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +64,38 @@ def leave(store: Store, name: str) -> None:
 
 
 def read(store: Store) -> list[Worker]:
-    """Every worker that has been seen lately, silent ones included."""
-    found: list[Worker] = []
-    for name, text in store.redis.hgetall(store.key(keys.WORKERS.name)).items():
+    """Every worker that has been seen lately, silent ones included; nothing else that may stand there."""
+    return look(store)[0]
+
+
+def look(store: Store) -> tuple[list[Worker], dict[bytes, bytes]]:
+    """As `read`, and what no worker of ours wrote: names to texts. None of it where the key is of another type."""
+    try:
+        there = store.redis.hgetall(store.key(keys.WORKERS.name))
+    except WrongType:
+        return [], {}
+    found = {name: _parsed(name, text) for name, text in there.items()}
+    known = sorted((each for each in found.values() if each is not None), key=lambda worker: worker.name)
+    kept = {worker.name.encode() for worker in known[:MOST]}
+    return known[:MOST], {name: text for name, text in there.items() if name not in kept}
+
+
+def drop(store: Store, names: Iterable[bytes]) -> None:
+    """Forget what `look` found besides workers; one that lives notes itself anew."""
+    store.redis.hdel(store.key(keys.WORKERS.name), *names)
+
+
+def _parsed(name: bytes, text: bytes) -> Worker | None:
+    try:
         kind, last_seen_ms, config, cluster, table, trouble = f"{text.decode()}     ".split(" ", 5)
-        known = int(table) if table.isdigit() else 0  # an older dsched does not say
-        told = trouble if table.isdigit() else f"{table} {trouble}"
-        found.append(Worker(name.decode(), kind, int(last_seen_ms), config, cluster, known, told.strip()))
-    return sorted(found, key=lambda worker: worker.name)
+        who = name.decode()
+    except UnicodeDecodeError:
+        return None
+    if kind not in KINDS or not is_whole(last_seen_ms) or len(name) > LONGEST_NAME or not who.isprintable():
+        return None
+    known = whole(table)  # an older dsched does not say
+    told = trouble if is_whole(table) else f"{table} {trouble}"
+    return Worker(who, kind, whole(last_seen_ms), config, cluster, known, told.strip())
 
 
 def _text(worker: Worker) -> str:

@@ -34,7 +34,7 @@ if #changed > 0 then
   return changed
 end
 
-redis.call("SET", KEYS[1], ARGV[1], "NX")
+redis.call("SETNX", KEYS[1], ARGV[1])
 local version = take_versions(KEYS[2], changes)
 local objects, states = {}, {}
 for number, pod in ipairs(pods) do

@@ -19,7 +19,9 @@ local due = redis.call("ZRANGEBYSCORE", KEYS[3], "-inf", ARGV[2], "LIMIT", 0, AR
 for _, key in ipairs(due) do
   local known = redis.call("HMGET", KEYS[8] .. key, "place", "order")
   redis.call("ZREM", KEYS[3], key)
-  redis.call("ZADD", KEYS[2], known[2], known[1] .. " " .. key)
-  redis.call("HSET", KEYS[8] .. key, "queue", "active")
+  if known[1] and tonumber(known[2]) then -- else it is somebody else's doing: there is no such pod
+    redis.call("ZADD", KEYS[2], known[2], known[1] .. " " .. key)
+    redis.call("HSET", KEYS[8] .. key, "queue", "active")
+  end
 end
 return due

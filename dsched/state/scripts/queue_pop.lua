@@ -38,12 +38,15 @@ local function first_in_backoff(count)
     if #first == 0 then
       break
     end
+    if math.abs(first[2]) > 1e15 then -- somebody else's doing; seconds are not told apart up there
+      break
+    end
     local next_second = string.format("%.0f", (math.floor(first[2] / 1000) + 1) * 1000)
     local window = {}
     for _, key in ipairs(redis.call("ZRANGEBYSCORE", KEYS[3], from, "(" .. next_second)) do
       local known = redis.call("HMGET", KEYS[5] .. key, "error", "order", "place", "profile")
       if known[1] ~= "1" and not paused[known[4]] then
-        window[#window + 1] = { key = key, order = tonumber(known[2] or "0"), member = (known[3] or "") .. " " .. key }
+        window[#window + 1] = { key = key, order = tonumber(known[2]) or 0, member = (known[3] or "") .. " " .. key }
       end
     end
     table.sort(window, function(one, other)
@@ -58,7 +61,7 @@ local function first_in_backoff(count)
 end
 
 local function key_of(member)
-  return string.match(member, "[^ ]+$")
+  return string.match(member, "[^ ]+$") or ""
 end
 
 -- How many members stand before a place in the active queue or in it; 0 when nothing is known of the place.
@@ -117,7 +120,7 @@ local function take(key)
   if not known[1] then -- somebody else's doing: there is no such pod
     return
   end
-  local attempts = tonumber(known[2] or "0") + 1
+  local attempts = (tonumber(known[2]) or 0) + 1
   redis.call("HSET", record, "queue", "inflight", "attempts", attempts, "last_ms", ARGV[4],
     "first_ms", known[3] or ARGV[4])
   flying[#flying + 1] = key

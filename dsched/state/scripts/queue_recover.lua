@@ -19,10 +19,10 @@ local flying = redis.call("HGETALL", KEYS[6])
 for at = 1, #flying, 2 do
   local key, mine = flying[at], string.match(flying[at + 1], "^%d+") == ARGV[2]
   local known = redis.call("HMGET", KEYS[8] .. key, "place", "order")
-  if known[1] then
+  if known[1] and tonumber(known[2]) then
     redis.call("ZADD", KEYS[2], known[2], known[1] .. " " .. key)
     redis.call("HSET", KEYS[8] .. key, "queue", "active")
-    if not mine then
+    if not mine and string.match(redis.call("HGET", KEYS[8] .. key, "crashes") or "0", "^%d%d?%d?%d?$") then
       redis.call("HINCRBY", KEYS[8] .. key, "crashes", 1)
     end
   end

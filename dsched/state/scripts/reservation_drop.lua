@@ -7,10 +7,13 @@
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
+local STATES, LONGEST = { reserved = true, waiting = true, binding = true }, 4096
 local dropped = {}
 local held = redis.call("HGETALL", KEYS[2])
 for at = 1, #held, 2 do
-  if not string.match(held[at + 1], "^%S+ %S+ %d+ %S+ %d+ %d+$") then
+  local state, attempt, since = string.match(held[at + 1], "^%S+/%S+ %S+ %d+ (%S+) (%d+) (%d+)$")
+  local known = STATES[state] and #attempt <= 18 and #since <= 18 and #held[at + 1] <= LONGEST
+  if not known or string.find(held[at] .. held[at + 1], "[^ -~]") then
     redis.call("HDEL", KEYS[2], held[at])
     dropped[#dropped + 1] = held[at]
     dropped[#dropped + 1] = held[at + 1]

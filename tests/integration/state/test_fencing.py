@@ -7,7 +7,7 @@ import pytest
 
 from dsched.errors import StaleEpoch
 from dsched.model.meta import NodeName
-from dsched.state import keys
+from dsched.state import keys, misfits
 from dsched.state.client import Store
 from dsched.state.explained import UNSCHEDULABLE, Attempt, Keeper
 from dsched.state.lease import Lease
@@ -56,6 +56,7 @@ def epoch(store: Store) -> int:
     Binds(store).report(epoch, "binder", [Outcome(*pod_of("reserved"), N1, "bound", "", 1)])
     store.redis.hset(store.key(keys.RESERVATIONS.name), "of nobody", "unreadable")
     store.redis.set(store.key(keys.RECORDER.name), "token somebody")
+    store.redis.rpush(store.key(keys.WORKERS.name), "of another type")
     store.redis.rpush(store.key(keys.REQUESTS.name), msgspec.json.encode(Request("1", REQUEUE)))
     return epoch
 
@@ -94,6 +95,7 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "bind_begin": lambda store, epoch: Binds(store).begin(epoch, [(*pod_of("reserved"), N1)]),
     "config_publish": lambda store, epoch: publish(store, Published(epoch, "3f2a", "standalone")),
     "intake_mark": lambda store, epoch: Queue(store, epoch).mark_intake(1, ["default-scheduler"]),
+    "keys_drop": lambda store, epoch: misfits.drop(store, epoch, misfits.SINGLE),
     "lease_release": lambda store, epoch: Script(store, "lease_release")(RELEASING, [epoch]),
     "lease_renew": renew,
     "log_append": lambda store, epoch: NodeLog(store, epoch).publish(make_snapshot()),

@@ -9,7 +9,7 @@ import redis
 from dsched.errors import ScriptError, StaleEpoch
 from dsched.model.meta import NodeName
 from dsched.state import client, keys
-from dsched.state.client import UNAVAILABLE, Store
+from dsched.state.client import UNAVAILABLE, Store, WrongType
 from dsched.state.line import Line
 from dsched.state.queue import Place, Popped, Queue
 from dsched.state.usage import Usage, read_names
@@ -89,7 +89,7 @@ def test_after_an_error_nobody_is_given_the_answers_that_follow(store: Store, qu
     seen: list[list[int]] = []
     queue.move_ahead([move("a", Place.NOWHERE, Place.GATED)], seen.append)
     queue.move_ahead([move("b", Place.NOWHERE, Place.ACTIVE)], seen.append)
-    with pytest.raises(ScriptError, match=r"queue_move: .*WRONGTYPE"):
+    with pytest.raises(WrongType, match=r"queue_move: .*WRONGTYPE"):
         line.settle()
     assert seen == []
     queue.move_ahead([move("c", Place.NOWHERE, Place.ACTIVE)], seen.append)

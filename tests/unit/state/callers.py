@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state import misfits
 from dsched.state.client import Store
 from dsched.state.explained import UNSCHEDULABLE, Attempt, Keeper
 from dsched.state.lease import Lease
@@ -22,7 +23,7 @@ from tests.builders import make_snapshot
 EPOCH = 7
 ATTEMPT = Attempt(1, 0, EPOCH, PodUid("uid-web"), "default-scheduler", UNSCHEDULABLE, 3)
 KEY, UID, NODE = PodKey("shop/web"), PodUid("uid-web"), NodeName("n1")
-_NUMBERS = {"explained_keep": 0, "queue_recover": 0, "reservation_adopt": 0, "tape_append": 1}
+_NUMBERS = {"explained_keep": 0, "log_append": 1, "queue_recover": 0, "reservation_adopt": 0, "tape_append": 1}
 _REPLIES: dict[str, Any] = {
     "lease_acquire": [EPOCH, 3000],
     "queue_look": [b"7", [[], None, [], []]],
@@ -83,6 +84,7 @@ CALLERS: dict[str, Callable[[Store], object]] = {
     "bind_begin": lambda store: Binds(store).begin(EPOCH, [(KEY, UID, NODE)]),
     "config_publish": lambda store: publish(store, Published(EPOCH, "3f2a", "standalone")),
     "intake_mark": lambda store: Queue(store, EPOCH).mark_intake(1, ["default-scheduler"]),
+    "keys_drop": lambda store: misfits.drop(store, EPOCH, misfits.SINGLE),
     "lease_acquire": lambda store: _lease(store).acquire(),
     "lease_release": lambda store: _lease(store).release(),
     "lease_renew": lambda store: _lease(store).renew(),

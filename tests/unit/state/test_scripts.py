@@ -16,11 +16,11 @@ from tests.unit.state.headers import Source, sources
 SOURCES = sources()
 SHARED_LISTS = ([key.name for key in keys.QUEUES], [key.name for key in keys.QUEUES_AND_RESERVATIONS])
 COMMANDS_OF_6_2 = {
-    *("DEL", "EXISTS", "EXPIRE", "GET", "INCR", "PTTL", "SET"),
-    *("LPUSH", "LRANGE", "LTRIM", "TYPE"),
+    *("DEL", "EXISTS", "EXPIRE", "GET", "PTTL", "SET", "TYPE"),
+    *("LPUSH", "LRANGE", "LTRIM"),
     *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET"),
     *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM", "ZSCORE"),
-    *("XADD", "XDEL", "XLEN", "XTRIM"),
+    *("XADD", "XDEL", "XLEN", "XREVRANGE", "XTRIM"),
 }
 WITHOUT_EPOCH = {"lease_acquire", "queue_look"}
 """One asks for an epoch, the other changes nothing."""
