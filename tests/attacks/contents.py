@@ -3,6 +3,7 @@
 import contextlib
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -72,6 +73,13 @@ class Leading:
             self.rig.clock.advance(UPKEEP_EVERY_S)
 
 
+def stepped(stand: Stand) -> None:
+    """Have leaders send no messages until the stand ends, see `tests.integration.leader.rig`."""
+    for name, stands_in in (("Dispatcher", rigs.RecordingDispatcher), ("Courier", rigs.SteppedCourier)):
+        stand.afterwards(partial(setattr, rigs.reign_module, name, getattr(rigs.reign_module, name)))
+        setattr(rigs.reign_module, name, stands_in)
+
+
 def _garble(store: Store, rng: random.Random, key: Key) -> str:
     """Write something else there; what, for a failing run."""
     name = store.key(key.name)
@@ -138,12 +146,7 @@ def _look(store: Store, clock: Clock) -> None:
     sees="the leader tells which key it was, clears it, and goes on; new pods are bound, no pod is bound twice",
 )
 def any_key(stand: Stand) -> None:
-    patched = contextlib.ExitStack()
-    stand.afterwards(patched.close)
-    for name, stands_in in (("Dispatcher", rigs.RecordingDispatcher), ("Courier", rigs.SteppedCourier)):
-        before = getattr(rigs.reign_module, name)
-        setattr(rigs.reign_module, name, stands_in)
-        patched.callback(setattr, rigs.reign_module, name, before)
+    stepped(stand)
     store = stand.store()
     rig = Rig(store, stand.folder)
     leading = Leading(rig)
