@@ -36,7 +36,7 @@ from dsched.plugins import profiles
 from dsched.state import address, workers
 from dsched.state import time as redis_time
 from dsched.state.broker import celery_settings
-from dsched.state.client import UNAVAILABLE, Store, connect
+from dsched.state.client import UNAVAILABLE, Store, WrongType, connect
 from dsched.state.workers import Worker
 from dsched.state.workers_clock import WorkersClock
 from workers.channel import GuardedAmqp
@@ -150,9 +150,10 @@ class WorkerApp:
         """Run ``run(payload)`` for messages of this task name; afterwards the worker shows a sign of life.
         A message that comes late is dropped, so that a backlog is soon gone.
 
-        A task that loses Redis is dropped, as if the worker had been killed: the leader hands the work out again. It
-        does not fail: Celery sends a failure with its traceback through the pool's pipe, and when the worker connects
-        anew while so long a message is read, half of it is lost and the pool is deaf for ever.
+        A task that loses Redis, or meets what dsched did not write there, is dropped, as if the worker had been killed:
+        the leader hands the work out again. It does not fail: Celery sends a failure with its traceback through the
+        pool's pipe, and when the worker connects anew while so long a message is read, half of it is lost and the pool
+        is deaf for ever.
         """
 
         def body(task: Any, payload: bytes) -> None:
@@ -163,7 +164,7 @@ class WorkerApp:
                 self._alive(task.request.hostname)
             except Late:
                 return
-            except UNAVAILABLE as error:
+            except (*UNAVAILABLE, WrongType) as error:
                 _log.warning("task dropped", extra={"action": "drop", "task": name, "error": str(error)})
                 return
             except msgspec.MsgspecError as error:
@@ -247,7 +248,7 @@ class WorkerApp:
         try:
             self.system.following.look()
             self._alive(sender)
-        except UNAVAILABLE as error:
+        except (*UNAVAILABLE, WrongType) as error:
             _log.warning("not known to the leader yet", extra={"action": "start", "error": str(error)})
         finally:
             self.system.store.close()
@@ -273,7 +274,7 @@ class WorkerApp:
         if self._served is not None:
             self._served.close()
         # Left in the list, a worker is forgotten once it has been silent for long.
-        with contextlib.suppress(*UNAVAILABLE):
+        with contextlib.suppress(*UNAVAILABLE, WrongType):
             workers.leave(self.system.store, sender.hostname)
 
 

@@ -19,7 +19,7 @@ from dsched.metrics import PLUGIN_OVERRUNS
 from dsched.model import messages
 from dsched.model.messages import BIND, EVALUATE, BindRequest, EvaluateShard, ShardResult, Trouble
 from dsched.state import replies
-from dsched.state.client import UNAVAILABLE, Store
+from dsched.state.client import UNAVAILABLE, Store, WrongType
 from dsched.state.results import PROCESS_LOST, Binds, Outcome
 from workers.slots import Slot, Slots
 
@@ -69,7 +69,7 @@ class Overseer:
         if self._store is None:
             return
         word = ShardResult(request=request, epoch=epoch, shard=shard, evaluator=self.name, seconds=0, trouble=trouble)
-        with contextlib.suppress(*UNAVAILABLE):  # the leader goes by its patience then
+        with contextlib.suppress(*UNAVAILABLE, WrongType):  # the leader goes by its patience then
             replies.push(self._store, request, messages.encode(word))
 
     def _failed(self, sender: Any = None, exception: Any = None, args: Any = (), **_: Any) -> None:
@@ -101,7 +101,7 @@ class Overseer:
         self._note(slot, item.key, why)
         text = f'running plugin "{slot.plugin}": the process was lost'
         outcome = Outcome(item.key, item.uid, item.node, PROCESS_LOST, text, item.attempt, slot.plugin)
-        with contextlib.suppress(*UNAVAILABLE):
+        with contextlib.suppress(*UNAVAILABLE, WrongType):
             Binds(self._store).report(message.epoch, self.name, [outcome])
 
     def _slot(self, request: str, shard: int) -> Slot | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from dsched.log import logger
 from dsched.state import workers
-from dsched.state.client import UNAVAILABLE, Store
+from dsched.state.client import UNAVAILABLE, Store, WrongType
 from dsched.state.workers import Worker
 
 _log = logger(__name__)
@@ -47,8 +47,8 @@ class Presence:
         while not self._over.wait(LOOK_EVERY_S):
             try:
                 self.look(store)
-            except UNAVAILABLE:
-                continue  # nobody could be told, either
+            except (*UNAVAILABLE, WrongType):
+                continue  # nobody could be told, either; a leader clears what somebody else has put there
         store.close()
 
     def look(self, store: Store) -> None:

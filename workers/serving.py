@@ -13,7 +13,7 @@ from dsched.observe.health import Check
 from dsched.observe.prefork import Pool
 from dsched.observe.server import Server
 from dsched.state import lease
-from dsched.state.client import UNAVAILABLE, Store
+from dsched.state.client import UNAVAILABLE, Store, WrongType
 from dsched.state.workers import SILENT_AFTER_MS
 from workers.lags import Lags
 
@@ -50,7 +50,7 @@ class Health:
             return ""
         try:
             leader = lease.holder(self._store)
-        except UNAVAILABLE:
+        except (*UNAVAILABLE, WrongType):
             leader = None
         if leader is None:
             self._since = now  # nobody pings; it has its time again once somebody leads, and Redis is there

@@ -29,7 +29,7 @@ from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
 from dsched.state import replies, workers
 from dsched.state.cache import Cache
-from dsched.state.client import Store
+from dsched.state.client import Store, WrongType
 from dsched.state.workers_clock import WorkersClock
 
 _log = logger(__name__)
@@ -208,7 +208,7 @@ class Fanout:
                 request.keep_away(at, failed(met))
         try:
             slowest_s, tries = self._ask(request)
-        except RedisUnavailable as error:
+        except (RedisUnavailable, WrongType) as error:
             _log.warning("evaluators not reached", extra={"action": "scatter", "error": str(error)})
             slowest_s, tries = 0.0, 0
         missing = request.give_up()

@@ -8,7 +8,7 @@ from dsched.errors import StateError
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.state import keys, misfits, published, workers
-from dsched.state.client import Store, WrongType
+from dsched.state.client import Store
 from dsched.state.nodelog import NodeLog
 from dsched.state.published import Published
 
@@ -86,10 +86,7 @@ class Upkeep:
         """A leader whose configuration another one has told meanwhile no longer leads: the epoch is checked."""
         if self._told is None:
             return
-        try:
-            there = published.read(self._store)
-        except WrongType:
-            return  # cleared away at the next look
+        there = published.read(self._store)
         if there != self._told:
             why = "is not there" if there is None else f"says {there.hash}, the leader has {self._told.hash}"
             set_aside(keys.CONFIGURATION.name, "", why)

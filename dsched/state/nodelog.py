@@ -20,7 +20,7 @@ from dsched.framework.delta import Delta
 from dsched.framework.parts import keep_only
 from dsched.framework.snapshot import Snapshot
 from dsched.state import keys, versions
-from dsched.state.client import Store
+from dsched.state.client import Store, WrongType
 from dsched.state.scripts import Script
 from dsched.state.versions import VERSIONS_BITS
 
@@ -87,8 +87,7 @@ class NodeLog:
         or question."""
         if not self.following:
             return ""
-        last = self._store.redis.xrevrange(self._store.key(keys.NODES_LOG.name), count=1)
-        wrong = "" if last and last[0][0] == b"%d-0" % self.version else "its last entry is not the leader's"
+        wrong = "" if versions.newest(self._store) == self.version else "its last entry is not the leader's"
         self.following = not wrong
         return wrong
 
@@ -141,13 +140,21 @@ class Replica:
             self._start_over()
         while self.version < version:
             start = f"({self.version}-0" if self.version else "-"
-            entries = self._store.redis.xrange(
-                self._store.key(keys.NODES_LOG.name), min=start, max=f"{version}-0", count=READ_AT_ONCE
-            )
+            entries = self._entries(start, version)
             if not entries:
                 raise EvaluationError(f"the node log ends at version {self.version}, version {version} was asked for")
             for entry, fields in entries:
                 self._apply(entry, fields)
+
+    def _entries(self, start: str, version: int) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        name = self._store.key(keys.NODES_LOG.name)
+        try:
+            found: list[tuple[bytes, dict[bytes, bytes]]] = self._store.redis.xrange(
+                name, min=start, max=f"{version}-0", count=READ_AT_ONCE
+            )
+        except WrongType as error:
+            raise EvaluationError(f"the node log cannot be read: {error}") from error
+        return found
 
     def _apply(self, entry: bytes, fields: dict[bytes, bytes]) -> None:
         try:

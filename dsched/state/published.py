@@ -7,7 +7,7 @@ find it where their own ``DSCHED_CONFIG`` says.
 import msgspec
 
 from dsched.state import keys
-from dsched.state.client import Store
+from dsched.state.client import Store, WrongType
 from dsched.state.scripts import Script
 
 
@@ -46,11 +46,10 @@ def read(store: Store) -> Published | None:
     """What the leader has told last; None before the first one, and where it cannot be read: the leader tells it anew.
 
     Raises:
-        WrongType: as `dsched.state.client.WrongType`.
         What `dsched.state.client.UNAVAILABLE` lists.
     """
-    text = store.redis.get(store.key(keys.CONFIGURATION.name))
     try:
+        text = store.redis.get(store.key(keys.CONFIGURATION.name))
         return None if text is None else msgspec.json.decode(text, type=Published)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (WrongType, msgspec.DecodeError, UnicodeDecodeError):
         return None

@@ -4,6 +4,7 @@ A request is taken off the list before it is acted on. A leader that is killed i
 command says so when its time is up; asking again does no harm. Requests that nobody takes expire.
 """
 
+import contextlib
 import secrets
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from dsched.log import cut, logger
 from dsched.model.meta import PodKey
 from dsched.model.reading import decoded
 from dsched.state import client, keys, lease, replies
-from dsched.state.client import Store
+from dsched.state.client import Store, WrongType
 from dsched.state.scripts import Script
 
 _log = logger(__name__)
@@ -124,5 +125,6 @@ class Requests:
         return found
 
     def answer(self, request: Request, answer: Answer) -> None:
-        """Tell whoever asked."""
-        replies.push(self._store, request.id, msgspec.json.encode(answer))
+        """Tell whoever asked; in vain where somebody else has put something there."""
+        with contextlib.suppress(WrongType):
+            replies.push(self._store, request.id, msgspec.json.encode(answer))

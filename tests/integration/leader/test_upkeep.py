@@ -205,6 +205,12 @@ def test_a_node_log_that_somebody_else_wrote_to_is_begun_anew(store: Store, spoi
     assert log.following
 
 
+def test_a_log_of_another_type_is_refused(store: Store) -> None:
+    store.redis.set(store.key(keys.NODES_LOG.name), "x")
+    with pytest.raises(EvaluationError, match="cannot be read"):
+        Replica(store).catch_up(5)
+
+
 def test_an_entry_without_its_fields_is_refused(store: Store) -> None:
     store.redis.xadd(store.key(keys.NODES_LOG.name), {"x": "y"}, id="5-0")
     with pytest.raises(EvaluationError, match="cannot be read"):
