@@ -8,11 +8,26 @@ from typing import Any
 
 import msgpack
 
+from dsched.cli import status
 from dsched.clock import Clock
 from dsched.errors import DschedError
 from dsched.fsck.inspection import inspect
 from dsched.leader.reign import UPKEEP_EVERY_S
-from dsched.state import control, keys, leaders, lease, phases, published, standings, versions, workers
+from dsched.model.meta import PodKey
+from dsched.state import (
+    control,
+    counts,
+    explained,
+    keys,
+    leaders,
+    lease,
+    phases,
+    position,
+    published,
+    standings,
+    versions,
+    workers,
+)
 from dsched.state.client import Store, WrongType
 from dsched.state.keys import Key
 from dsched.state.places import ALL as PLACES
@@ -94,7 +109,8 @@ def _garble(store: Store, rng: random.Random, key: Key) -> str:
         _write(store, name, kind, word, rng)
     else:
         kind = key.type
-        _write(store, name, kind, word, rng)
+        with contextlib.suppress(WrongType):  # nobody has met what was written there before
+            _write(store, name, kind, word, rng)
     return f"{name} {how} {kind} {word[:60]!r}"
 
 
@@ -132,6 +148,10 @@ def _look(store: Store, clock: Clock) -> None:
         lambda: phases.read(store),
         lambda: control.read(store),
         lambda: versions.newest(store),
+        lambda: counts.read(store),
+        lambda: status.read(store),
+        lambda: position.find(store, PodKey("default/nowhere")),
+        lambda: explained.read(store, PodKey("default/nowhere")),
         places.counts,
         lambda: inspect(store, clock, pause_s=0.0),
         *(lambda place=place: list(places.pods(place)) for place in PLACES),
