@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dsched.leader.cycle import Decision
-from dsched.state import keys
+from dsched.state import counters, keys
 from dsched.state.client import Store
 
 
@@ -27,7 +27,7 @@ class DecisionLog:
         """Append decisions that have been committed."""
         if self._path is None or not decisions:
             return
-        last = self._store.redis.incrby(self._store.key(keys.DECISIONS.name), len(decisions))
+        last = counters.add(self._store, keys.DECISIONS, len(decisions))
         first = last - len(decisions) + 1
         written = [
             json.dumps(line(decision, first + number, self._epoch, table_version, self._seed)) + "\n"

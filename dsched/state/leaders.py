@@ -5,7 +5,7 @@ For people alone: nothing is decided by it. `ask_reload` is how a command asks a
 
 import msgspec
 
-from dsched.state import client, keys, raw
+from dsched.state import client, counters, keys, raw
 from dsched.state.client import Store
 
 SILENT_AFTER_MS = 10_000
@@ -86,7 +86,7 @@ def ask_reload(store: Store) -> int:
         RedisUnavailable: Redis does not answer.
     """
     with client.reachable(store):
-        return int(store.redis.incr(store.key(keys.RELOAD.name)))
+        return counters.add(store, keys.RELOAD)
 
 
 def asked(store: Store) -> int:

@@ -12,7 +12,7 @@ from dsched.errors import EvaluationError, StateError
 from dsched.fsck.inspection import inspect
 from dsched.leader.upkeep import Upkeep
 from dsched.metrics import UNREADABLE
-from dsched.state import keys, misfits, published, workers
+from dsched.state import counters, keys, misfits, published, workers
 from dsched.state.cache import Cache
 from dsched.state.client import Store, WrongType
 from dsched.state.keys import Key
@@ -266,3 +266,14 @@ def test_a_queue_pop_ends_whatever_the_scores_are(rig: Rig) -> None:
         rig.store.redis.zadd(rig.store.key(keys.BACKOFF.name), {"default/nobody": score})
         led.turns()
     bound(rig, led, "default/a")
+
+
+@pytest.mark.parametrize("text", ["many", "", "1.5", str(2**63 - 1)])
+def test_a_counter_that_is_no_number_begins_anew(store: Store, text: str) -> None:
+    for key in (keys.RELOAD, keys.DECISIONS):
+        store.redis.set(store.key(key.name), text)
+        assert counters.add(store, key, 2) == 2
+        assert counters.add(store, key) == 3
+    store.redis.delete(store.key(keys.RELOAD.name))
+    store.redis.rpush(store.key(keys.RELOAD.name), "x")
+    assert counters.add(store, keys.RELOAD) == 1
