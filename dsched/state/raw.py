@@ -4,6 +4,8 @@ import math
 
 MOST_DIGITS = 18
 """A time in microseconds has 16; 18 fit into a Redis integer."""
+SUM_DIGITS = 60
+"""Of a sum of amounts that have 19 each: more pods than there can be."""
 
 
 def text(raw: bytes | None) -> str:
@@ -11,10 +13,15 @@ def text(raw: bytes | None) -> str:
     return "" if raw is None else raw.decode(errors="replace")
 
 
-def is_whole(given: str | bytes) -> bool:
+def is_whole(given: str | bytes, most_digits: int = MOST_DIGITS) -> bool:
     """Whether it is a whole number as dsched writes one."""
     digits = given[1:] if given[:1] in ("-", b"-") else given
-    return digits.isdigit() and digits.isascii() and len(digits) <= MOST_DIGITS
+    return digits.isdigit() and digits.isascii() and len(digits) <= most_digits
+
+
+def amount(given: str) -> int:
+    """A sum of what pods request, which may be beyond 64 bits; 0 where it is none."""
+    return int(given) if is_whole(given, SUM_DIGITS) else 0
 
 
 def whole(given: str | bytes | None, otherwise: int = 0) -> int:

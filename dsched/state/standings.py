@@ -180,7 +180,7 @@ def amounts(fields: Mapping[str, str], beginning: str) -> dict[str, int]:
     """Amounts by resource of such a record: those that begin so, ``used.`` or ``allocatable.``; sums end
     at 2^63-1."""
     return {
-        name.removeprefix(beginning): saturated(raw.whole(text))
+        name.removeprefix(beginning): saturated(raw.amount(text))
         for name, text in fields.items()
         if name.startswith(beginning)
     }
