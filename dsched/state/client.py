@@ -45,9 +45,20 @@ class WrongType(StateError, redis.ResponseError):
         super().__init__(f"a key of dsched holds what dsched does not write there, a leader clears it: {told}", **said)
 
 
+class Busy(redis.ConnectionError):
+    """Redis does nothing but run a script that takes too long (``BUSY``); nothing of what was asked was done. The
+    connection is made anew."""
+
+
+class TooFewReplicas(redis.ResponseError):
+    """Redis takes no writes because not enough replicas follow it (``NOREPLICAS``)."""
+
+
 # The client knows no such errors; its table is that of Celery's connections, too.
+BaseParser.EXCEPTION_CLASSES["BUSY"] = Busy
 BaseParser.EXCEPTION_CLASSES["MISCONF"] = CannotPersist
 BaseParser.EXCEPTION_CLASSES["WRONGTYPE"] = WrongType
+BaseParser.EXCEPTION_CLASSES["NOREPLICAS"] = TooFewReplicas
 BaseParser.EXCEPTION_CLASSES["UNBLOCKED"] = redis.ReadOnlyError  # for whom it kept waiting when it became a replica
 
 
@@ -143,7 +154,7 @@ def reachable(store: Store) -> Iterator[None]:
     """Turn the client's connection errors into one that says what to do.
 
     Raises:
-        RedisUnavailable: the server does not answer, or is not ready to (loading, a replica, full).
+        RedisUnavailable: the server does not answer, or is not ready to (loading, busy, a replica, full).
         NotAllowed: this user may not do that.
     """
     try:
@@ -154,6 +165,15 @@ def reachable(store: Store) -> Iterator[None]:
         raise RedisUnavailable(f"Redis at {shown(store.url)} is full: {error}; give it more memory") from error
     except CannotPersist as error:
         raise RedisUnavailable(f"Redis at {shown(store.url)} takes no writes: {error}; see to its disk") from error
+    except TooFewReplicas as error:
+        raise RedisUnavailable(
+            f"Redis at {shown(store.url)} takes no writes: {error} See to its replicas, or to min-replicas-to-write"
+        ) from error
+    except Busy as error:
+        raise RedisUnavailable(
+            f"Redis at {shown(store.url)} is busy with a script that takes too long; "
+            "wait until it ends, or end it with: redis-cli SCRIPT KILL"
+        ) from error
     except UNAVAILABLE as error:
         raise RedisUnavailable(
             f"Redis at {shown(store.url)} does not answer ({error}); "
@@ -172,7 +192,14 @@ UNAVAILABLE = (
     redis.BusyLoadingError,
     redis.ReadOnlyError,
     redis.OutOfMemoryError,
+    redis.exceptions.ExecAbortError,
+    redis.exceptions.TryAgainError,
+    redis.exceptions.ClusterDownError,
+    Busy,
     CannotPersist,
+    TooFewReplicas,
 )
-"""What the client raises while a server is away, starting, demoted to a replica, or full: then it takes no
-transactions, not even such that only read. Where it is the disk that is full, it does not answer PING either."""
+"""What the client raises while a server is away, starting, busy with somebody's script, demoted to a replica, without
+its replicas (MasterDownError is a ClusterDownError), or full: then it takes no transactions, not even such that only
+read. Where it is the disk that is full, it does not answer PING either. MOVED and ASK are not among them: a store is a
+server that holds all of its keys."""

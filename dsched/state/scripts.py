@@ -20,7 +20,17 @@ from typing import Any
 import redis
 
 from dsched.errors import RedisUnavailable, ScriptError, StaleEpoch
-from dsched.state.client import UNAVAILABLE, CannotPersist, Store, Value, WrongType, not_allowed, shown
+from dsched.state.client import (
+    UNAVAILABLE,
+    Busy,
+    CannotPersist,
+    Store,
+    TooFewReplicas,
+    Value,
+    WrongType,
+    not_allowed,
+    shown,
+)
 
 FOLDER = Path(__file__).parent / "scripts"
 
@@ -30,6 +40,16 @@ _KEYS = re.compile(r"^-- KEYS\[(\d+)\]", re.MULTILINE)
 
 _NOT_ALLOWED = ("-NOPERM ", "can't run this command", "ACL failure in script")
 """How Redis 6.2 and 7 say that a command within a script is not allowed."""
+
+_AWAY: dict[str, type[Exception]] = {
+    " -READONLY ": redis.ReadOnlyError,
+    " -MISCONF ": CannotPersist,
+    " -NOREPLICAS ": TooFewReplicas,
+    " -MASTERDOWN ": redis.exceptions.MasterDownError,
+    "Script killed by user": Busy,
+}
+"""How Redis 6.2 says within a script that it is not ready, and any Redis that somebody has ended the script with SCRIPT
+KILL, which it allows only as long as nothing is written."""
 
 
 class Script:
@@ -102,10 +122,9 @@ class Script:
             return error
         if isinstance(error, redis.exceptions.NoPermissionError) or any(mark in text for mark in _NOT_ALLOWED):
             return not_allowed(self._store, text)
-        if " -READONLY " in text:
-            return redis.ReadOnlyError(text)
-        if " -MISCONF " in text:
-            return CannotPersist(text.partition(" -MISCONF ")[2])
+        for mark, away in _AWAY.items():
+            if mark in text:
+                return away(text.partition(mark)[2] or text)
         if isinstance(error, WrongType):
             return error
         if "WRONGTYPE " in text:

@@ -26,6 +26,7 @@ from dsched.state.client import Store
 from dsched.state.lease import Lease
 from dsched.state.queue import Place, read_records
 from dsched.state.results import Results
+from tests.busy_redis import busy
 from tests.full_disk import full_disk
 from tests.integration.leader.rig import RecordingDispatcher
 from tests.integration.workers.processes import wait_until
@@ -272,6 +273,28 @@ def test_the_first_pause_is_short_each_time_redis_goes(
         leader.stop()
     finally:
         server.stop()
+
+
+def test_leader_and_standby_wait_for_a_script_that_does_not_end(run: Callable[..., Running], tmp_path: Path) -> None:
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    stores = [client.connect(server.url, "waits") for _ in range(2)]
+    leader = run("leader", stores[0])
+    wait_until("it leads", lambda: leader.leads)
+    standby = run("standby", stores[1])
+    both = (leader, standby)
+    with busy(server):
+        wait_until("both say why", lambda: all("is busy" in each.leader.progress.trouble for each in both))
+        assert not any(each.ended() for each in both)
+    wait_until("one leads again", lambda: leader.leads or standby.leads)
+    apply(stores[0], tmp_path, node_manifest("n1"), pod_manifest("shop/web"))
+    wait_until("the pod is handed out", lambda: "shop/web" in handed_out(leader) | handed_out(standby))
+    for each in both:
+        each.stop()
+    assert [each.error for each in both] == [None, None]
+    for store in stores:
+        store.close()
+    server.stop()
 
 
 def test_a_redis_that_may_evict_is_refused(run: Callable[..., Running], tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from dsched.state import client, leaders, replies, workers
 from dsched.state.client import Store
 from dsched.state.leaders import LeaderNote
 from dsched.state.lease import Lease
+from dsched.state.line import Line
 from dsched.state.workers import Worker
+from tests.busy_redis import busy
 from tests.full_disk import full_disk
 from tests.integration.state.support import LONG_MS
 from tests.redis_server import RedisServer
@@ -65,5 +67,32 @@ def test_a_disk_that_is_full_is_one_of_the_errors_that_everybody_waits_for(
         assert workers.read(store) == []
     write(store)
     assert lease.acquire()
+    store.close()
+    server.stop()
+
+
+def test_a_script_that_does_not_end_is_one_of_the_errors_that_everybody_waits_for(tmp_path: Path) -> None:
+    server = RedisServer(tmp_path)
+    server.start()
+    store = client.connect(server.url, "busy")
+    lease = Lease(store, "one", LONG_MS)
+    line = Line(store.redis)
+    acts = [
+        lease.acquire,
+        Lease(store.on(line), "one", LONG_MS).acquire,
+        lambda: replies.push(store, "request", b"answer"),
+        lambda: workers.note(store, Worker("evaluator-1", "evaluator", 1, "hash")),
+        store.redis.ping,
+        lambda: client.connect(server.url, "another").redis.get("key"),
+    ]
+    with busy(server):
+        for act in acts:
+            with pytest.raises(client.Busy, match="busy running a script"):
+                act()
+        with pytest.raises(RedisUnavailable, match=r"busy with a script that takes too long; .* redis-cli SCRIPT KILL"):
+            write(store)
+    assert lease.acquire()
+    write(store)
+    line.close()
     store.close()
     server.stop()

@@ -206,8 +206,20 @@ IN_6_2 = "Error running script (call to f_0): @user_script:12: @user_script: 12:
         redis.BusyLoadingError("loading"),
         redis.ReadOnlyError("You can't write against a read only replica. script: 0, on @user_script:12."),
         redis.ResponseError(IN_6_2 + "READONLY You can't write against a read only replica."),
+        redis.ResponseError(IN_6_2 + "NOREPLICAS Not enough good replicas to write."),
+        redis.ResponseError(IN_6_2 + "MASTERDOWN Link with MASTER is down."),
+        redis.ResponseError("ERR Error running script (call to f_0): Script killed by user with SCRIPT KILL..."),
     ],
-    ids=["away", "slow", "loading", "replica of 7", "replica of 6.2"],
+    ids=[
+        "away",
+        "slow",
+        "loading",
+        "replica of 7",
+        "replica of 6.2",
+        "too few replicas of 6.2",
+        "replica of 6.2 without its master",
+        "ended by somebody",
+    ],
 )
 def test_a_server_that_is_away_or_a_replica_is_unavailable_whatever_its_version(folder, error):
     with pytest.raises(UNAVAILABLE):
