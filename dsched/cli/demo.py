@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dsched.cli import console, demo_cluster, demo_report, status
 from dsched.clock import Clock, SystemClock
-from dsched.cluster import keys, stored
+from dsched.cluster import stored
 from dsched.cluster.applying import Applier
 from dsched.cluster.objects import Objects
 from dsched.errors import DschedError
@@ -154,9 +154,7 @@ def _decided(store: client.Store) -> tuple[int, bool]:
 
 
 def _bound(store: client.Store) -> list[stored.PodState]:
-    with client.reachable(store):
-        lines = store.redis.hvals(store.key(keys.STATE.name))
-    return [state for line in lines if (state := stored.pod_state(line)).bound_to]
+    return [state for piece in Objects(store).scan_states() for _, state in piece if state.bound_to]
 
 
 def _show(store: client.Store, took_ms: int) -> None:

@@ -18,10 +18,11 @@ from dsched.errors import Conflict, ManifestError
 from dsched.manifests import admission, kinds
 from dsched.manifests.load import Manifest
 from dsched.manifests.problems import Problems
-from dsched.state import client
+from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.line import Line
+from dsched.state.pieces import Packed
 from dsched.state.scripts import Script
 
 ATTEMPTS = 20
@@ -49,7 +50,7 @@ class Prepared:
 
     kind: kinds.Kind
     count: int
-    packed: bytes
+    packed: Packed
 
 
 class Applier:
@@ -121,14 +122,14 @@ class Applier:
     def delete(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[bool]:
         """Delete objects, at once; says which were there."""
         deleted: list[bool] = []
-        for batch in stored.batches(wanted):
+        for batch in pieces.cut(wanted):
             with client.reachable(self._store):
                 if kind is kinds.POD:
-                    packed = stored.packed([[key, ""] for key in batch])
+                    packed = pieces.packed([[key, ""] for key in batch])
                     replies = self._delete_pods(DELETE_KEYS, ["", self._log_length, "", packed])
                 else:
                     names = state_keys.names(keys.VERSION, keys.LOG, keys.objects(kind))
-                    replies = self._delete_objects(names, [self._log_length, kind.name, stored.packed(list(batch))])
+                    replies = self._delete_objects(names, [self._log_length, kind.name, pieces.packed(list(batch))])
             deleted += [bool(reply) for reply in replies]
         return deleted
 
@@ -153,7 +154,7 @@ class Applier:
             pods = zip(wanted, self._objects.get_pods(wanted), strict=True)
             return {key: planning.look_at(raw[0], raw[1]) for key, raw in pods if raw is not None}
         found: dict[str, Stored] = {}
-        for batch in stored.batches(wanted):
+        for batch in pieces.cut(wanted):
             for key, raw in zip(batch, self._objects.get_json(kind, batch), strict=True):
                 if raw is not None:
                     found[key] = planning.look_at(raw)
@@ -230,16 +231,16 @@ def _by_kind(items: Iterable[Item], kind_of: Callable[[Item], kinds.Kind]) -> li
 
 def _batches(plans: Iterable[Plan]) -> Iterator[Sequence[Written]]:
     """Plans with what is to be stored, a batch at a time: what comes later is not waited for."""
-    return stored.batches(((each, stored.tail(each.value)) for each in plans), lambda written: len(written[1]))
+    return pieces.cut(((each, stored.tail(each.value)) for each in plans), lambda written: len(written[1]))
 
 
 def _identity(manifest: Manifest) -> tuple[str, str]:
     return manifest.kind.name, manifest.key
 
 
-def _pack(kind: kinds.Kind, batch: Sequence[Written]) -> bytes:
+def _pack(kind: kinds.Kind, batch: Sequence[Written]) -> Packed:
     one = _packed_pod if kind is kinds.POD else _packed
-    return stored.packed([one(each, tail) for each, tail in batch])
+    return pieces.packed([one(each, tail) for each, tail in batch])
 
 
 def _packed(plan: Plan, tail: bytes) -> list[object]:

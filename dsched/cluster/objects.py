@@ -11,12 +11,10 @@ from dsched.cluster import keys, stored
 from dsched.cluster.stored import Object
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey
-from dsched.state import client
+from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
-
-SCANNED_AT_ONCE = 500
 
 _POD_KEYS = state_keys.names(keys.objects(kinds.POD), keys.STATE, keys.STATUS)
 
@@ -74,7 +72,7 @@ class Objects:
     def get_pods(self, wanted: Sequence[str | bytes]) -> list[RawPod | None]:
         """The pods with these keys; None for one that is not there."""
         found: list[RawPod | None] = []
-        for batch in stored.batches(wanted):
+        for batch in pieces.cut(wanted):
             with client.reachable(self._store):
                 pipe: Any = self._store.redis.pipeline(transaction=True)
                 for name in _POD_KEYS:
@@ -89,7 +87,7 @@ class Objects:
         cursor = 0
         while True:
             with client.reachable(self._store):
-                cursor, found = self._store.redis.hscan(name, cursor, count=SCANNED_AT_ONCE)
+                cursor, found = self._store.redis.hscan(name, cursor, count=pieces.AT_MOST)
             yield from found.items()
             if cursor == 0:
                 return
@@ -99,7 +97,7 @@ class Objects:
         cursor: bytes | int = 0
         while True:
             with client.reachable(self._store):
-                cursor, *columns = self._scan_pods(_POD_KEYS, [cursor, SCANNED_AT_ONCE])
+                cursor, *columns = self._scan_pods(_POD_KEYS, [cursor, pieces.AT_MOST])
             for key, raw, line, status in zip(*columns, strict=True):
                 yield key, (raw, line, status)
             if int(cursor) == 0:
@@ -110,7 +108,7 @@ class Objects:
         cursor = 0
         while True:
             with client.reachable(self._store):
-                cursor, found = self._store.redis.hscan(self._store.key(keys.STATE.name), cursor, count=SCANNED_AT_ONCE)
+                cursor, found = self._store.redis.hscan(self._store.key(keys.STATE.name), cursor, count=pieces.AT_MOST)
             yield list(_states(found))
             if cursor == 0:
                 return

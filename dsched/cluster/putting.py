@@ -8,6 +8,7 @@ from dsched.manifests import kinds
 from dsched.state import client
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
+from dsched.state.pieces import Packed
 from dsched.state.scripts import Script
 
 _PODS_KEYS = state_keys.names(
@@ -32,12 +33,12 @@ class Putter:
         self._objects = Script(store, "objects_put", stored.SCRIPTS)
         self._changed: Sequence[bytes] = ()
 
-    def put(self, kind: kinds.Kind, packed: bytes) -> set[str]:
+    def put(self, kind: kinds.Kind, packed: Packed) -> set[str]:
         """Write a batch; returns the keys of its objects that have changed: then nothing of it was written."""
         self.begin(kind, packed)
         return self.changed()
 
-    def begin(self, kind: kinds.Kind, packed: bytes) -> None:
+    def begin(self, kind: kinds.Kind, packed: Packed) -> None:
         """Have a batch written; `changed` is to be called before the next one."""
         fresh, head = str(uuid.uuid4()), stored.head(kind)
         with client.reachable(self._store):

@@ -33,7 +33,7 @@ from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid, from_json
 from dsched.model.node import Node
 from dsched.model.pod import FAILED, SUCCEEDED, Pod
 from dsched.model.volumes import ClaimBinding, NodeSelection
-from dsched.state import client
+from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
@@ -160,8 +160,8 @@ class Standalone:
         (RESERVATION_LOST), does the cluster take it (REFUSED). UNKNOWN when Redis did not answer.
         """
         outcomes: list[BindOutcome] = []
-        for batch in stored.batches(bindings):
-            packed = stored.packed([[each.key, each.uid, each.node, str(each.epoch)] for each in batch])
+        for batch in pieces.cut(bindings):
+            packed = pieces.packed([[each.key, each.uid, each.node, str(each.epoch)] for each in batch])
             try:
                 with client.reachable(self._store):
                     replies = self._bind(_BIND_KEYS, [self._clock.now_ms(), self._log_length, packed])
@@ -190,8 +190,8 @@ class Standalone:
     def report(self, statuses: Sequence[SchedulingStatus]) -> None:
         """Write conditions and nominated nodes where they differ from what is written."""
         now = stored.rfc3339(self._clock.now_ms())
-        for batch in stored.batches(statuses):
-            packed = stored.packed([_reported(each) for each in batch])
+        for batch in pieces.cut(statuses):
+            packed = pieces.packed([_reported(each) for each in batch])
             with client.reachable(self._store):
                 self._report(_REPORT_KEYS, [self._epoch, now, self._log_length, packed])
 
@@ -206,8 +206,8 @@ class Standalone:
                 raise ClusterError(
                     f"event of pod {event.key}: type {event.type!r}, reason {event.reason!r}: one word each"
                 )
-        for batch in stored.batches(events):
-            packed = stored.packed([[each.key, each.uid, each.type, each.reason, each.message] for each in batch])
+        for batch in pieces.cut(events):
+            packed = pieces.packed([[each.key, each.uid, each.type, each.reason, each.message] for each in batch])
             with client.reachable(self._store):
                 self._record(_RECORD_KEYS, [self._clock.now_ms(), packed])
 
@@ -216,9 +216,9 @@ class Standalone:
 
         With the pod its conditions and events go; ``reason`` stays in the watch log, for people.
         """
-        for batch in stored.batches(pods):
+        for batch in pieces.cut(pods):
             with client.reachable(self._store):
-                self._delete(DELETE_KEYS, [self._epoch, self._log_length, reason, stored.packed(list(batch))])
+                self._delete(DELETE_KEYS, [self._epoch, self._log_length, reason, pieces.packed(list(batch))])
 
     def drain(self, timeout_s: float, *, hurry: bool = False) -> bool:
         """Nothing waits: all is written before the calls return."""

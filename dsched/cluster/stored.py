@@ -5,13 +5,11 @@ its version without decoding it. What changes often about a pod (node, phase) st
 scheduler wrote about a pending pod, in its status.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import msgpack
 import msgspec
 
 from dsched.manifests import kinds
@@ -27,11 +25,8 @@ SPECS = 4096
 """Specs that are kept as they were read."""
 TIMES = 64
 """Times that are kept as they were written: all that is written in one call has the same."""
-_BATCH = 500
-_BATCH_BYTES = 4_000_000
 
 Object = dict[str, Any]
-Item = TypeVar("Item")
 
 
 class PodState(NamedTuple):
@@ -179,31 +174,7 @@ def shown(raw: bytes, line: bytes, status: bytes | None) -> Object:
     return value
 
 
-def packed(value: object) -> bytes:
-    """msgpack as the scripts read it: the Lua library in Redis knows no binary type, texts and bytes are one there."""
-    encoded: bytes = msgpack.packb(value, use_bin_type=False)
-    return encoded
-
-
 @lru_cache(maxsize=TIMES)
 def rfc3339(ms: int) -> str:
     """A time in ms since the epoch as the API writes it, in whole seconds."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def batches(items: Iterable[Item], size: Callable[[Item], int] = lambda item: 0) -> Iterator[Sequence[Item]]:
-    """Cut into batches for one script call each: few enough items, and few enough bytes, not to hold Redis up.
-
-    Args:
-        size: bytes of an item.
-    """
-    batch: list[Item] = []
-    held = 0
-    for item in items:
-        held += size(item)
-        if batch and (len(batch) == _BATCH or held > _BATCH_BYTES):
-            yield batch
-            batch, held = [], size(item)
-        batch.append(item)
-    if batch:
-        yield batch

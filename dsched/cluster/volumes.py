@@ -25,7 +25,7 @@ from dsched.model.volumes import (
     ClaimBinding,
     NodeSelection,
 )
-from dsched.state import client
+from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
@@ -84,7 +84,7 @@ class VolumeWriter:
         if after == before:
             return True
         names = state_keys.names(keys.ID, keys.VERSION, keys.LOG, keys.objects(kind))
-        packed = stored.packed([[key, _version(before), before["metadata"]["uid"], stored.tail(after)]])
+        packed = pieces.packed([[key, _version(before), before["metadata"]["uid"], stored.tail(after)]])
         with client.reachable(self._store):
             changed = self._put_objects(
                 names, [str(uuid.uuid4()), self._log_length, kind.name, stored.head(kind), packed]

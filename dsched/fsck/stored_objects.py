@@ -15,7 +15,7 @@ from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey, from_json
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.state import client
+from dsched.state import client, pieces
 from dsched.state.client import Store
 
 LISTS_AT_ONCE = 1000
@@ -58,7 +58,7 @@ class StoredObjects:
         )
 
     def _node_json(self, names: Sequence[NodeName]) -> Iterator[tuple[str, bytes]]:
-        for batch in stored.batches(names):
+        for batch in pieces.cut(names):
             for name, json in zip(batch, self._objects.get_json(kinds.NODE, batch), strict=True):
                 if json is not None:
                     yield name, json

@@ -21,9 +21,6 @@ from dsched.state.requests import DROP, REQUEUE, Answer, PodAnswer, Request, Req
 
 _log = logger(__name__)
 
-MOVED_AT_ONCE = 1000
-"""Pods in one script: other clients of Redis wait as long as it runs."""
-
 DROPPED = "dsched-queue-drop"
 """Among a gated pod's plugins, for whoever dropped it: no event moves it but a change of the pod or a request."""
 
@@ -122,8 +119,7 @@ class Requested:
             if pod.place is Place.UNSCHEDULABLE and namespace in (None, pod.info.pod.metadata.namespace)
         ]
         pods.sort(key=lambda pod: (pod.order, pod.turn))
-        starts = range(0, len(pods), MOVED_AT_ONCE)
-        return Answer(done=sum(self._activate(pods[start : start + MOVED_AT_ONCE]) for start in starts))
+        return Answer(done=self._activate(pods))
 
     def _refusal(self, pod: QueuedPod) -> str:
         """Why a pod is not put back, empty where it can be."""

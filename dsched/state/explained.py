@@ -6,13 +6,13 @@ keeps its list until then: why it never got a node may be asked afterwards.
 
 from collections.abc import Mapping, Sequence
 
-import msgpack
 import msgspec
 
 from dsched.errors import StateError
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state import client, keys
 from dsched.state.client import Store
+from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
 
 ATTEMPTS = 10
@@ -101,11 +101,11 @@ class Keeper:
         Raises:
             StaleEpoch: another leader has taken over; nothing was kept.
         """
-        if not told:
-            return 0
-        # Lua knows one kind of text.
-        packed = msgpack.packb([(key, msgspec.json.encode(attempt)) for key, attempt in told], use_bin_type=False)
-        return int(self._keep(_KEYS, [self.epoch, now_ms, self._attempts, self._pods, KEPT_S, packed]))
+        dropped = 0
+        for piece in cut(told):
+            attempts = packed([(key, msgspec.json.encode(attempt)) for key, attempt in piece])
+            dropped += int(self._keep(_KEYS, [self.epoch, now_ms, self._attempts, self._pods, KEPT_S, attempts]))
+        return dropped
 
 
 def read(store: Store, key: PodKey) -> list[Attempt]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state import keys, raw
 from dsched.state.client import Store
+from dsched.state.pieces import AT_MOST
 from dsched.state.queue import Place
 
 PIECE = 250
@@ -70,8 +71,8 @@ def _entries(store: Store, names: Sequence[PodKey]) -> list[Entry]:
 
 def reservations(store: Store) -> Mapping[PodUid, str]:
     """Every reservation: a pod's uid to its text, see `dsched.state.reservations.parse`."""
-    found = store.redis.hgetall(store.key(keys.RESERVATIONS.name))
-    return {PodUid(raw.text(uid)): raw.text(text) for uid, text in found.items()}
+    found = store.redis.hscan_iter(store.key(keys.RESERVATIONS.name), count=AT_MOST)
+    return {PodUid(raw.text(uid)): raw.text(text) for uid, text in found}
 
 
 def usage(store: Store, names: Callable[[], Sequence[NodeName]]) -> Iterator[dict[NodeName, dict[str, str]]]:

@@ -7,24 +7,25 @@
                             backoff over│  └──hint────────┤
                                      backoff ◄──hint── unschedulable
 
-A pod's record ``pod:NS/NAME`` names its one place; each move is one script for a whole batch. Who is killed between
-two moves leaves every pod where the last one put it: in flight is put back by `recover`, the rest goes on from there.
+A pod's record ``pod:NS/NAME`` names its one place; each move is one script for a piece of a batch (see
+`dsched.state.pieces`). Who is killed between two moves leaves every pod where the last one put it: in flight is put
+back by `recover`, the rest goes on from there.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
-import msgpack
 import msgspec
 
 from dsched.model.meta import PodKey, PodUid
-from dsched.state import keys, raw
+from dsched.state import keys, pieces, raw
 from dsched.state.client import Store, Value
+from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
 
-FLUSH_AT_ONCE = 1000
 READ_AT_ONCE = 1000
 
 
@@ -88,34 +89,45 @@ class Queue:
         self._mark = Script(store, "intake_mark")
         self._passed: tuple[str, str, str] | None = None
         """What was paused at the last pop, and score and member up to where all pods in the active queue were."""
+        self._more = False
+        """Whether the last pop has left off before it found a pod."""
         self._overtaken = False
         """Whether pods were put into the active queue after the last pop was sent, be it answered or not."""
 
     def move(self, moves: Sequence[Move]) -> list[int]:
-        """Make moves; returns the positions of those not made because the pod is elsewhere or is another one.
+        """Make moves, a piece after the other; returns the positions of those not made because the pod is elsewhere or
+        is another one.
 
         Raises:
-            StaleEpoch: another leader has taken over; nothing was moved.
+            StaleEpoch: another leader has taken over; the pieces before were moved.
         """
-        if not moves:
-            return []
-        return [int(number) for number in self._move(_KEYS, [self._epoch, self._packed(moves)])]
+        refused: list[int] = []
+        self.move_ahead(moves, refused.extend)
+        self._store.settle()
+        return refused
 
     def move_ahead(self, moves: Sequence[Move], then: Callable[[list[int]], None]) -> None:
         """As `move`, but without waiting for Redis (`Script.ahead`).
 
         Args:
-            then: is given the positions of those not made.
+            then: is given the positions of those not made, once all pieces are answered.
         """
-        if moves:
-            args: list[Value] = [self._epoch, self._packed(moves)]
-            self._move.ahead(_KEYS, args, lambda reply: then([int(number) for number in reply]))
+        self._about_to_move(moves)
+        refused: list[int] = []
 
-    def _packed(self, moves: Sequence[Move]) -> bytes:
+        def answered(start: int, reply: Sequence[Any]) -> None:
+            refused.extend(start + int(position) for position in reply)
+            if start + pieces.AT_MOST >= len(moves):
+                then(refused)
+
+        for number, piece in enumerate(cut(moves)):
+            args: list[Value] = [self._epoch, packed([move.packed() for move in piece])]
+            self._move.ahead(_KEYS, args, partial(answered, number * pieces.AT_MOST))
+
+    def _about_to_move(self, moves: Sequence[Move]) -> None:
         if self._passed is not None and any(_before(move, self._passed) for move in moves):
             self._passed = None
         self._overtaken = self._overtaken or any(move.target is Place.ACTIVE for move in moves)
-        return cast(bytes, msgpack.packb([move.packed() for move in moves]))
 
     def pop(self, batch: str, count: int, now_ms: int, *, from_backoff: bool) -> list[Popped]:
         """Move up to ``count`` pods from the head of the active queue to in flight. When it is empty and
@@ -125,21 +137,26 @@ class Queue:
         Raises:
             StaleEpoch: another leader has taken over; nothing was popped.
         """
-        return self._popped(self._pop(_POP_KEYS, self._pop_args(batch, count, now_ms, from_backoff)))
+        while True:
+            popped = self._popped(self._pop(_POP_KEYS, self._pop_args(batch, count, now_ms, from_backoff)))
+            if popped or not self._more:
+                return popped
 
     def pop_ahead(
         self, batch: str, count: int, now_ms: int, *, from_backoff: bool, then: Callable[[list[Popped]], None]
     ) -> int:
-        """As `pop`, but without waiting for Redis (`Script.ahead`); ``then`` is given the pods."""
+        """As `pop`, but without waiting for Redis (`Script.ahead`); ``then`` is given the pods, none where those that
+        stand first are paused and there are too many of them for one script: `pop` goes on from there."""
         args = self._pop_args(batch, count, now_ms, from_backoff)
         return self._pop.ahead(_POP_KEYS, args, lambda reply: then(self._popped(reply)))
 
     def _pop_args(self, batch: str, count: int, now_ms: int, from_backoff: bool) -> list[Value]:
         self._overtaken = False
-        return [self._epoch, batch, count, now_ms, int(from_backoff), msgpack.packb(self._passed or ())]
+        return [self._epoch, batch, min(count, pieces.AT_MOST), now_ms, int(from_backoff), packed(self._passed or ())]
 
     def _popped(self, reply: Sequence[Any]) -> list[Popped]:
-        signature, score, member, *flat = reply
+        signature, score, member, more, *flat = reply
+        self._more = bool(more)
         known = signature and not self._overtaken
         self._passed = (raw.text(signature), raw.text(score), raw.text(member)) if known else None
         return [
@@ -152,29 +169,37 @@ class Queue:
         self._passed, self._overtaken = None, True
         moved: list[PodKey] = []
         while True:
-            chunk = self._flush(_KEYS, [self._epoch, now_ms, FLUSH_AT_ONCE])
-            moved += [PodKey(raw.text(key)) for key in chunk]
-            if len(chunk) < FLUSH_AT_ONCE:
+            piece = self._flush(_KEYS, [self._epoch, now_ms, pieces.AT_MOST])
+            moved += [PodKey(raw.text(key)) for key in piece]
+            if len(piece) < pieces.AT_MOST:
                 return moved
 
     def remove(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[Place]:
         """Forget pods that are no longer pending; returns where each stood."""
-        if not pods:
-            return []
-        return [_place(raw.text(place)) for place in self._remove(_KEYS, [self._epoch, msgpack.packb(pods)])]
+        stood: list[Place] = []
+        for piece in cut(pods):
+            stood += [_place(raw.text(place)) for place in self._remove(_KEYS, [self._epoch, packed(piece)])]
+        return stood
 
     def remove_ahead(self, pods: Sequence[tuple[PodKey, PodUid]]) -> None:
         """As `remove`, but without waiting for Redis (`Script.ahead`)."""
-        if pods:
-            self._remove.ahead(_KEYS, [self._epoch, msgpack.packb(pods)])
+        for piece in cut(pods):
+            self._remove.ahead(_KEYS, [self._epoch, packed(piece)])
 
     def recover(self, before: int = 0) -> int:
-        """Put what an earlier leader had in flight back to active; returns how many.
+        """Put what an earlier leader had in flight back to active, a piece after the other; returns how many.
 
         Args:
             before: the epoch under which this very process led last: it was not lost with a pod.
         """
-        return int(self._recover(_KEYS, [self._epoch, before]))
+        recovered, cursor = 0, 0
+        while True:
+            cursor, found = (
+                int(number) for number in self._recover(_KEYS, [self._epoch, before, cursor, pieces.AT_MOST])
+            )
+            recovered += found
+            if cursor == 0:
+                return recovered
 
     def mark_intake(self, version: int, schedulers: Iterable[str], cluster: str = "standalone") -> None:
         """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in;

@@ -13,13 +13,13 @@ standing under an older epoch; the next leader adopts it, which makes every bind
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgpack
 import msgspec
 
 from dsched.errors import StateError
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import keys, raw
-from dsched.state.client import Store
+from dsched.state import keys, pieces, raw
+from dsched.state.client import Store, Value
+from dsched.state.pieces import cut, packed
 from dsched.state.queue import Move, Place
 from dsched.state.scripts import Script
 
@@ -83,8 +83,9 @@ class Reservations:
         return verdicts
 
     def reserve_ahead(self, requests: Sequence[Request], now_ms: int, then: Callable[[Iterable[str]], None]) -> int:
-        """As `reserve`, but without waiting for Redis (`Script.ahead`); ``then`` is given the verdicts."""
-        packed = [
+        """As `reserve`, but without waiting for Redis (`Script.ahead`); ``then`` is given the verdicts, a piece after
+        the other."""
+        rows = [
             [
                 request.key,
                 request.uid,
@@ -98,8 +99,11 @@ class Reservations:
             ]
             for request in requests
         ]
-        args = [self._epoch, now_ms, msgpack.packb(packed)]
-        return self._reserve.ahead(_KEYS, args, lambda reply: then(verdict.decode() for verdict in reply))
+        number = 0
+        for piece in cut(rows):
+            args: list[Value] = [self._epoch, now_ms, packed(piece)]
+            number = self._reserve.ahead(_KEYS, args, lambda reply: then(verdict.decode() for verdict in reply))
+        return number
 
     def settle(self, number: int) -> None:
         """Wait for the answer to what was sent ahead under a number.
@@ -111,41 +115,51 @@ class Reservations:
 
     def release(self, releases: Sequence[tuple[Move, NodeName, Amounts]]) -> list[bool]:
         """End reservations without a bind and make each pod's move (to NOWHERE: forget it); says which stood."""
-        if not releases:
-            return []
-        packed = []
+        rows = []
         for move, node, amounts in releases:
             key, uid, _, target, score, place, order, fields = move.packed()
-            packed.append([key, uid, node, texts(amounts), target, score, place, order, fields])
-        return [bool(reply) for reply in self._release(_KEYS, [self._epoch, msgpack.packb(packed)])]
+            rows.append([key, uid, node, texts(amounts), target, score, place, order, fields])
+        stood: list[bool] = []
+        for piece in cut(rows):
+            stood += [bool(reply) for reply in self._release(_KEYS, [self._epoch, packed(piece)])]
+        return stood
 
     def confirm(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[bool]:
         """End reservations whose pods are bound; says which stood."""
-        if not pods:
-            return []
-        return [bool(reply) for reply in self._confirm(_KEYS, [self._epoch, msgpack.packb(pods)])]
+        stood: list[bool] = []
+        for piece in cut(pods):
+            stood += [bool(reply) for reply in self._confirm(_KEYS, [self._epoch, packed(piece)])]
+        return stood
 
     def confirm_ahead(self, pods: Sequence[tuple[PodKey, PodUid]]) -> None:
         """As `confirm`, but without waiting for Redis (`Script.ahead`)."""
-        if pods:
-            self._confirm.ahead(_KEYS, [self._epoch, msgpack.packb(pods)])
+        for piece in cut(pods):
+            self._confirm.ahead(_KEYS, [self._epoch, packed(piece)])
 
     def allow(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[bool]:
         """Permit no longer holds these pods back; says which were waiting."""
-        if not pods:
-            return []
-        return [bool(reply) for reply in self._allow(_KEYS, [self._epoch, msgpack.packb(pods)])]
+        allowed: list[bool] = []
+        for piece in cut(pods):
+            allowed += [bool(reply) for reply in self._allow(_KEYS, [self._epoch, packed(piece)])]
+        return allowed
 
     def adopt(self, uids: Sequence[PodUid]) -> int:
         """Take over reservations of earlier epochs; returns how many stood."""
-        packed = msgpack.packb(list(uids))
-        return int(self._adopt(keys.names(keys.EPOCH, keys.RESERVATIONS), [self._epoch, packed]))
+        names = keys.names(keys.EPOCH, keys.RESERVATIONS)
+        return sum(int(self._adopt(names, [self._epoch, packed(piece)])) for piece in cut(uids))
 
     def drop_unreadable(self) -> dict[PodUid, str]:
         """End reservations that somebody has made unreadable; returns their texts. Usage has to be counted anew."""
-        flat = self._drop(keys.names(keys.EPOCH, keys.RESERVATIONS), [self._epoch])
-        found = [raw.text(text) for text in flat]
-        return {PodUid(uid): text for uid, text in zip(found[::2], found[1::2], strict=True)}
+        dropped: dict[PodUid, str] = {}
+        cursor = 0
+        while True:
+            names = keys.names(keys.EPOCH, keys.RESERVATIONS)
+            following, *flat = self._drop(names, [self._epoch, cursor, pieces.AT_MOST])
+            found = [raw.text(text) for text in flat]
+            dropped |= {PodUid(uid): text for uid, text in zip(found[::2], found[1::2], strict=True)}
+            cursor = int(following)
+            if cursor == 0:
+                return dropped
 
 
 def texts(amounts: Amounts) -> dict[str, str]:
@@ -163,8 +177,7 @@ def read_reservations(store: Store) -> list[Reservation]:
 
 
 def _hash(store: Store) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = store.redis.hgetall(store.key(keys.RESERVATIONS.name))
-    return found
+    return dict(store.redis.hscan_iter(store.key(keys.RESERVATIONS.name), count=pieces.AT_MOST))
 
 
 def parse(uid: PodUid, text: str) -> Reservation:

@@ -15,8 +15,9 @@ import redis
 from dsched.log import cut, logger
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.reading import decoded
-from dsched.state import keys, strays
+from dsched.state import keys, pieces, strays
 from dsched.state.client import Store
+from dsched.state.pieces import packed
 from dsched.state.scripts import Script
 
 _log = logger(__name__)
@@ -81,13 +82,16 @@ class Binds:
         Raises:
             StaleEpoch: the job was handed out by a leader that no longer leads.
         """
-        replies = self._begin(keys.names(keys.EPOCH, keys.RESERVATIONS), [epoch, msgpack.packb(pods)])
-        return [bool(reply) for reply in replies]
+        standing: list[bool] = []
+        for piece in pieces.cut(pods):
+            replies = self._begin(keys.names(keys.EPOCH, keys.RESERVATIONS), [epoch, packed(piece)])
+            standing += [bool(reply) for reply in replies]
+        return standing
 
     def report(self, epoch: int, binder: str, outcomes: Sequence[Outcome]) -> None:
         """Tell the leader. Anyone may: an outcome is a statement about the cluster, which the leader can check."""
-        packed = [[o.key, o.uid, o.node, o.verdict, o.message, o.attempt, o.plugin] for o in outcomes]
-        fields = {"epoch": epoch, "binder": binder, "outcomes": msgpack.packb(packed)}
+        rows = [[o.key, o.uid, o.node, o.verdict, o.message, o.attempt, o.plugin] for o in outcomes]
+        fields = {"epoch": epoch, "binder": binder, "outcomes": msgpack.packb(rows)}
         self._store.redis.xadd(self._store.key(keys.RESULTS.name), fields)
 
 
@@ -115,8 +119,8 @@ class Results:
         Raises:
             StaleEpoch: another leader has taken over and will read them itself.
         """
-        if results:
-            ids = " ".join(result.entry for result in results)
+        for piece in pieces.cut(results):
+            ids = packed([result.entry for result in piece])
             self._ack.ahead(keys.names(keys.EPOCH, keys.RESULTS), [self._epoch, ids])
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgpack
-
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.quantity import saturated
 from dsched.state import client, keys, raw
 from dsched.state import lease as leases
 from dsched.state.client import Store
+from dsched.state.pieces import packed
 from dsched.state.queue import Place, read_records
 from dsched.state.scripts import Script
 from dsched.state.usage import read_names
@@ -204,9 +203,9 @@ class Lookout:
         epoch = None
         for start in range(0, len(wanted), LOOKED_AT_ONCE):
             batch = wanted[start : start + LOOKED_AT_ONCE]
-            packed = msgpack.packb([[each.key, list(each.turns), list(each.uids)] for each in batch])
+            asked = packed([[each.key, list(each.turns), list(each.uids)] for each in batch])
             with client.reachable(self._store):
-                present, *replies = self._look(_LOOK_KEYS, [packed])
+                present, *replies = self._look(_LOOK_KEYS, [asked])
             epoch = raw.whole(present)
             for each, (fields, inflight, members, held) in zip(batch, replies, strict=True):
                 pods[each.key] = Standing(_pairs(fields), _scored(members), raw.text(inflight or b""))

@@ -6,15 +6,12 @@ The leader is the only writer. Its versions here mirror those in Redis: each cha
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgpack
-
 from dsched.model.meta import NodeName
 from dsched.state import keys, raw
 from dsched.state.client import Store
+from dsched.state.pieces import cut, packed
 from dsched.state.reservations import Amounts, texts
 from dsched.state.scripts import Script
-
-WRITE_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +83,9 @@ class Usage:
 
     def flush_ahead(self) -> None:
         """As `flush`, but without waiting for Redis (`Script.ahead`)."""
-        while self._pending:
-            chunk = self._pending[:WRITE_AT_ONCE]
-            self._write.ahead(keys.names(keys.EPOCH, keys.NODE), [self._epoch, msgpack.packb(chunk)])
-            del self._pending[: len(chunk)]
+        pending, self._pending = self._pending, []
+        for piece in cut(pending):
+            self._write.ahead(keys.names(keys.EPOCH, keys.NODE), [self._epoch, packed(piece)])
 
     def rebuild(self, nodes: Sequence[tuple[NodeName, Amounts, Amounts]]) -> None:
         """Write every node anew (name, allocatable, used) and drop those that are not there: for a new leader.
@@ -125,14 +121,18 @@ def read_names(store: Store) -> list[NodeName]:
 
 def read_versions(store: Store, names: Sequence[NodeName]) -> dict[NodeName, Seen]:
     """The versions of nodes as they are in Redis; a node that is not there is left out."""
-    with store.redis.pipeline(transaction=False) as pipeline:
-        for name in names:
-            pipeline.hmget(store.key(keys.NODE.name + name), "version", "object")
-        replies = pipeline.execute()
-    found = zip(names, replies, strict=True)
-    return {
-        name: Seen(raw.whole(version), raw.whole(changed)) for name, (version, changed) in found if version is not None
-    }
+    found: dict[NodeName, Seen] = {}
+    for piece in cut(names):
+        with store.redis.pipeline(transaction=False) as pipeline:
+            for name in piece:
+                pipeline.hmget(store.key(keys.NODE.name + name), "version", "object")
+            rows = zip(piece, pipeline.execute(), strict=True)
+        found |= {
+            name: Seen(raw.whole(version), raw.whole(changed))
+            for name, (version, changed) in rows
+            if version is not None
+        }
+    return found
 
 
 def read_usage(store: Store, name: NodeName) -> dict[str, str]:

@@ -13,14 +13,15 @@
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
-for _, told in ipairs(cmsgpack.unpack(ARGV[6])) do
+local all = cmsgpack.unpack(ARGV[6])
+for _, told in ipairs(all) do
   local list = KEYS[2] .. told[1]
   redis.call("LPUSH", list, told[2])
   redis.call("LTRIM", list, 0, ARGV[3] - 1)
   redis.call("EXPIRE", list, ARGV[5])
   redis.call("ZADD", KEYS[3], ARGV[2], told[1])
 end
-local over = redis.call("ZCARD", KEYS[3]) - ARGV[4]
+local over = math.min(redis.call("ZCARD", KEYS[3]) - ARGV[4], 2 * #all)
 if over <= 0 then
   return 0
 end

@@ -11,7 +11,8 @@
 -- ARGV[4] now_ms        int   the caller's clock
 -- ARGV[5] from_backoff  0|1   whether an empty active queue is filled from backoff
 -- ARGV[6] passed  msgpack  [what was paused, score, member] up to where all active pods were paused, or []
--- RETURNS [passed, score, member, key, uid, attempts, …]: what to call the next time with; the pods in queue order
+-- RETURNS [passed, score, member, more, key, uid, attempts, …]: what to call the next time with; "1" where no pod was
+--   found among those that were looked at, and there are more; the pods in queue order
 -- INCLUDE fence
 -- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
@@ -24,15 +25,17 @@ for _, profile in ipairs(profiles) do
   paused[profile] = true
 end
 if paused["*"] then
-  return { "", "", "" }
+  return { "", "", "", "" }
 end
 local signature = table.concat(profiles, "\n")
-local popped = { "", "", "" }
+local popped = { "", "", "", "" }
+local LOOKED_AT = 2000 -- pods at most, be they popped or not
 
 -- Pods in backoff, those after errors left out. Pauses that end within the same second count as equal and leave the
--- order to the active queue's. Source: backoff_queue.go lessBackoffCompletedWithPriority.
+-- order to the active queue's. Source: backoff_queue.go lessBackoffCompletedWithPriority. Where too many end within one
+-- second to say which is first, their pauses last until then: after that the active queue has them in order.
 local function first_in_backoff(count)
-  local found, from = {}, "-inf"
+  local found, from, left = {}, "-inf", LOOKED_AT
   while #found < count do
     local first = redis.call("ZRANGEBYSCORE", KEYS[3], from, "+inf", "WITHSCORES", "LIMIT", 0, 1)
     if #first == 0 then
@@ -43,7 +46,12 @@ local function first_in_backoff(count)
     end
     local next_second = string.format("%.0f", (math.floor(first[2] / 1000) + 1) * 1000)
     local window = {}
-    for _, key in ipairs(redis.call("ZRANGEBYSCORE", KEYS[3], from, "(" .. next_second)) do
+    local keys = redis.call("ZRANGEBYSCORE", KEYS[3], from, "(" .. next_second, "LIMIT", 0, left + 1)
+    left = left - #keys
+    if left < 0 then
+      break
+    end
+    for _, key in ipairs(keys) do
       local known = redis.call("HMGET", KEYS[5] .. key, "error", "order", "place", "profile")
       if known[1] ~= "1" and not paused[known[4]] then
         window[#window + 1] = { key = key, order = tonumber(known[2]) or 0, member = (known[3] or "") .. " " .. key }
@@ -88,7 +96,7 @@ local function first_active(count)
   end
   local passed = cmsgpack.unpack(ARGV[6])
   local from, window = passed[1] == signature and up_to(passed[2], passed[3]) or 0, 500
-  local last = false
+  local last, left = false, LOOKED_AT
   repeat
     local members = redis.call("ZRANGE", KEYS[2], from, from + window - 1)
     for _, member in ipairs(members) do
@@ -101,11 +109,13 @@ local function first_active(count)
       end
     end
     from = from + window
-  until #members < window or #found == tonumber(count)
+    left = left - #members
+    popped[4] = (#members == window and #found == 0 and left <= 0) and "1" or ""
+  until #members < window or #found == tonumber(count) or left <= 0
   if last then
-    popped = { signature, redis.call("ZSCORE", KEYS[2], last), last }
+    popped[1], popped[2], popped[3] = signature, redis.call("ZSCORE", KEYS[2], last), last
   elseif passed[1] == signature then
-    popped = { signature, passed[2], passed[3] }
+    popped[1], popped[2], popped[3] = signature, passed[2], passed[3]
   end
   in_bulk(found, function(...)
     redis.call("ZREM", KEYS[2], ...)
@@ -134,7 +144,7 @@ local members = first_active(ARGV[3])
 for _, member in ipairs(members) do
   take(key_of(member))
 end
-if #members == 0 and ARGV[5] == "1" then
+if #members == 0 and popped[4] == "" and ARGV[5] == "1" then
   for _, key in ipairs(first_in_backoff(tonumber(ARGV[3]))) do
     redis.call("ZREM", KEYS[3], key)
     take(key)

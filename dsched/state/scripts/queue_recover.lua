@@ -10,12 +10,15 @@
 -- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
 -- ARGV[1] epoch   int  the caller's epoch
 -- ARGV[2] before  int  the epoch under which the caller itself led last and lives still; 0 when it did not
--- RETURNS number of pods put back
+-- ARGV[3] cursor  int  0 to begin, then what the last call returned
+-- ARGV[4] count   int  about how many pods
+-- RETURNS {cursor, 0 at the end; number of pods put back}
 -- INCLUDE fence
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
-local flying = redis.call("HGETALL", KEYS[6])
+local found = redis.call("HSCAN", KEYS[6], ARGV[3], "COUNT", ARGV[4])
+local flying = found[2]
 for at = 1, #flying, 2 do
   local key, mine = flying[at], string.match(flying[at + 1], "^%d+") == ARGV[2]
   local known = redis.call("HMGET", KEYS[8] .. key, "place", "order")
@@ -26,6 +29,6 @@ for at = 1, #flying, 2 do
       redis.call("HINCRBY", KEYS[8] .. key, "crashes", 1)
     end
   end
+  redis.call("HDEL", KEYS[6], key)
 end
-redis.call("DEL", KEYS[6])
-return #flying / 2
+return { tonumber(found[1]), #flying / 2 }

@@ -165,7 +165,7 @@ def test_flush_moves_what_is_due_into_its_old_turn(store, queue):
 
 
 def test_flush_goes_on_until_all_that_is_due_has_moved(monkeypatch, queue):
-    monkeypatch.setattr("dsched.state.queue.FLUSH_AT_ONCE", 2)
+    monkeypatch.setattr("dsched.state.pieces.AT_MOST", 2)
     for number in range(5):
         back_off(queue, f"p{number}", NOW_MS - number)
     assert sorted(queue.flush_backoff(NOW_MS)) == [f"ns/p{number}" for number in range(5)]

@@ -84,7 +84,7 @@ def test_pods_do_not_make_up_a_node_that_redis_has_lost(store, epoch):
 
 
 def test_many_changes_are_written_in_order_a_part_at_a_time(monkeypatch, store, epoch):
-    monkeypatch.setattr("dsched.state.usage.WRITE_AT_ONCE", 3)
+    monkeypatch.setattr("dsched.state.pieces.AT_MOST", 3)
     usage = Usage(store, epoch)
     for number in range(10):
         usage.set(NodeName(f"n{number}"), {"cpu": number})

@@ -14,19 +14,6 @@ from dsched.model.pod import Pod
 from tests.manifests import pod_manifest
 
 
-@given(sizes=st.lists(st.integers(0, 5_000_000), max_size=30))
-def test_batches_keep_order_and_stay_within_bytes(sizes: list[int]):
-    batches = list(stored.batches(sizes, lambda size: size))
-    assert [size for batch in batches for size in batch] == sizes
-    for batch in batches:
-        assert len(batch) == 1 or sum(batch) <= 4_000_000
-
-
-def test_batches_hold_five_hundred():
-    assert [len(batch) for batch in stored.batches(range(1001))] == [500, 500, 1]
-    assert list(stored.batches([])) == []
-
-
 def test_a_stored_object_begins_with_version_and_uid():
     value = pod_manifest("shop/web")
     value["metadata"] = {"name": "web", "resourceVersion": "3", "namespace": "shop", "uid": "u-1"}

@@ -23,11 +23,13 @@ from tests.builders import make_snapshot
 EPOCH = 7
 ATTEMPT = Attempt(1, 0, EPOCH, PodUid("uid-web"), "default-scheduler", UNSCHEDULABLE, 3)
 KEY, UID, NODE = PodKey("shop/web"), PodUid("uid-web"), NodeName("n1")
-_NUMBERS = {"explained_keep": 0, "log_append": 1, "queue_recover": 0, "reservation_adopt": 0, "tape_append": 1}
+_NUMBERS = {"explained_keep": 0, "log_append": 1, "reservation_adopt": 0, "tape_append": 1}
 _REPLIES: dict[str, Any] = {
     "lease_acquire": [EPOCH, 3000],
     "queue_look": [b"7", [[], None, [], []]],
-    "queue_pop": [b"", b"", b""],
+    "queue_recover": [0, 0],
+    "reservation_drop": [b"0"],
+    "queue_pop": [b"", b"", b"", b""],
     **_NUMBERS,
 }
 

@@ -18,7 +18,7 @@ SHARED_LISTS = ([key.name for key in keys.QUEUES], [key.name for key in keys.QUE
 COMMANDS_OF_6_2 = {
     *("DEL", "EXISTS", "EXPIRE", "GET", "PTTL", "SET", "TYPE"),
     *("LPUSH", "LRANGE", "LTRIM"),
-    *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSET"),
+    *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSCAN", "HSET"),
     *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM", "ZSCORE"),
     *("XADD", "XDEL", "XLEN", "XREVRANGE", "XTRIM"),
 }
