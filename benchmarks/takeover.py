@@ -1,0 +1,251 @@
+"""How long a leader takes to take over with so many pending pods, by phase, and which script held Redis up the longest.
+
+``python -m benchmarks.takeover --pods 1000000`` starts a Redis of its own, writes nodes and pods as ``dsched apply``
+does, and takes over twice in this process: first with an empty queue, as after a first start, then with every pod in
+the queue as an earlier leader has left it, a share of them unschedulable. The lease is renewed meanwhile, as a leader
+does.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dsched import config, garbage
+from dsched.clock import SystemClock
+from dsched.cluster import keys as cluster_keys
+from dsched.cluster import stored
+from dsched.cluster.standalone import Standalone
+from dsched.leader.main import THREAD_TURN_S
+from dsched.leader.reign import Reign
+from dsched.leader.settings import Settings
+from dsched.leader.takeover import Takeover
+from dsched.manifests import kinds
+from dsched.plugins import registry
+from dsched.state import client, pieces
+from dsched.state.client import Store
+from dsched.state.lease import Lease
+from dsched.state.queue import Move, Place, Queue, Record, read_records
+from dsched.state.time import RedisClock
+from tests.manifests import apply, node_manifest
+from tests.redis_server import RedisServer
+
+NODES = 100
+LEASE_S = 3.0
+LONGEST_SCRIPT_MS = 20
+UID = "0b5f1c9e-5b1d-4c56-9f0a-"
+
+Row = dict[str, Any]
+
+
+def template() -> dict[str, Any]:
+    """A pod as people have them: labels, an owner, a container with requests, tolerations; some 1.1 kB of JSON."""
+    container = {
+        "name": "web",
+        "image": "registry.example.com/shop/web:1.27.3",
+        "ports": [{"containerPort": 8080, "protocol": "TCP"}],
+        "env": [{"name": "MODE", "value": "production"}, {"name": "REGION", "value": "eu-central-1"}],
+        "resources": {"requests": {"cpu": "100m", "memory": "200Mi"}, "limits": {"memory": "400Mi"}},
+    }
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4b9", "uid": "5d1c", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "NAME",
+            "namespace": "shop",
+            "uid": "UID",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"app": "web", "pod-template-hash": "7d4b9", "tier": "frontend"},
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "priority": 0,
+            "containers": [container],
+            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
+        },
+    }
+
+
+def write_pods(store: Store, count: int) -> None:
+    """Pods as they stand in Redis once they are applied."""
+    value, head = template(), stored.head(kinds.POD).encode()
+    tail, state = stored.tail(value), stored.state_line(value, "", 0)
+    names = [store.key(key.name) for key in (cluster_keys.objects(kinds.POD), cluster_keys.STATE)]
+    for piece in pieces.cut(range(1, count + 1)):
+        objects, states = {}, {}
+        for number in piece:
+            name, uid = f"web-7d4b9-{number:07}", f"{UID}{number:012}"
+            own = tail.replace(b'"NAME"', f'"{name}"'.encode()).replace(b'"UID"', f'"{uid}"'.encode())
+            objects[f"shop/{name}"] = head + str(NODES + number).encode() + own
+            states[f"shop/{name}"] = f"{state.replace('UID', uid)} {NODES + number}"
+        with store.redis.pipeline(transaction=False) as pipeline:
+            for name, mapping in zip(names, (objects, states), strict=True):
+                pipeline.hset(name, mapping=mapping)
+            pipeline.set(store.key(cluster_keys.VERSION.name), NODES + piece[-1])
+            pipeline.execute()
+
+
+def reject(store: Store, epoch: int, share: float) -> None:
+    """Leave a share of the pods as decisions that found no node would."""
+    queue, clock, chosen = Queue(store, epoch), SystemClock(), 0.0
+    moves: list[Move] = []
+    for record in read_records(store):
+        chosen += share
+        if chosen >= 1:
+            chosen -= 1
+            moves.append(_rejected(record, clock.now_ms()))
+    assert not queue.move(moves)
+
+
+def _rejected(record: Record, now_ms: int) -> Move:
+    turn, order = record.fields["place"], int(record.fields["order"])
+    fields: dict[str, str | int] = {"plugins": "NodeResourcesFit", "attempts": 1, "message": "0/100 nodes are available"}
+    return Move(record.key, record.uid, record.queue, Place.UNSCHEDULABLE, now_ms, turn, order, fields)
+
+
+class Keeper:
+    """Renews the lease as the leader's thread does.
+
+    Attributes:
+        longest_s: between two renewals.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.lease = Lease(store, "bench", round(LEASE_S * 1000))
+        assert self.lease.acquire()
+        self.longest_s = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def _keep(self) -> None:
+        last = time.monotonic()
+        while not self._over.wait(LEASE_S / 3):
+            self.lease.renew()
+            now = time.monotonic()
+            self.longest_s, last = max(self.longest_s, now - last), now
+
+    def stop(self) -> None:
+        """End; the lease is given back."""
+        self._over.set()
+        self._thread.join()
+        self.lease.release()
+
+
+@contextmanager
+def timed(owner: Any, phases: dict[str, float], **methods: str) -> Iterator[None]:
+    """Have the time that methods take added up, each under the phase that it is given for."""
+
+    def wrapped(method: Any, phase: str) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return method(*args, **options)
+            finally:
+                phases[phase] = phases.get(phase, 0.0) + time.perf_counter() - began
+
+        return call
+
+    for name, phase in methods.items():
+        setattr(owner, name, wrapped(getattr(owner, name), phase))
+    yield
+
+
+def redis_cpu_s(store: Store) -> float:
+    """CPU time that Redis has used."""
+    info = store.redis.info("cpu")
+    return float(info["used_cpu_user"] + info["used_cpu_sys"])
+
+
+def take_over(store: Store, keeper: Keeper) -> Row:
+    """One takeover: its seconds by phase, the longest script and command, the longest time between two renewals."""
+    phases: dict[str, float] = {}
+    store.redis.config_resetstat()
+    store.redis.slowlog_reset()
+    cluster = Standalone(store)
+    settings = Settings(identity="bench", lease_s=LEASE_S)
+    epoch, clock = keeper.lease.epoch, RedisClock(store, SystemClock())
+    reign = Reign(settings, store, cluster, config.default(), registry.intree(), epoch, clock)
+    takeover: Takeover = reign._takeover
+    redis_s, own_s = redis_cpu_s(store), time.process_time()
+    began = time.perf_counter()
+    with (
+        timed(cluster, phases, list="list"),
+        timed(takeover, phases, _restore="restore", _try_again="of which tried again", _rebuild_usage="usage"),
+        timed(takeover, phases, _settle_reservations="reservations"),
+        timed(reign._queue, phases, recover="recover"),
+    ):
+        takeover.run()
+        reign._line.settle()
+    total = time.perf_counter() - began
+    slowest = max(store.redis.slowlog_get(1000), key=lambda entry: entry["duration"], default=None)
+    row = {
+        "pods": len(reign._pending),
+        "seconds": total,
+        "cpu_s": time.process_time() - own_s,
+        "redis_cpu_s": redis_cpu_s(store) - redis_s,
+        "phases": phases,
+        "longest_ms": 0.0 if slowest is None else slowest["duration"] / 1000,
+        "longest": "" if slowest is None else slowest["command"][:60].decode(errors="replace"),
+        "above_20_ms": sum(entry["duration"] > LONGEST_SCRIPT_MS * 1000 for entry in store.redis.slowlog_get(1000)),
+        "longest_between_renewals_s": keeper.longest_s,
+    }
+    reign._line.close()
+    return row
+
+
+def measure(store: Store, folder: Path, pods: int, rejected: float) -> list[Row]:
+    """Two rows: the queue was empty; the queue was there."""
+    store.redis.config_set("slowlog-log-slower-than", 1000)
+    store.redis.config_set("slowlog-max-len", 1000)
+    apply(store, folder, *(node_manifest(f"n{number}") for number in range(NODES)))
+    write_pods(store, pods)
+    rows: list[Row] = []
+    for what in ("new pods", "left in the queue"):
+        keeper = Keeper(store)
+        if rows:
+            reject(store, keeper.lease.epoch, rejected)
+        rows.append({"what": what, **take_over(store, keeper)})
+        keeper.stop()
+    return rows
+
+
+def main() -> None:
+    """The table, or JSON with -o json."""
+    parser = argparse.ArgumentParser(description="How long a leader takes to take over with so many pending pods.")
+    parser.add_argument("--pods", type=int, default=100_000)
+    parser.add_argument("--rejected", type=float, default=0.5, help="share of them that is unschedulable")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    given = parser.parse_args()
+    sys.setswitchinterval(THREAD_TURN_S)
+    garbage.look_seldom()
+    with tempfile.TemporaryDirectory() as folder:
+        server = RedisServer(Path(folder))
+        server.start()
+        try:
+            store = client.connect(server.url, "bench")
+            rows = measure(store, Path(folder), given.pods, given.rejected)
+            store.close()
+        finally:
+            server.kill()
+    if given.output == "json":
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        told = ", ".join(f"{phase} {seconds:.1f}" for phase, seconds in row["phases"].items())
+        print(f"{row['what']}: {row['pods']} pods in {row['seconds']:.1f} s ({told})")
+        print(f"  CPU: leader {row['cpu_s']:.1f} s, Redis {row['redis_cpu_s']:.1f} s")
+        print(f"  longest script {row['longest_ms']:.1f} ms, {row['above_20_ms']} above {LONGEST_SCRIPT_MS} ms")
+        print(f"  longest time between two renewals of the lease {row['longest_between_renewals_s']:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
