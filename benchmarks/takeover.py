@@ -107,7 +107,7 @@ def reject(store: Store, epoch: int, share: float) -> None:
 
 def _rejected(record: Record, now_ms: int) -> Move:
     turn, order = record.fields["place"], int(record.fields["order"])
-    fields: dict[str, str | int] = {"plugins": "NodeResourcesFit", "attempts": 1, "message": "0/100 nodes are available"}
+    fields: dict[str, str | int] = {"plugins": "NodeResourcesFit", "attempts": 1, "message": "no node"}
     return Move(record.key, record.uid, record.queue, Place.UNSCHEDULABLE, now_ms, turn, order, fields)
 
 

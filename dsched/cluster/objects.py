@@ -87,7 +87,7 @@ class Objects:
         cursor = 0
         while True:
             with client.reachable(self._store):
-                cursor, found = self._store.redis.hscan(name, cursor, count=pieces.AT_MOST)
+                cursor, found = self._store.redis.hscan(name, cursor, count=pieces.LIGHT_AT_MOST)
             yield from found.items()
             if cursor == 0:
                 return
@@ -97,7 +97,7 @@ class Objects:
         cursor: bytes | int = 0
         while True:
             with client.reachable(self._store):
-                cursor, *columns = self._scan_pods(_POD_KEYS, [cursor, pieces.AT_MOST])
+                cursor, *columns = self._scan_pods(_POD_KEYS, [cursor, pieces.LIGHT_AT_MOST])
             for key, raw, line, status in zip(*columns, strict=True):
                 yield key, (raw, line, status)
             if int(cursor) == 0:
@@ -108,7 +108,9 @@ class Objects:
         cursor = 0
         while True:
             with client.reachable(self._store):
-                cursor, found = self._store.redis.hscan(self._store.key(keys.STATE.name), cursor, count=pieces.AT_MOST)
+                cursor, found = self._store.redis.hscan(
+                    self._store.key(keys.STATE.name), cursor, count=pieces.LIGHT_AT_MOST
+                )
             yield list(_states(found))
             if cursor == 0:
                 return

@@ -16,12 +16,12 @@ from dsched.leader.permit import WaitingPods
 from dsched.leader.traces import Traces
 from dsched.metrics import BATCH_DURATION, BATCH_SIZE
 from dsched.state.line import Line
-from dsched.state.pieces import AT_MOST
+from dsched.state.pieces import LIGHT_AT_MOST
 from dsched.state.queue import Popped, Queue
 
 CYCLE_S = 0.05
 """A batch is kept so small that it takes about this long: a late pod of high priority waits for two at most."""
-LARGEST_BATCH = AT_MOST
+LARGEST_BATCH = LIGHT_AT_MOST
 SMALL_BATCH, BUSY_CYCLE_S = 64, 0.2
 """So few pods may take this long: on a busy machine even small batches take long, and smaller ones only cost more."""
 

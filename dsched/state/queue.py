@@ -152,7 +152,14 @@ class Queue:
 
     def _pop_args(self, batch: str, count: int, now_ms: int, from_backoff: bool) -> list[Value]:
         self._overtaken = False
-        return [self._epoch, batch, min(count, pieces.AT_MOST), now_ms, int(from_backoff), packed(self._passed or ())]
+        return [
+            self._epoch,
+            batch,
+            min(count, pieces.LIGHT_AT_MOST),
+            now_ms,
+            int(from_backoff),
+            packed(self._passed or ()),
+        ]
 
     def _popped(self, reply: Sequence[Any]) -> list[Popped]:
         signature, score, member, more, *flat = reply

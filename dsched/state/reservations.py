@@ -154,7 +154,7 @@ class Reservations:
         cursor = 0
         while True:
             names = keys.names(keys.EPOCH, keys.RESERVATIONS)
-            following, *flat = self._drop(names, [self._epoch, cursor, pieces.AT_MOST])
+            following, *flat = self._drop(names, [self._epoch, cursor, pieces.LIGHT_AT_MOST])
             found = [raw.text(text) for text in flat]
             dropped |= {PodUid(uid): text for uid, text in zip(found[::2], found[1::2], strict=True)}
             cursor = int(following)

@@ -94,8 +94,8 @@ def crowd_in_flight(stand: Stand) -> None:
     queue = Queue(store, lease.epoch)
     queue.move(moves(pods, Place.NOWHERE, Place.ACTIVE))
     flying = 0
-    while found := queue.pop(f"{lease.epoch}-1", stand.rng.randrange(1, 10 * pieces.AT_MOST), 0, from_backoff=False):
-        assert len(found) <= pieces.AT_MOST
+    while found := queue.pop(f"{lease.epoch}-1", stand.rng.randrange(256, 10 * pieces.AT_MOST), 0, from_backoff=False):
+        assert len(found) <= pieces.LIGHT_AT_MOST
         flying += len(found)
     assert flying == len(pods)
     lease.release()

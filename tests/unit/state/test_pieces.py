@@ -32,6 +32,8 @@ UNBOUNDED = re.compile(
     r'redis\.call\(\s*"(HGETALL|HKEYS|HVALS|SMEMBERS|KEYS|LRANGE|ZRANGE|ZRANGEBYSCORE|ZPOPMIN|XRANGE|HSCAN)"([^\n]*)'
 )
 
+BOUNDS = ("pieces.AT_MOST", "pieces.LIGHT_AT_MOST", "min(count, pieces.LIGHT_AT_MOST)", "TAKEN_AT_ONCE")
+
 SMALL = {
     "dsched/state/leaders.py": "leader processes, forgotten after two minutes",
     "dsched/state/workers.py": "worker processes, forgotten when they are silent",
@@ -93,7 +95,7 @@ def test_every_count_for_a_script_is_bounded(site: Site):
     for argument, expression in zip(SOURCES[site.script].arguments, site.arguments, strict=True):
         if argument.name == "count":
             text = ast.unparse(expression)
-            assert text in ("pieces.AT_MOST", "min(count, pieces.AT_MOST)", "TAKEN_AT_ONCE"), text
+            assert text in BOUNDS, text
     assert requests.TAKEN_AT_ONCE <= pieces.AT_MOST
 
 
