@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.plugins.priority_sort import PrioritySort
-from dsched.state.queue import Place, Popped, Queue
+from dsched.state import keys
+from dsched.state.queue import Move, Place, Popped, Queue
 from tests.builders import make_pod
 from tests.integration.state.support import NOW_MS, dump, move, places, pod_of, put, records, system, take_over
 
@@ -169,3 +170,52 @@ def test_flush_goes_on_until_all_that_is_due_has_moved(monkeypatch, queue):
     for number in range(5):
         back_off(queue, f"p{number}", NOW_MS - number)
     assert sorted(queue.flush_backoff(NOW_MS)) == [f"ns/p{number}" for number in range(5)]
+
+
+# -- crowds ------------------------------------------------------------------------------------------------------------
+
+LOOKED_AT = 2000
+"""Pods that one pop looks at, at most; see queue_pop.lua."""
+
+
+def crowd(queue: Queue, count: int, target: Place, profile: str = "default-scheduler") -> None:
+    """The pods ``p00000``, …; the later ones come first in the active queue."""
+    moves = []
+    for number in range(count):
+        key, uid = pod_of(f"p{number:05}")
+        order = count - number
+        score = order if target is Place.ACTIVE else NOW_MS + 500
+        moves.append(Move(key, uid, Place.NOWHERE, target, score, "turn", order, {"profile": profile}))
+    assert queue.move(moves) == []
+
+
+def test_a_crowd_whose_backoffs_end_together_is_not_tried_before_it_can_be_put_in_order(queue):
+    crowd(queue, LOOKED_AT + 1, Place.BACKOFF)
+    assert queue.pop("1-1", 3, NOW_MS, from_backoff=True) == []
+    assert len(queue.flush_backoff(NOW_MS + 1000)) == LOOKED_AT + 1
+    assert names(queue.pop("1-2", 3, NOW_MS, from_backoff=True)) == ["p02000", "p01999", "p01998"]
+
+
+def test_a_crowd_that_can_be_looked_at_is_tried_early_and_in_order(queue):
+    crowd(queue, LOOKED_AT, Place.BACKOFF)
+    assert names(queue.pop("1-1", 3, NOW_MS, from_backoff=True)) == ["p01999", "p01998", "p01997"]
+
+
+def test_pods_behind_a_crowd_of_a_paused_profile_are_found_in_steps(store, queue):
+    crowd(queue, 2 * LOOKED_AT + 100, Place.ACTIVE, "other")
+    put(queue, "behind", order=10 * LOOKED_AT)
+    store.redis.hset(store.key(keys.PAUSED.name), "other", "1 me")
+    popped: list[Popped] = []
+    for number in range(2):
+        queue.pop_ahead(f"1-{number}", 3, NOW_MS, from_backoff=True, then=popped.extend)
+        assert popped == []
+    queue.pop_ahead("1-2", 3, NOW_MS, from_backoff=True, then=popped.extend)
+    assert names(popped) == ["behind"]
+
+
+def test_one_who_waits_for_the_pods_behind_a_crowd_does_not_notice_the_steps(store, queue):
+    crowd(queue, 2 * LOOKED_AT + 100, Place.ACTIVE, "other")
+    put(queue, "behind", order=10 * LOOKED_AT)
+    store.redis.hset(store.key(keys.PAUSED.name), "other", "1 me")
+    assert names(queue.pop("1-1", 3, NOW_MS, from_backoff=True)) == ["behind"]
+    assert queue.pop("1-2", 3, NOW_MS, from_backoff=True) == []
