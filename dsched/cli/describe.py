@@ -10,8 +10,7 @@ import typer
 from dsched.arithmetic import requests
 from dsched.cli import choosing, columns, console, forms, options
 from dsched.clock import SystemClock
-from dsched.cluster import stored
-from dsched.cluster.objects import Objects, StoredEvent
+from dsched.cluster.objects import Objects, StoredEvent, read_pod
 from dsched.errors import NotFound
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey
@@ -100,10 +99,10 @@ def pod(
     (key,) = choosing.keys(kinds.POD, [wanted], namespace)
     objects = Objects(store)
     (raw,) = objects.get_pods([key])
-    if raw is None:
+    (value,) = objects.get(kinds.POD, [key])
+    if value is None or raw is None:
         raise NotFound(f"there is no pod {key}")
-    value, record = stored.shown(*raw), _record(store, key)
-    parsed, events = stored.pod(*raw), objects.events(PodKey(key))
+    record, parsed, events = _record(store, key), read_pod(*raw), objects.events(PodKey(key))
     if output is not Output.TEXT:
         told = DescribedPod(value, columns.pod_status(value), requests.usage(parsed), record, events)
         console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
@@ -129,7 +128,7 @@ def node(
     (value,) = objects.get(kinds.NODE, [wanted])
     if value is None:
         raise NotFound(f"there is no node {wanted}")
-    pods = [found for _, raw in objects.scan_pods() if (found := stored.pod(*raw)).node_name == wanted]
+    pods = [found for found in objects.pods(console.left_out) if found.node_name == wanted]
     used = columns.used_by_node(pods).get(wanted, {"pods": 0})
     if output is not Output.TEXT:
         there = [PodThere(each.key, each.spec.priority, requests.usage(each)) for each in _by_priority(pods)]

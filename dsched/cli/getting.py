@@ -9,7 +9,6 @@ import typer
 
 from dsched.cli import choosing, columns, console, forms, options
 from dsched.clock import SystemClock
-from dsched.cluster import stored
 from dsched.cluster.objects import Objects
 from dsched.cluster.standalone import Standalone
 from dsched.errors import NotFound
@@ -88,7 +87,8 @@ def get(
 def _found(store: Store, kind: kinds.Kind, wish: Wish) -> list[Object]:
     objects = Objects(store)
     if not wish.names:
-        return [value for value in objects.all_of(kind, wish.namespace) if wish.takes(kind, _key(kind, value), value)]
+        there = objects.all_of(kind, wish.namespace, console.left_out)
+        return [value for value in there if wish.takes(kind, _key(kind, value), value)]
     if wish.namespace is None and kind.namespaced:
         raise typer.BadParameter("names do not go with --all-namespaces")
     keys = choosing.keys(kind, wish.names, wish.namespace)
@@ -169,7 +169,7 @@ class _Printer:
     def _rows(self, kind: kinds.Kind, values: Sequence[Object]) -> list[list[str]]:
         used: columns.Used = {}
         if kind is kinds.NODE:
-            used = columns.used_by_node(stored.pod(*raw) for _, raw in Objects(self._store).scan_pods())
+            used = columns.used_by_node(Objects(self._store).pods(console.left_out))
         return columns.rows(values, self._columns(kind), columns.View(SystemClock().now_ms(), used))
 
     def _print_object(self, value: Object) -> None:

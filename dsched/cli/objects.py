@@ -111,7 +111,7 @@ def _wanted(
     matching = selector.parse(labels)
     found = []
     for kind in chosen:
-        for value in Objects(store).all_of(kind, namespace or DEFAULT_NAMESPACE):
+        for value in Objects(store).all_of(kind, namespace or DEFAULT_NAMESPACE, console.left_out):
             metadata = value["metadata"]
             if matching.matches(metadata.get("labels", {})):
                 found.append((kind, kind.key(metadata.get("namespace", ""), metadata["name"])))

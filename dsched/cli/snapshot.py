@@ -87,7 +87,13 @@ def snapshot(
 
 def _kept(store: Objects, full: bool) -> Iterator[Json]:
     for kind in kinds.ALL:
-        yield from _in_order(kind, store.all_of(kind), full)
+        yield from _in_order(kind, store.all_of(kind, left_out=_refuse), full)
+
+
+def _refuse(kind: str, key: bytes, error: Exception) -> None:
+    """A cluster is not written without an object that it has."""
+    singular = kinds.BY_NAME[kind].singular
+    raise ClusterError(f"{singular} {key.decode(errors='replace')} cannot be read: {error}") from error
 
 
 def _live(kubeconfig: Path | None, context: str | None, full: bool) -> Iterator[Json]:

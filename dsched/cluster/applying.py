@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dsched.clock import Clock, SystemClock
-from dsched.cluster import keys, planning, stored
+from dsched.cluster import keys, planning, sound, stored
 from dsched.cluster.objects import Objects
 from dsched.cluster.planning import Outcome, Plan, Stored
 from dsched.cluster.putting import Putter
 from dsched.cluster.standalone import DELETE_KEYS, LOG_LENGTH
-from dsched.errors import Conflict, ManifestError
+from dsched.errors import ClusterError, Conflict, ManifestError
 from dsched.manifests import admission, kinds
 from dsched.manifests.load import Manifest
 from dsched.manifests.problems import Problems
@@ -152,12 +152,12 @@ class Applier:
     def _stored(self, kind: kinds.Kind, wanted: Sequence[str]) -> Mapping[str, Stored]:
         if kind is kinds.POD:
             pods = zip(wanted, self._objects.get_pods(wanted), strict=True)
-            return {key: planning.look_at(raw[0], raw[1]) for key, raw in pods if raw is not None}
+            return {key: _look_at(kind, key, raw[0], raw[1]) for key, raw in pods if raw is not None}
         found: dict[str, Stored] = {}
         for batch in pieces.cut(wanted):
             for key, raw in zip(batch, self._objects.get_json(kind, batch), strict=True):
                 if raw is not None:
-                    found[key] = planning.look_at(raw)
+                    found[key] = _look_at(kind, key, raw)
         return found
 
     def _write(
@@ -232,6 +232,20 @@ def _by_kind(items: Iterable[Item], kind_of: Callable[[Item], kinds.Kind]) -> li
 def _batches(plans: Iterable[Plan]) -> Iterator[Sequence[Written]]:
     """Plans with what is to be stored, a batch at a time: what comes later is not waited for."""
     return pieces.cut(((each, stored.tail(each.value)) for each in plans), lambda written: len(written[1]))
+
+
+def _look_at(kind: kinds.Kind, key: str, *raw: bytes) -> Stored:
+    """What is kept of an object that is to be changed.
+
+    Raises:
+        ClusterError: it cannot be read.
+    """
+    why: list[Exception] = []
+    found = sound.attempt(planning.look_at, raw, why.append)
+    if found is None:
+        told = f"{kind.singular} {key}: what is stored of it cannot be read ({why[0]})"
+        raise ClusterError(f"{told}; 'dsched delete {kind.singular}' takes it away") from why[0]
+    return found
 
 
 def _identity(manifest: Manifest) -> tuple[str, str]:

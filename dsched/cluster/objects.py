@@ -1,20 +1,30 @@
 """Reading objects as they stand: whole kinds, single ones, and the events of a pod."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from dsched.cluster import keys, stored
+from dsched.cluster import keys, sound, stored
 from dsched.cluster.stored import Object
+from dsched.errors import ClusterError
+from dsched.log import logger
 from dsched.manifests import kinds
-from dsched.model.meta import PodKey
+from dsched.model.meta import PodKey, from_json
+from dsched.model.node import Node
+from dsched.model.pod import Pod
 from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
+
+_log = logger(__name__)
+
+Read = TypeVar("Read")
+LeftOut = Callable[[str, bytes, Exception], None]
+"""Is told of an object that cannot be read: its kind, its key, and why."""
 
 _POD_KEYS = state_keys.names(keys.objects(kinds.POD), keys.STATE, keys.STATUS)
 
@@ -41,25 +51,44 @@ class Objects:
         self._store = store
         self._scan_pods = Script(store, "pods_scan", stored.SCRIPTS)
 
-    def all_of(self, kind: kinds.Kind, namespace: str | None = None) -> list[Object]:
-        """All objects of a kind (in a namespace) as plain objects, by key."""
+    def all_of(self, kind: kinds.Kind, namespace: str | None = None, left_out: LeftOut | None = None) -> list[Object]:
+        """All objects of a kind (in a namespace) as plain objects, by key, without those that cannot be read.
+
+        Args:
+            left_out: is told of those, instead of the log.
+        """
         begins = f"{namespace}/".encode() if namespace is not None and kind.namespaced else b""
         found: dict[bytes, Object] = {}
         if kind is kinds.POD:
             for key, raw in self.scan_pods():
-                if key.startswith(begins):
-                    found[key] = stored.shown(*raw)
+                shown = readable(kind.name, key, _shown, *raw, left_out=left_out) if key.startswith(begins) else None
+                if shown is not None:
+                    found[key] = shown
         else:
             for key, json in self.scan(kind):
-                if key.startswith(begins):
-                    found[key] = msgspec.json.decode(json)
+                if not key.startswith(begins):
+                    continue
+                value = readable(kind.name, key, read_object, kind, json, left_out=left_out)
+                if value is not None:
+                    found[key] = dict(value)
         return [found[key] for key in sorted(found)]
 
+    def pods(self, left_out: LeftOut | None = None) -> Iterator[Pod]:
+        """All pods that can be read, in no order; one may come twice."""
+        read = (readable("Pod", key, read_pod, *raw, left_out=left_out) for key, raw in self.scan_pods())
+        return (found for found in read if found is not None)
+
     def get(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[Object | None]:
-        """The objects with these keys; None for one that is not there."""
+        """The objects with these keys; None for one that is not there.
+
+        Raises:
+            ClusterError: one cannot be read.
+        """
         if kind is kinds.POD:
-            return [stored.shown(*raw) if raw else None for raw in self.get_pods(wanted)]
-        return [msgspec.json.decode(json) if json else None for json in self.get_json(kind, wanted)]
+            pods = zip(wanted, self.get_pods(wanted), strict=True)
+            return [_sound(kind, key, _shown, *raw) if raw else None for key, raw in pods]
+        jsons = zip(wanted, self.get_json(kind, wanted), strict=True)
+        return [dict(_sound(kind, key, read_object, kind, json)) if json else None for key, json in jsons]
 
     def get_json(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[bytes | None]:
         """The objects' JSON as applied."""
@@ -132,3 +161,78 @@ def _states(found: Mapping[bytes, bytes]) -> Iterator[tuple[str, stored.PodState
 def _event(line: str) -> StoredEvent:
     kind, reason, count, first_ms, last_ms, message = line.split(" ", 5)
     return StoredEvent(kind, reason, int(count), int(first_ms), int(last_ms), message)
+
+
+def read_object(kind: kinds.Kind, json: bytes) -> Mapping[str, Any]:
+    """A stored object that is no pod, plain.
+
+    Raises:
+        Exception: whatever `sound` and the decoder raise; ValueError: it is none of that kind that was applied.
+    """
+    value: Object = msgspec.json.decode(json)
+    if kind is kinds.NODE:
+        read_node(json)
+        return value
+    found = sound.other(kind, value, json)
+    sound.version(str(found["metadata"].get("resourceVersion")))
+    return found
+
+
+def read_node(json: bytes) -> Node:
+    """A stored node.
+
+    Raises:
+        Exception: whatever `sound.node` and the decoder raise.
+    """
+    found = sound.node(from_json(json, Node))
+    sound.version(found.metadata.resource_version)
+    return found
+
+
+def read_pod(raw: bytes, line: bytes, status: bytes | None) -> Pod:
+    """A stored pod as it is now.
+
+    Raises:
+        Exception: whatever `sound.pod` and the decoder raise.
+    """
+    found = sound.pod(stored.pod(raw, line, status))
+    sound.version(found.metadata.resource_version)
+    return found
+
+
+def _shown(raw: bytes, line: bytes, status: bytes | None) -> Object:
+    read_pod(raw, line, status)
+    return stored.shown(raw, line, status)
+
+
+def readable(
+    kind: str, key: bytes, read: Callable[..., Read], *raw: Any, left_out: LeftOut | None = None
+) -> Read | None:
+    """What can be read; what cannot was not written by dsched, and is left out so that the rest goes on.
+
+    Args:
+        left_out: is told why, instead of the log.
+    """
+    return sound.attempt(read, raw, lambda error: (left_out or _tell)(kind, key, error))
+
+
+def _sound(kind: kinds.Kind, key: str, read: Callable[..., Read], *raw: Any) -> Read:
+    """What is read of an object that was asked for by name.
+
+    Raises:
+        ClusterError: it cannot be read.
+    """
+    why: list[Exception] = []
+    found = sound.attempt(read, raw, why.append)
+    if found is None:
+        told = f"{kind.singular} {key} cannot be read: {why[0]}"
+        raise ClusterError(f"{told}; 'dsched delete {kind.singular}' takes it away") from why[0]
+    return found
+
+
+def _tell(kind: str, key: bytes, error: Exception) -> None:
+    from dsched.metrics import WATCH_UNREADABLE  # commands that only look something up do without
+
+    WATCH_UNREADABLE.labels(kind).inc()
+    extra = {"action": "decode", "kind": kind, "key": key.decode(errors="replace"), "error": repr(error)}
+    _log.error("object cannot be read, left out", extra=extra)

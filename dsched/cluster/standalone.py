@@ -4,12 +4,12 @@ server. Keys are listed in `dsched.cluster.keys`.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from dsched.clock import Clock, SystemClock
-from dsched.cluster import keys, stored
+from dsched.cluster import keys, sound, stored
 from dsched.cluster.interface import (
     Binding,
     BindOutcome,
@@ -23,13 +23,12 @@ from dsched.cluster.interface import (
     SchedulingStatus,
     Sighting,
 )
-from dsched.cluster.objects import Objects
+from dsched.cluster.objects import Objects, read_node, read_object, read_pod, readable
 from dsched.cluster.volumes import VolumeWriter
 from dsched.cluster.watch_log import Entry, WatchLog
 from dsched.errors import ClusterError, RedisUnavailable
-from dsched.log import logger
 from dsched.manifests import kinds
-from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid, from_json
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import FAILED, SUCCEEDED, Pod
 from dsched.model.volumes import ClaimBinding, NodeSelection
@@ -37,10 +36,6 @@ from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
-
-_log = logger(__name__)
-
-Read = TypeVar("Read")
 
 NODES_SURVEYED_AT_ONCE = 200
 LOG_LENGTH = 200_000
@@ -102,9 +97,9 @@ class Standalone:
         It is read in pieces: changes made meanwhile may show or not, the watch repeats them.
         """
         version = self._log.now()
-        read = ((key, _readable("Pod", key, stored.pod, *raw)) for key, raw in self._objects.scan_pods())
+        read = ((key, readable("Pod", key, read_pod, *raw)) for key, raw in self._objects.scan_pods())
         pods = {key: pod for key, pod in read if pod is not None}
-        seen = ((key, _readable("Node", key, from_json, json, Node)) for key, json in self._objects.scan(kinds.NODE))
+        seen = ((key, readable("Node", key, read_node, json)) for key, json in self._objects.scan(kinds.NODE))
         nodes = {key: node for key, node in seen if node is not None}
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
         return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
@@ -133,7 +128,7 @@ class Standalone:
         """Every node, then every pod by its state line alone."""
         nodes = self._objects.scan(kinds.NODE)
         while piece := list(islice(nodes, NODES_SURVEYED_AT_ONCE)):
-            read = [_readable("Node", key, from_json, json, Node) for key, json in piece]
+            read = [readable("Node", key, read_node, json) for key, json in piece]
             yield [_sighting(node) for node in read if node is not None]
         for states in self._objects.scan_states():
             yield [
@@ -151,7 +146,7 @@ class Standalone:
     def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
         """The pods as they are now."""
         read = zip(keys, self._objects.get_pods(keys), strict=True)
-        return [_readable("Pod", key.encode(), stored.pod, *raw) if raw else None for key, raw in read]
+        return [readable("Pod", key.encode(), read_pod, *raw) if raw else None for key, raw in read]
 
     def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
         """Bind pods, each with its event ``Scheduled``, one script call a batch.
@@ -177,7 +172,13 @@ class Standalone:
         A kind that standalone mode does not keep has none.
         """
         known = kinds.BY_NAME.get(kind)
-        return [None] * len(keys) if known is None else self._objects.get(known, keys)
+        if known is None:
+            return [None] * len(keys)
+        if known is kinds.POD:
+            read = zip(keys, self._objects.get_pods(keys), strict=True)
+            return [readable(kind, key.encode(), stored.shown, *raw) if raw else None for key, raw in read]
+        jsons = zip(keys, self._objects.get_json(known, keys), strict=True)
+        return [readable(kind, key.encode(), read_object, known, json) if json else None for key, json in jsons]
 
     def bind_volumes(self, bindings: Sequence[ClaimBinding]) -> Sequence[str]:
         """Bind volumes and claims to each other: there is no controller that would see to the claim's side."""
@@ -225,7 +226,7 @@ class Standalone:
         return True
 
     def _others(self, kind: kinds.Kind) -> Sequence[Mapping[str, object]]:
-        read = {key: _readable(kind.name, key, _other, json) for key, json in self._objects.scan(kind)}
+        read = {key: readable(kind.name, key, read_object, kind, json) for key, json in self._objects.scan(kind)}
         found = [value for value in read.values() if value is not None]
         return sorted(found, key=lambda value: int(value["metadata"]["resourceVersion"]))
 
@@ -233,17 +234,6 @@ class Standalone:
 def _version(found: Pod | Node) -> int:
     text = found.metadata.resource_version
     return int(text) if text.isdigit() else 0
-
-
-def _other(json: bytes) -> Mapping[str, Any]:
-    """
-    Raises:
-        ValueError: it is no object that was applied.
-    """
-    value = msgspec.json.decode(json)
-    if not isinstance(value, dict) or not str(value.get("metadata", {}).get("resourceVersion", "")).isdigit():
-        raise ValueError("it has no resourceVersion")
-    return value
 
 
 def _outcome(binding: Binding, verdict: BindVerdict, message: str = "", node: str = "") -> BindOutcome:
@@ -274,7 +264,7 @@ def _event(entry: Entry) -> Event:
     kind, raw = fields[b"kind"].decode(), fields.get(b"object")
     found: Object | None = None
     if raw is not None:
-        found = _readable(
+        found = readable(
             kind, fields[b"key"], *((_pod, raw, fields) if kind == kinds.POD.name else (_object, kind, raw))
         )
     return Event(
@@ -293,32 +283,14 @@ def _sighting(node: Node) -> Sighting:
     return Sighting(node.name, meta.uid, NO_NODE, False, False, meta.resource_version, node)
 
 
-def _readable(kind: str, key: bytes, read: Callable[..., Read], *raw: Any) -> Read | None:
-    """What can be read; what cannot was not written by dsched, and is left out so that the rest goes on."""
-    try:
-        return read(*raw)
-    except (msgspec.MsgspecError, ValueError) as error:
-        from dsched.metrics import WATCH_UNREADABLE  # commands that only look something up do without
-
-        WATCH_UNREADABLE.labels(kind).inc()
-        _log.error(
-            "object cannot be read, left out",
-            extra={"action": "decode", "kind": kind, "key": key.decode(errors="replace"), "error": str(error)},
-        )
-        return None
-
-
 def _pod(raw: bytes, fields: Mapping[bytes, bytes]) -> Pod:
     found = stored.applied(raw)
     node = fields.get(b"node")
-    return stored.on_node(found, node.decode()) if node else stored.with_status(found, fields.get(b"status"))
+    return sound.pod(stored.on_node(found, node.decode()) if node else stored.with_status(found, fields.get(b"status")))
 
 
 def _object(kind: str, raw: bytes) -> Object:
-    if kind == kinds.NODE.name:
-        return from_json(raw, Node)
-    found: Mapping[str, object] = msgspec.json.decode(raw)
-    return found
+    return read_node(raw) if kind == kinds.NODE.name else read_object(kinds.BY_NAME[kind], raw)
 
 
 _role: type[Cluster] = Standalone

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from dsched.cluster import sound
 from dsched.manifests import kinds
 from dsched.model.meta import ApiRecord, ObjectMeta, PodUid, from_json
 from dsched.model.pod import Pod, PodCondition, PodSpec, PodStatus
@@ -100,7 +101,7 @@ _pods = msgspec.json.Decoder(_ReadPod)
 
 @lru_cache(maxsize=SPECS)
 def _spec(raw: bytes) -> PodSpec:
-    return msgspec.json.decode(raw, type=PodSpec)
+    return sound.spec(msgspec.json.decode(raw, type=PodSpec))
 
 
 def applied(raw: bytes) -> Pod:
@@ -113,7 +114,9 @@ def applied(raw: bytes) -> Pod:
         read = _pods.decode(raw)
         return Pod(read.metadata, _spec(bytes(read.spec)), read.status)
     except msgspec.ValidationError:  # explicit nulls, or no pod at all
-        return from_json(raw, Pod)
+        found = from_json(raw, Pod)
+        sound.spec(found.spec)
+        return found
 
 
 def pod(raw: bytes, line: bytes, status: bytes | None) -> Pod:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-import msgspec
-
+from dsched.cluster import sound
 from dsched.fsck.findings import Kind
 from dsched.fsck.view import PODS, SeenNode, SeenPod, Told
 from dsched.model import quantity
@@ -62,8 +61,11 @@ def readable(
     """By key, what can be read; what cannot is noted as ``broken``, with the reason."""
     objects: dict[str, Read] = {}
     for name, raw in found:
-        try:
-            objects[name] = read(raw)
-        except (msgspec.MsgspecError, ValueError) as error:
-            broken[kind, name] = str(error)
+        value = sound.attempt(read, (raw,), lambda error, name=name: broken.update({(kind, name): _why(error)}))  # type: ignore[misc]
+        if value is not None:
+            objects[name] = value
     return objects
+
+
+def _why(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -5,16 +5,14 @@ from typing import Any
 
 from dsched.clock import Clock
 from dsched.cluster import keys, stored
-from dsched.cluster.objects import Objects, RawPod
+from dsched.cluster.objects import Objects, RawPod, read_node, read_pod
 from dsched.cluster.standalone import Standalone
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
 from dsched.fsck.objects import Seen, amounts, readable
 from dsched.fsck.view import SeenNode, SeenPod, Told
 from dsched.manifests import kinds
-from dsched.model.meta import NodeName, PodKey, from_json
-from dsched.model.node import Node
-from dsched.model.pod import Pod
+from dsched.model.meta import NodeName, PodKey
 from dsched.state import client, pieces
 from dsched.state.client import Store
 
@@ -82,9 +80,10 @@ def seen_pod(raw: RawPod) -> SeenPod:
     """A pod from what is stored of it.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
+        Exception: it cannot be read.
     """
-    value, state = from_json(raw[0], Pod), stored.pod_state(raw[1])
+    read_pod(*raw)
+    value, state = stored.applied(raw[0]), stored.pod_state(raw[1])
     return SeenPod(
         key=value.key,
         uid=state.uid,
@@ -104,9 +103,9 @@ def seen_node(json: bytes) -> SeenNode:
     """A node from what is stored of it.
 
     Raises:
-        msgspec.DecodeError: it is not JSON.
+        Exception: it cannot be read.
     """
-    value = from_json(json, Node)
+    value = read_node(json)
     return SeenNode(value.name, int(value.metadata.resource_version), amounts(value))
 
 

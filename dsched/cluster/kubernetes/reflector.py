@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from dsched.cluster import sound
 from dsched.cluster.interface import Change, Event
 from dsched.cluster.kubernetes import calls, resources, streams
 from dsched.cluster.kubernetes.access import Access
@@ -215,16 +216,16 @@ class Reflector:
         """The objects; one that cannot be read is left out, for it must not stop the others."""
         decoded: list[Known] = []
         for raw in found:
-            try:
-                decoded.append(resources.decode(self.resource, raw))
-            except (msgspec.MsgspecError, ValueError) as error:
-                WATCH_UNREADABLE.labels(self.resource.kind).inc()
-                _log.error(
-                    "object cannot be read, left out",
-                    extra={"action": "decode", "kind": self.resource.kind, "error": str(error)}
-                    | {"begins": bytes(raw)[:200].decode(errors="replace")},
-                )
+            known = sound.attempt(resources.decode, (self.resource, raw), lambda error, raw=raw: self._tell(raw, error))  # type: ignore[misc]
+            if known is not None:
+                decoded.append(known)
         return decoded
+
+    def _tell(self, raw: msgspec.Raw, error: Exception) -> None:
+        WATCH_UNREADABLE.labels(self.resource.kind).inc()
+        extra = {"action": "decode", "kind": self.resource.kind, "error": repr(error)}
+        extra["begins"] = bytes(raw)[:200].decode(errors="replace")
+        _log.error("object cannot be read, left out", extra=extra)
 
     def _change(self, frame: Frame) -> list[Event]:
         (new,) = self._decoded([frame.object]) or (None,)

@@ -12,8 +12,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from dsched.cluster import sound
 from dsched.cluster.interface import Object
 from dsched.framework.sharing import shared
+from dsched.manifests import kinds
 from dsched.model import meta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -89,16 +91,18 @@ def decode(resource: Resource, raw: bytes | msgspec.Raw) -> Known:
     """An object from its JSON.
 
     Raises:
-        msgspec.ValidationError, msgspec.DecodeError: it cannot be read.
+        msgspec.ValidationError, msgspec.DecodeError, ValueError, OverflowError: it cannot be read.
     """
     if resource is POD:
-        pod = shared(meta.from_json(raw, Pod)).pod  # all that there are are kept
+        pod = sound.pod(shared(meta.from_json(raw, Pod)).pod)  # all that there are are kept
         return Known(pod.key, pod.uid, pod.metadata.resource_version, pod)
     if resource is NODE:
-        node = meta.from_json(raw, Node)
+        node = sound.node(meta.from_json(raw, Node))
         return Known(node.name, node.metadata.uid, node.metadata.resource_version, node)
     value = msgspec.json.decode(raw, type=dict[str, Any])
-    return _plain(resource, value)
+    known = _plain(resource, value)
+    sound.other(kinds.BY_NAME[resource.kind], value, bytes(raw))
+    return known
 
 
 def _plain(resource: Resource, value: dict[str, Any]) -> Known:

@@ -10,14 +10,15 @@
 -- INCLUDE object_version
 local deleted = {}
 for number, key in ipairs(cmsgpack.unpack(ARGV[3])) do
-  local version, uid = object_version(redis.call("HGET", KEYS[3], key))
-  if version ~= "" then
+  local object = redis.call("HGET", KEYS[3], key)
+  local _, uid = object_version(object)
+  if object then
     append(
       KEYS[2], ARGV[1], take_versions(KEYS[1], 1) + 1,
-      "change", "DELETED", "kind", ARGV[2], "key", key, "uid", uid
+      "change", "DELETED", "kind", ARGV[2], "key", key, "uid", uid or ""  -- none in what somebody else has written
     )
     redis.call("HDEL", KEYS[3], key)
   end
-  deleted[number] = version ~= "" and 1 or 0
+  deleted[number] = object and 1 or 0
 end
 return deleted

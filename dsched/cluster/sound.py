@@ -1,0 +1,99 @@
+"""Objects that a leader can take in: reading one also does what it would come to only later, with the others.
+
+What stands in Redis may have been written by hand or by an older version. One object that cannot be counted, encoded
+for the replicas or put in order has to be found out where it is read, alone.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from dsched.framework.pod_info import PodInfo
+from dsched.manifests import kinds, limits
+from dsched.manifests.other_checks import CHECKS
+from dsched.model import meta, quantity
+from dsched.model.node import Node
+from dsched.model.pod import Pod, PodSpec
+
+Read = TypeVar("Read")
+
+_LOWEST, _MOST_DIGITS = -(2**63), 19
+_encoder = msgspec.msgpack.Encoder()
+
+
+def attempt(read: Callable[..., Read], raw: tuple[Any, ...], failed: Callable[[Exception], None]) -> Read | None:
+    """What is read; None when reading fails, whatever it raises, which ``failed`` is told.
+
+    Only for functions that ask nobody else anything: no error of theirs is about more than the one object.
+    """
+    try:
+        return read(*raw)
+    except Exception as error:  # noqa: BLE001 - whatever one object raises, the others are read
+        failed(error)
+        return None
+
+
+def spec(given: PodSpec) -> PodSpec:
+    """A pod's spec, which replicas can be sent.
+
+    Raises:
+        OverflowError: it holds an integer beyond 64 bits.
+    """
+    _encoder.encode(given)
+    return given
+
+
+def pod(given: Pod) -> Pod:
+    """A pod. What a pending one requests is looked at when it is decided: it then waits with a reason of its own.
+
+    Raises:
+        ValueError: what it takes up on its node cannot be counted.
+    """
+    if given.node_name and not given.finished:
+        demand = PodInfo(given).demand
+        if min(demand.nonzero_cpu, demand.nonzero_memory) < _LOWEST:
+            raise ValueError("what it requests is beyond 64 bits")
+    return given
+
+
+def node(given: Node) -> Node:
+    """A node.
+
+    Raises:
+        ValueError: what it has cannot be counted.
+        OverflowError: it holds an integer beyond 64 bits.
+    """
+    _encoder.encode(given)
+    for resource, text in given.status.allocatable.items():
+        if quantity.amount(resource, quantity.nano(text)) < _LOWEST:
+            raise ValueError(f"status.allocatable.{resource}: {str(text)[:40]} is beyond 64 bits")
+    return given
+
+
+def other(kind: kinds.Kind, value: Any, json: bytes) -> Mapping[str, Any]:
+    """An object of another kind, as it was decoded.
+
+    Raises:
+        ValueError: it is no object of that kind, or nested too deeply.
+        OverflowError: it holds an integer beyond 64 bits.
+    """
+    record = meta.from_builtins(value, CHECKS[kind][0])
+    if not record.metadata.name:
+        raise ValueError("it has no metadata.name")
+    if json.count(b"{") + json.count(b"[") > limits.DEEPEST and (wrong := limits.too_deep(value, json)):
+        raise ValueError(wrong)
+    _encoder.encode(value)
+    found: Mapping[str, Any] = value
+    return found
+
+
+def version(text: str) -> str:
+    """A resourceVersion as dsched writes it.
+
+    Raises:
+        ValueError: it is no number of 64 bits.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise ValueError(f"resourceVersion {text[:40]!r} is no version")
+    return text
