@@ -1,7 +1,8 @@
 """Commands that are imported when they are called: a list of commands costs nothing, a command only what it needs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -49,4 +50,26 @@ def load(name: str, source: Source) -> Any:
     """
     app = typer.Typer()
     import_module(source.module).register(app)
-    return typer.main.get_group(app).commands[name]
+    command = typer.main.get_group(app).commands[name]
+    _name_paths(command)
+    return command
+
+
+def _name_paths(command: Any) -> None:
+    """Refuse empty paths wherever a command, or one within it, takes a path: the system takes one for the current
+    folder."""
+    for param in command.params:
+        if param.type.name in _PATHS:
+            param.type.convert = partial(_named, param.type.convert)
+    for inner in getattr(command, "commands", {}).values():
+        _name_paths(inner)
+
+
+_PATHS = frozenset({"path", "file", "directory"})
+"""What the types of parameters that take a path are called."""
+
+
+def _named(convert: Callable[..., Any], value: Any, param: Any, ctx: Any) -> Any:
+    if value == "":
+        raise typer.BadParameter("names no file or folder; the current folder is '.'", ctx, param)
+    return convert(value, param, ctx)

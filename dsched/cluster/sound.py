@@ -9,16 +9,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from dsched.framework.pod_info import PodInfo
 from dsched.manifests import kinds, limits
 from dsched.manifests.other_checks import CHECKS
 from dsched.model import meta, quantity
 from dsched.model.node import Node
 from dsched.model.pod import Pod, PodSpec
+from dsched.model.quantity import SMALLEST
 
 Read = TypeVar("Read")
 
-_LOWEST, _MOST_DIGITS = -(2**63), 19
+_MOST_DIGITS = 19
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -51,8 +51,11 @@ def pod(given: Pod) -> Pod:
         ValueError: what it takes up on its node cannot be counted.
     """
     if given.node_name and not given.finished:
+        from dsched.framework.pod_info import PodInfo  # commands that only look something up do without
+
         demand = PodInfo(given).demand
-        if min(demand.nonzero_cpu, demand.nonzero_memory) < _LOWEST:
+        # Sums end there.
+        if min(demand.nonzero_cpu, demand.nonzero_memory, *demand.requests.values()) <= SMALLEST:
             raise ValueError("what it requests is beyond 64 bits")
     return given
 
@@ -66,7 +69,7 @@ def node(given: Node) -> Node:
     """
     _encoder.encode(given)
     for resource, text in given.status.allocatable.items():
-        if quantity.amount(resource, quantity.nano(text)) < _LOWEST:
+        if quantity.amount(resource, quantity.nano(text)) < SMALLEST:
             raise ValueError(f"status.allocatable.{resource}: {str(text)[:40]} is beyond 64 bits")
     return given
 

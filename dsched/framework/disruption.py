@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model import meta, selectors
-from dsched.model.meta import ApiRecord, LabelSelector, ObjectMeta
+from dsched.model.meta import ApiRecord, Int32, LabelSelector, ObjectMeta
 
 KIND = "PodDisruptionBudget"
 
@@ -19,7 +19,7 @@ class BudgetSpec(ApiRecord, frozen=True):
 
 
 class BudgetStatus(ApiRecord, frozen=True):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] = {}
 
 

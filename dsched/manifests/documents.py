@@ -1,5 +1,7 @@
 """Bytes to documents: YAML of many documents, JSON, JSON lines. Nothing here knows what the documents mean."""
 
+import json
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -33,10 +35,17 @@ class _Loader(_Base):  # type: ignore[misc]
         return {_text(name): value for name, value in mapping.items()}
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> Any:
+        if len(node.value) > limits.MOST_DIGITS:
+            raise yaml.constructor.ConstructorError(None, None, "a number is too long", node.start_mark)
         return node.value if ":" in node.value else super().construct_yaml_int(node)
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> Any:
-        return node.value if ":" in node.value else super().construct_yaml_float(node)
+        if ":" in node.value:
+            return node.value
+        number = super().construct_yaml_float(node)
+        if not math.isfinite(number):  # JSON has no such numbers, and so no field of the API
+            raise yaml.constructor.ConstructorError(None, None, f"{node.value} is no finite number", node.start_mark)
+        return number
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -68,6 +77,8 @@ def parse(content: bytes, source: str) -> list[Any]:
         except RecursionError as error:
             raise ManifestError([f"{source}: is nested too deeply"]) from error
         except msgspec.DecodeError as error:
+            if isinstance(error.__cause__, RecursionError):
+                raise ManifestError([f"{source}: is nested too deeply"]) from error
             if source.endswith(".json"):
                 raise ManifestError([f"{source}: is not JSON: {error}"]) from error
     return _yaml(content, source)
@@ -76,11 +87,50 @@ def parse(content: bytes, source: str) -> list[Any]:
 def _json(content: bytes) -> list[Any]:
     try:
         documents = [decoded(msgspec.json.decode, content)]
+        texts = [content]
     except msgspec.DecodeError:
         documents = decoded(msgspec.json.Decoder().decode_lines, content)
         if len(documents) < 2:
             raise
+        texts = [line for line in content.splitlines() if line.strip()]
+    for text, document in zip(texts, documents, strict=True):
+        _check_keys(text, document)
     return [document for document in documents if document is not None]
+
+
+def _check_keys(text: bytes, document: Any) -> None:
+    """See that no object of a JSON text has a key twice, of which the decoder takes the last.
+
+    The text has as many keys as what was decoded from it, unless a key was dropped: quotation marks within strings
+    stand behind a backslash, both here and there, as long as none is written as ``\\u0022``.
+
+    Raises:
+        msgspec.DecodeError: one has.
+    """
+    kept = msgspec.json.encode(document).count(b'":')
+    if kept == msgspec.json.format(text, indent=-1).count(b'":') and b"\\u0022" not in text:
+        return
+    where = _twice(json.loads(text, object_pairs_hook=_Pairs), "$")
+    if where:
+        raise msgspec.DecodeError(f"the key {where} is given twice")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object of JSON as it is written."""
+
+
+def _twice(value: Any, path: str) -> str:
+    """The path of the first key that is given twice, empty where none is."""
+    seen: set[str | int] = set()
+    items = value if isinstance(value, _Pairs) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        inside = f"{path}.{key}" if isinstance(value, _Pairs) else f"{path}[{key}]"
+        if isinstance(value, _Pairs) and key in seen:
+            return inside
+        seen.add(key)
+        if found := _twice(item, inside):
+            return found
+    return ""
 
 
 def _yaml(content: bytes, source: str) -> list[Any]:

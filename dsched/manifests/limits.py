@@ -6,7 +6,7 @@ Source: k8s.io/apiserver pkg/server/config.go ``MaxRequestBodyBytes``.
 
 import codecs
 import re
-from typing import Any
+from typing import Any, BinaryIO
 
 import yaml
 
@@ -21,12 +21,42 @@ DEEPEST = 100
 MOST_REPEATS = 100_000
 """Values that YAML aliases may repeat, all aliases of a file together."""
 
+_PIECE = 1 << 20
+"""Bytes of a file that are read at a time."""
+MOST_DIGITS = 100
+"""Characters of a whole number in YAML; more are refused before anything is made of them."""
+
 _NUMBER_OF_OPENERS = re.compile(rb"[\[{]")
 _ANCHOR, _ALIAS = re.compile(rb"&[-\w]"), re.compile(rb"\*[-\w]")
 """Wherever they stand: ``"key":&anchor`` needs no blank. Names are of letters, digits, "-" and "_" only."""
+_LONG = re.compile(rb"[0-9]{19}")
+"""What no integer beyond 64 bits is without, also within texts."""
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """What begins a file in which nothing of this would be found."""
 _BLOCK = re.compile(rb"(?:[-?:][ \t]+){%d}|^[ \t]{%d}" % (DEEPEST // 2, DEEPEST), re.MULTILINE)
+
+
+def read(source: BinaryIO, shown: str) -> bytes:
+    """What a file holds, a device or a pipe too, piece by piece: no more is read than is taken.
+
+    Raises:
+        OSError: it cannot be read.
+        ManifestError: it is too large, or holds what no manifest does.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    while piece := source.read(_PIECE):
+        size += len(piece)
+        if size > LARGEST_FILE:
+            raise ManifestError([_too_large(shown)])
+        if b"\0" in piece and not (pieces or [piece])[0].startswith(_WIDE):
+            raise ManifestError([f"{shown}: is no text: it has a character NUL"])
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _too_large(source: str) -> str:
+    return f"{source}: is larger than {LARGEST_FILE >> 20} MiB; split it"
 
 
 def check_size(content: bytes, source: str) -> None:
@@ -35,7 +65,7 @@ def check_size(content: bytes, source: str) -> None:
         ManifestError: the file is too large.
     """
     if len(content) > LARGEST_FILE:
-        raise ManifestError([f"{source}: is larger than {LARGEST_FILE >> 20} MiB; split it"])
+        raise ManifestError([_too_large(source)])
 
 
 def check_yaml(content: bytes, source: str) -> None:
@@ -118,3 +148,23 @@ def too_deep(value: object, json: bytes) -> str:
         parts = (each.values() if isinstance(each, dict) else each for each in inside if isinstance(each, dict | list))
         inside = [part for each in parts for part in each if isinstance(part, dict | list)]
     return f"is nested more than {DEEPEST} levels deep" if inside else ""
+
+
+def too_wide(value: object, json: bytes) -> str:
+    """Which whole number is beyond 64 bits, as no field of the API is: path and problem; ``""`` where none is.
+
+    Args:
+        json: the object.
+    """
+    if not _LONG.search(json):
+        return ""
+    waiting: list[tuple[str, object]] = [("", value)]
+    while waiting:
+        path, each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += [(f"{path}.{name}" if path else str(name), item) for name, item in each.items()]
+        elif isinstance(each, list):
+            waiting += [(f"{path}[{index}]", item) for index, item in enumerate(each)]
+        elif isinstance(each, int) and not -(2**63) <= each < 2**63:
+            return f"{path}: {each} is beyond 64 bits"
+    return ""

@@ -23,6 +23,8 @@ def spec(given: PodSpec, report: Report) -> None:
     _containers(given, report)
     _steering(given, report)
     _gates(given, report)
+    if given.scheduler_name and (wrong := syntax.scheduler_name(given.scheduler_name)):
+        report("spec.schedulerName", wrong)
     resource_checks.requirements(given.resources, "spec.resources", report)
     resource_checks.amounts(given.overhead, "spec.overhead", report)
     if given.preemption_policy:

@@ -18,6 +18,10 @@ class Problems:
         """Note a problem; ``what`` begins with the field's path where there is one."""
         self._found.append(f"{origin}: {what}")
 
+    def take(self, error: ManifestError) -> None:
+        """Note the problems of an error."""
+        self._found += error.problems
+
     def raise_any(self) -> None:
         """
         Raises:

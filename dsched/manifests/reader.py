@@ -55,6 +55,8 @@ def read(paths: Sequence[str], problems: Problems) -> list[Document]:
                 found.extend(read_text(_content(source), _STDIN_SHOWN if source == STDIN else source, problems))
             except OSError as error:
                 problems.add(source, f"cannot be read: {error.strerror}")
+            except ManifestError as error:
+                problems.take(error)
     return found
 
 
@@ -67,9 +69,7 @@ def read_text(content: bytes, shown: str, problems: Problems) -> list[Document]:
     try:
         return list(_objects(content, shown, problems))
     except ManifestError as error:
-        for problem in error.problems:
-            origin, _, what = problem.partition(": ")
-            problems.add(origin, what)
+        problems.take(error)
     except RecursionError:
         problems.add(shown, "is nested too deeply or refers to itself")
     return []
@@ -78,6 +78,9 @@ def read_text(content: bytes, shown: str, problems: Problems) -> list[Document]:
 def _sources(path: str, problems: Problems) -> Iterator[str]:
     if path == STDIN:
         yield STDIN
+        return
+    if not path:  # which the system takes for the current folder
+        problems.add("''", 'is no path; name a file, a folder ("." is this one) or "-" for standard input')
         return
     if not Path(path).is_dir():
         yield path
@@ -89,7 +92,14 @@ def _sources(path: str, problems: Problems) -> Iterator[str]:
 
 
 def _content(source: str) -> bytes:
-    return sys.stdin.buffer.read() if source == STDIN else Path(source).read_bytes()
+    """
+    Raises:
+        OSError: it cannot be read; ManifestError: it is too large, or no text, which is seen before all is read.
+    """
+    if source == STDIN:
+        return limits.read(sys.stdin.buffer, _STDIN_SHOWN)
+    with Path(source).open("rb") as file:
+        return limits.read(file, source)
 
 
 def _objects(content: bytes, shown: str, problems: Problems) -> Iterator[Document]:
@@ -110,7 +120,8 @@ def _taken_apart(value: Any, origin: str, anchored: bool, problems: Problems) ->
     if item_kind is None:
         json = msgspec.json.encode(value)
         flat = json.count(b"{") + json.count(b"[") <= limits.DEEPEST
-        if wrong := limits.too_large(len(json)) or ("" if flat else limits.too_deep(value, json)):
+        wrong = limits.too_large(len(json)) or ("" if flat else limits.too_deep(value, json))
+        if wrong := wrong or limits.too_wide(value, json):
             problems.add(origin, wrong)
         else:
             # Most objects have no nulls, and need not be gone through.

@@ -37,10 +37,25 @@ def amounts(given: Mapping[str, Quantity], path: str, report: Report, *, of_node
         wrong = "" if of_node else _container_resource(name)
         wrong = wrong or syntax.qualified_name(name)
         wrong = wrong or (syntax.integer_amount(amount) if is_extended(name) else syntax.amount(amount))
+        wrong = wrong or ("" if of_node else _pages(name, amount))
         if wrong:
             report(f"{path}.{name}", wrong)
             sound = False
     return sound
+
+
+def _pages(name: str, amount: Quantity) -> str:
+    """Why so much of a huge page resource is no number of pages; ``""`` where it is, or for another resource.
+
+    Source: pkg/apis/core/helper/helpers.go ``IsHugePageResourceValueDivisible``.
+    """
+    if not name.startswith(HUGE_PAGES):
+        return ""
+    size = name.removeprefix(HUGE_PAGES)
+    page = 0 if syntax.integer_amount(size) else quantity.value(size)
+    if page == 0:
+        return f'"{size}" is no size of a page'
+    return "" if quantity.value(amount) % page == 0 else f'"{amount}" is not a whole number of pages of {size}'
 
 
 def is_extended(name: str) -> bool:

@@ -1,6 +1,6 @@
 """The kinds besides pods and nodes as typed records, as far as their manifests are checked."""
 
-from dsched.model.meta import ApiRecord, LabelSelector, ObjectMeta
+from dsched.model.meta import ApiRecord, Int32, LabelSelector, ObjectMeta
 from dsched.model.pod import NodeSelector
 from dsched.model.quantity import Quantity
 
@@ -33,12 +33,12 @@ class Workload(Bare, frozen=True):
 
 class DisruptionBudgetSpec(ApiRecord, frozen=True):
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
 
 
 class DisruptionBudgetStatus(ApiRecord, frozen=True):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] = {}
 
 
@@ -48,7 +48,7 @@ class DisruptionBudget(Bare, frozen=True):
 
 
 class PriorityClass(Bare, frozen=True):
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str = ""
 
@@ -103,7 +103,7 @@ class Claim(Bare, frozen=True):
 
 
 class DriverAllocatable(ApiRecord, frozen=True):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class NodeDriver(ApiRecord, frozen=True, rename={"node_id": "nodeID", "topology_keys": "topologyKeys"}):

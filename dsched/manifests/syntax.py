@@ -14,6 +14,7 @@ _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(_LABEL)
 _DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NAME_PART = re.compile(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_SCHEDULER = re.compile(r"(?:[A-Za-z0-9][-A-Za-z0-9_./]*)?[A-Za-z0-9]")
 _UID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:]*")
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
@@ -62,6 +63,17 @@ def label_value(text: str) -> str:
     return (
         f'"{text}" is not a label value: letters, digits, "-", "_" and ".", letter or digit at both ends, at most '
         f"{MAX_LABEL} characters"
+    )
+
+
+@lru_cache(_CACHED)
+def scheduler_name(text: str) -> str:
+    """Names of schedulers. An API server takes any text; what could not be read in a log or a label is refused here."""
+    if len(text) <= MAX_SUBDOMAIN and _SCHEDULER.fullmatch(text):
+        return ""
+    return (
+        f'"{text[:MAX_SUBDOMAIN]}" is not a name of a scheduler: letters, digits, "-", "_", "." and "/", letter or '
+        f"digit at both ends, at most {MAX_SUBDOMAIN} characters"
     )
 
 

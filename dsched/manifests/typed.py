@@ -19,6 +19,7 @@ _WORDS = {
     "object": "an object",
 }
 _EXPECTED = re.compile(r"Expected `(?P<expected>.*?)`, got `(?P<found>.*?)`")
+_BOUND = re.compile(r"Expected `int` (?P<side>[<>])= (?P<bound>-?[0-9]+)")
 
 
 def convert(value: Any, record: type[Record], report: Report) -> Record | None:
@@ -28,8 +29,17 @@ def convert(value: Any, record: type[Record], report: Report) -> Record | None:
     except msgspec.ValidationError as error:
         match = _MESSAGE.fullmatch(str(error))
         assert match is not None
-        report(_path(value, match["path"] or ""), _what(match["what"]))
+        path = _path(value, match["path"] or "")
+        report(path, _beyond(value, path, match["what"]) or _what(match["what"]))
         return None
+
+
+def _beyond(value: Any, path: str, message: str) -> str:
+    """Of an integer that is none of its field's: which it is, and which bound it is beyond."""
+    match = _BOUND.fullmatch(message)
+    if match is None:
+        return ""
+    return f"{_at(value, path)} is {'more' if match['side'] == '<' else 'less'} than {match['bound']}"
 
 
 def _what(message: str) -> str:

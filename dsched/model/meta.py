@@ -1,6 +1,6 @@
 """What every object carries: names, labels, owners; and how objects are decoded."""
 
-from typing import Any, NewType, TypeVar
+from typing import Annotated, Any, NewType, TypeVar
 
 import msgspec
 
@@ -9,6 +9,10 @@ PodKey = NewType("PodKey", str)
 PodUid = NewType("PodUid", str)
 NodeName = NewType("NodeName", str)
 NO_NODE = NodeName("")
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""Integers as the API has them: a record with any other is no such object."""
 
 
 class ApiRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

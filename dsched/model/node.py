@@ -1,6 +1,6 @@
 """Nodes, as far as scheduling reads them."""
 
-from dsched.model.meta import ApiRecord, NodeName, ObjectMeta
+from dsched.model.meta import ApiRecord, Int64, NodeName, ObjectMeta
 from dsched.model.quantity import Quantity
 
 NO_SCHEDULE = "NoSchedule"
@@ -25,7 +25,7 @@ class ContainerImage(ApiRecord, frozen=True):
     """An image that a node holds: its names, and its size in bytes."""
 
     names: list[str] = []
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeStatus(ApiRecord, frozen=True):

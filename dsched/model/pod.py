@@ -1,14 +1,19 @@
 """Pods, as far as scheduling reads them."""
 
-from typing import Annotated
-
 import msgspec
 
-from dsched.model.meta import ApiRecord, LabelSelector, LabelSelectorRequirement, NodeName, ObjectMeta, PodKey, PodUid
+from dsched.model.meta import (
+    ApiRecord,
+    Int32,
+    Int64,
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeName,
+    ObjectMeta,
+    PodKey,
+    PodUid,
+)
 from dsched.model.quantity import Quantity
-
-HIGHEST_PRIORITY = 2**53
-"""Of a pod that can be read; the API server takes 32 bits. The queue's order is exact up to here."""
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
@@ -28,7 +33,7 @@ class NodeSelector(ApiRecord, frozen=True):
 
 
 class PreferredSchedulingTerm(ApiRecord, frozen=True):
-    weight: int = 0
+    weight: Int32 = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -47,7 +52,7 @@ class PodAffinityTerm(ApiRecord, frozen=True):
 
 
 class WeightedPodAffinityTerm(ApiRecord, frozen=True):
-    weight: int = 0
+    weight: Int32 = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
@@ -71,15 +76,15 @@ class Toleration(ApiRecord, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class TopologySpreadConstraint(ApiRecord, frozen=True):
-    max_skew: int = 0
+    max_skew: Int32 = 0
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] = []
@@ -95,8 +100,8 @@ class ContainerPort(
     frozen=True,
     rename={"host_ip": "hostIP", "host_port": "hostPort", "container_port": "containerPort"},
 ):
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = ""
     protocol: str = ""
 
@@ -189,7 +194,7 @@ _NO_SOURCE = Volume()
 class PodSpec(ApiRecord, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
-    priority: Annotated[int, msgspec.Meta(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)] = 0
+    priority: Int32 = 0
     preemption_policy: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None

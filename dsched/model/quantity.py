@@ -12,8 +12,9 @@ from functools import lru_cache
 from math import ceil
 
 from dsched.errors import QuantityError
+from dsched.model.meta import Int64
 
-Quantity = str | int | float
+Quantity = str | Int64 | float
 """A quantity as a manifest gives it: ``"500m"``, ``"1Gi"``, ``2``."""
 
 NANO = 10**9

@@ -6,7 +6,7 @@ Source: k8s.io/component-helpers storage/volume/{helpers,pv_helpers}.go, storage
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from dsched.model.meta import ApiRecord, LabelSelector, NodeName, ObjectMeta
+from dsched.model.meta import ApiRecord, Int32, LabelSelector, NodeName, ObjectMeta
 from dsched.model.pod import AzureDisk, GcePersistentDisk, NodeSelector, Pod, Present, Volume, VolumeById
 from dsched.model.quantity import Quantity
 
@@ -110,7 +110,7 @@ class StorageClass(ApiRecord, frozen=True):
 
 
 class VolumeLimit(ApiRecord, frozen=True):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CsiNodeDriver(ApiRecord, frozen=True):

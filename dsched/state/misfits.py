@@ -6,17 +6,15 @@ before it takes over, and now and then while it leads.
 
 from collections.abc import Sequence
 
-import msgpack
-
 from dsched.state import keys, raw
 from dsched.state.client import Store
 from dsched.state.keys import Key
+from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
 
 SINGLE = tuple(key for key in keys.ALL if not key.name.endswith(":"))
 FAMILIES = (keys.POD, keys.NODE, keys.EXPLAINED)
 """Those that a leader reads or writes; of the other one, replies to requests, each key is its own and expires."""
-LOOKED_AT_ONCE = 1000
 
 
 def find(store: Store) -> list[Key]:
@@ -35,8 +33,7 @@ def find_all(store: Store, more: Sequence[Key] = ()) -> dict[str, str]:
     for family in (*FAMILIES, *(key for key in more if key.name.endswith(":"))):
         wanted |= {raw.text(name): family.type for name in store.names(family.name)}
     names, found, prefix = list(wanted), {}, store.key("")
-    for start in range(0, len(names), LOOKED_AT_ONCE):
-        piece = names[start : start + LOOKED_AT_ONCE]
+    for piece in cut(names):
         for name, kind in zip(piece, _types(store, piece), strict=True):
             if kind not in ("none", wanted[name]):
                 found[name.removeprefix(prefix)] = f"is a {kind} where dsched writes a {wanted[name]}"
@@ -65,9 +62,7 @@ def drop_all(store: Store, epoch: int) -> dict[str, str]:
     """As `drop`, of all keys, those of families among them."""
     found = drop(store, epoch, SINGLE)
     for family in FAMILIES:
-        names = store.names(family.name)
-        for start in range(0, len(names), LOOKED_AT_ONCE):
-            found |= _drop(store, epoch, [(name, family.type) for name in names[start : start + LOOKED_AT_ONCE]])
+        found |= _drop(store, epoch, [(name, family.type) for name in store.names(family.name)])
     return found
 
 
@@ -77,8 +72,10 @@ def drop_former(store: Store, epoch: int) -> None:
 
 
 def _drop(store: Store, epoch: int, wanted: Sequence[tuple[str | bytes, str]]) -> dict[str, str]:
-    packed = msgpack.packb(list(wanted), use_bin_type=False)
-    flat = Script(store, "keys_drop")(keys.names(keys.EPOCH), [epoch, packed])
-    texts = [text.decode(errors="replace") for text in flat]
     prefix = store.key("")
-    return {name.removeprefix(prefix): kind for name, kind in zip(texts[::2], texts[1::2], strict=True)}
+    found: dict[str, str] = {}
+    for piece in cut(wanted):
+        flat = Script(store, "keys_drop")(keys.names(keys.EPOCH), [epoch, packed(piece)])
+        texts = [raw.text(text) for text in flat]
+        found |= {name.removeprefix(prefix): kind for name, kind in zip(texts[::2], texts[1::2], strict=True)}
+    return found

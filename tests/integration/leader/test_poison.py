@@ -42,9 +42,7 @@ HARMLESS: dict[str, Json] = {
             {"name": "main", "ports": [{"containerPort": 1, "hostPort": number} for number in range(1, 10_000)]}
         ]
     },
-    "a port that is none": {"containers": [{"name": "main", "ports": [{"containerPort": 1, "hostPort": 2**40}]}]},
     "no containers": {"containers": None},
-    "priority": {"priority": 2**40},
 }
 """Strange, and schedulable all the same."""
 
@@ -112,6 +110,10 @@ UNREADABLE_PODS: dict[str, Json] = {
     "priority of 71 bits": {"priority": 2**70},
     "negative": {"priority": -(2**70)},
     "inexact": {"priority": 2**53 + 1},
+    "priority of 33 bits": {"priority": 2**31},
+    "a port that is none": {"containers": [{"name": "main", "ports": [{"containerPort": 1, "hostPort": 2**40}]}]},
+    "cpu of 67 bits": requests(cpu=10**20),
+    "toleration of 67 bits": {"tolerations": [{"operator": "Exists", "tolerationSeconds": 10**20}]},
     "text": {"priority": "high"},
     "container": {"containers": [7]},
 }

@@ -37,7 +37,6 @@ BOUNDS = ("pieces.AT_MOST", "pieces.LIGHT_AT_MOST", "min(count, pieces.LIGHT_AT_
 SMALL = {
     "dsched/state/leaders.py": "leader processes, forgotten after two minutes",
     "dsched/state/workers.py": "worker processes, forgotten when they are silent",
-    "dsched/state/published.py": "the one configuration",
     "dsched/state/phases.py": "a field a phase",
     "dsched/state/control.py": "paused profiles",
     "dsched/state/explained.py": "ten attempts of a pod",
