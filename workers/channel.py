@@ -71,7 +71,7 @@ class GuardedChannel(Channel):
                 self.client.connection.disconnect()
                 raise
             except self.ResponseError as error:
-                if not str(error).startswith(WRONG_TYPE):
+                if WRONG_TYPE not in str(error):
                     raise
                 self._clear(list(self.active_queues))
                 raise Empty from error
@@ -107,7 +107,7 @@ class GuardedChannel(Channel):
                     try:
                         client.llen(key)
                     except self.ResponseError as error:
-                        if not str(error).startswith(WRONG_TYPE):
+                        if WRONG_TYPE not in str(error):
                             raise
                         client.delete(key)
                         self._refusals.tell(queue, "no list, where the queue should be; deleted", 0)
