@@ -59,7 +59,7 @@ def _name_paths(command: Any) -> None:
     """Refuse empty paths wherever a command, or one within it, takes a path: the system takes one for the current
     folder."""
     for param in command.params:
-        if param.type.name in _PATHS:
+        if param.type.name in _PATHS and param.name not in _NONE_IF_EMPTY:
             param.type.convert = partial(_named, param.type.convert)
     for inner in getattr(command, "commands", {}).values():
         _name_paths(inner)
@@ -67,6 +67,10 @@ def _name_paths(command: Any) -> None:
 
 _PATHS = frozenset({"path", "file", "directory"})
 """What the types of parameters that take a path are called."""
+
+
+_NONE_IF_EMPTY = frozenset({"config_file", "kubeconfig"})
+"""Options of which an empty path means that none is given."""
 
 
 def _named(convert: Callable[..., Any], value: Any, param: Any, ctx: Any) -> Any:

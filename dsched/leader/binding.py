@@ -254,9 +254,11 @@ class Binding:
                 if pod.preempting.node:
                     self._happened(released(info, pod.preempting.node))
             is_now = info.pod.on(owed.node)
-            if info is not owed.info:  # it has changed while it was reserved
+            if info is not owed.info:
                 self._cache.add_pod(info, owed.node)
-                self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE, owed.info.pod.on(owed.node), is_now))
+                if not info.counts_as(owed.info):  # whom it kept away as it was may fit now
+                    was = owed.info.pod.on(owed.node)
+                    self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE, was, is_now))
             first_ms = 0 if pod is None else pod.first_ms
             counted.add(owed.framework.profile_name, owed.popped_at, owed.attempt, first_ms)
             self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=is_now))

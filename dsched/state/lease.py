@@ -5,7 +5,6 @@ seen, its own or another's, in case Redis has lost its last second, or everythin
 """
 
 import contextlib
-import math
 
 from dsched.errors import StaleEpoch
 from dsched.state import keys, raw
@@ -46,7 +45,7 @@ class Lease:
         epoch, self.garbage = int(number), tuple(map(raw.text, garbage))
         self._highest = max(self._highest, abs(epoch))
         self.epoch, self._refused = max(epoch, 0), max(-epoch, 0)
-        self.left_s = left_ms / 1000 if left_ms >= 0 else math.inf  # somebody has made it last for ever
+        self.left_s = left_ms / 1000
         return self.epoch > 0
 
     def wait(self, longest_s: float) -> None:

@@ -87,7 +87,7 @@ class NodeLog:
         or question."""
         if not self.following:
             return ""
-        wrong = "" if versions.newest(self._store) == self.version else "its last entry is not the leader's"
+        wrong = "" if versions.last_entry(self._store) == f"{self.version}-0" else "its last entry is not the leader's"
         self.following = not wrong
         return wrong
 

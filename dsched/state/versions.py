@@ -13,12 +13,13 @@ LONGEST_LAG = 1 << VERSIONS_BITS
 
 def newest(store: Store) -> int:
     """What a replica has that has read all of the node log; 0 while there is none, or something else in its place."""
+    return int(last_entry(store).partition("-")[0] or 0)
+
+
+def last_entry(store: Store) -> str:
+    """The last entry of the node log, ``VERSION-0`` where a leader wrote it; empty while there is none."""
     try:
-        entries = _last(store)
+        entries: list[tuple[bytes, Any]] = store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)
     except WrongType:
-        return 0
-    return int(entries[0][0].partition(b"-")[0]) if entries else 0
-
-
-def _last(store: Store) -> Any:
-    return store.redis.xrevrange(store.key(keys.NODES_LOG.name), count=1)
+        return ""
+    return entries[0][0].decode() if entries else ""

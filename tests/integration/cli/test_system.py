@@ -105,6 +105,7 @@ def test_status_of_a_working_system(dsched, redis_server, store):
     assert state.pop("version")
     assert any("keeps nothing on disk" in warning for warning in state.pop("redis_warnings"))
     assert state == {
+        "beyond": [],
         "leader": "leader-1",
         "epoch": 7,
         "queues": {"active": 2, "backoff": 0, "unschedulable": 0, "gated": 1, "waiting": 0, "inflight": 1},

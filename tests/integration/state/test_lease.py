@@ -1,6 +1,5 @@
 """The lease on a real Redis: one leads, epochs only grow, and who lost it hears so."""
 
-import math
 import threading
 
 import pytest
@@ -120,14 +119,6 @@ def test_all_who_stand_by_are_woken_when_the_lease_is_given_back(store, connect)
         for thread in waiting:
             thread.join(60.0)
         assert not any(thread.is_alive() for thread in waiting)
-
-
-def test_a_lease_without_an_end_is_not_about_to_run_out(store):
-    """Whoever stands by would ask a thousand times a second."""
-    store.redis.set(store.key("leader"), "by hand 7")
-    standby = Lease(store, "standby", LONG_MS)
-    assert not standby.acquire()
-    assert standby.left_s == math.inf
 
 
 def test_release_by_who_no_longer_leads_leaves_the_leader_alone(store):

@@ -95,3 +95,14 @@ def test_shells_complete_commands_and_those_of_groups(line, offered):
 def test_what_stands_in_brackets_is_shown() -> None:
     """Help is written in Rich's markup, which takes them for its own."""
     assert "pip install 'dsched[ui]'" in CliRunner().invoke(app, ["ui", "--help"]).output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("conformance", ""), ("replay", ""), ("bench", "scheduler-perf", ""), ("status", "--data-dir", "")],
+    ids=" ".join,
+)
+def test_an_empty_path_is_not_the_current_folder(words):
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == 2
+    assert "names no file" in done.output
