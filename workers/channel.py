@@ -17,10 +17,13 @@ from kombu.transport.redis import Channel
 from dsched.log import logger
 from dsched.metrics import MESSAGES_REFUSED
 from dsched.state.broker import WRONG_TYPE
+from dsched.state.client import NoPermission
 from workers import envelope
 
 _log = logger(__name__)
 
+LEADER_CLEARS_S = 0.1
+"""How long a worker whose Redis user may not delete waits until it looks at its queue again."""
 TOLD = 10
 """Lines a second at most about messages that are refused; the metric counts all."""
 
@@ -109,8 +112,13 @@ class GuardedChannel(Channel):
                     except self.ResponseError as error:
                         if WRONG_TYPE not in str(error):
                             raise
-                        client.delete(key)
-                        self._refusals.tell(queue, "no list, where the queue should be; deleted", 0)
+                        try:
+                            client.delete(key)
+                        except NoPermission:  # the leader does so when it next sends something
+                            self._refusals.tell(queue, "no list, where the queue should be", 0)
+                            time.sleep(LEADER_CLEARS_S)
+                        else:
+                            self._refusals.tell(queue, "no list, where the queue should be; deleted", 0)
 
 
 @cache

@@ -45,6 +45,10 @@ class WrongType(StateError, redis.ResponseError):
         super().__init__(f"a key of dsched holds what dsched does not write there, a leader clears it: {told}", **said)
 
 
+NoPermission = redis.exceptions.NoPermissionError
+"""This Redis user may not do that."""
+
+
 class Busy(redis.ConnectionError):
     """Redis does nothing but run a script that takes too long (``BUSY``); nothing of what was asked was done. The
     connection is made anew."""

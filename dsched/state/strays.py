@@ -4,7 +4,7 @@ import redis
 
 from dsched.log import logger
 from dsched.state.broker import WRONG_TYPE
-from dsched.state.client import Store
+from dsched.state.client import NoPermission, Store
 
 _log = logger(__name__)
 
@@ -13,11 +13,14 @@ def remove(store: Store, key: str, error: redis.ResponseError) -> None:
     """Delete such a key, after a command that found it; only for what may be lost at any time.
 
     Raises:
-        redis.ResponseError: the command failed for another reason.
+        redis.ResponseError: the command failed for another reason, or this user may not delete: the leader may.
     """
     if WRONG_TYPE not in str(error):  # a pipeline puts words of its own before it
         raise error
-    _delete(store, key)
+    try:
+        _delete(store, key)
+    except NoPermission:
+        raise error from None
 
 
 def look(store: Store, key: str, kind: str) -> None:

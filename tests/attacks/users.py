@@ -20,7 +20,7 @@ from tests.redis_server import NoRedis, RedisServer, binary, binary_7
 FOLDER = Path(__file__).parents[2] / "deploy" / "redis"
 
 HARMLESS = {
-    "evaluator": {"workers", "replies:1", "celery:evaluators", "celery:_kombu.x"},
+    "evaluator": {"workers", "replies:1", "replies:x", "celery:evaluators", "celery:_kombu.x"},
     "binder": {
         *("workers", "reservations", "bind:results", "celery:binders", "celery:_kombu.x", "cluster:version"),
         *("cluster:id", "cluster:log", "cluster:pods:state", "cluster:pods:status", "cluster:events:default/a"),
