@@ -102,16 +102,17 @@ class Queue:
             StaleEpoch: another leader has taken over; the pieces before were moved.
         """
         refused: list[int] = []
-        self.move_ahead(moves, refused.extend)
-        self._store.settle()
+        if moves:  # not even what was sent ahead is waited for, else
+            self._store.settle(self.move_ahead(moves, refused.extend))
         return refused
 
-    def move_ahead(self, moves: Sequence[Move], then: Callable[[list[int]], None]) -> None:
-        """As `move`, but without waiting for Redis (`Script.ahead`).
+    def move_ahead(self, moves: Sequence[Move], then: Callable[[list[int]], None]) -> int:
+        """As `move`, but without waiting for Redis (`Script.ahead`); returns the number of the last piece.
 
         Args:
             then: is given the positions of those not made, once all pieces are answered.
         """
+        sent = 0
         self._about_to_move(moves)
         refused: list[int] = []
 
@@ -122,7 +123,8 @@ class Queue:
 
         for number, piece in enumerate(cut(moves)):
             args: list[Value] = [self._epoch, packed([move.packed() for move in piece])]
-            self._move.ahead(_KEYS, args, partial(answered, number * pieces.AT_MOST))
+            sent = self._move.ahead(_KEYS, args, partial(answered, number * pieces.AT_MOST))
+        return sent
 
     def _about_to_move(self, moves: Sequence[Move]) -> None:
         if self._passed is not None and any(_before(move, self._passed) for move in moves):

@@ -70,6 +70,14 @@ def test_answers_are_read_up_to_the_one_that_is_wanted(store: Store, queue: Queu
     assert (seen, line.answered(line.count)) == (["b"], True)
 
 
+def test_who_has_nothing_to_move_waits_for_nothing_that_was_sent_ahead(store: Store, queue: Queue, line: Line) -> None:
+    queue.move_ahead([move("a", Place.NOWHERE, Place.ACTIVE)], ignore)
+    assert queue.move([]) == []
+    assert not line.answered(line.count)
+    assert queue.move([move("b", Place.NOWHERE, Place.ACTIVE)]) == []
+    assert line.answered(line.count)
+
+
 def test_who_leads_no_longer_is_told_with_the_next_answer_and_has_changed_nothing(
     store: Store, queue: Queue, line: Line
 ) -> None:
