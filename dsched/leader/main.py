@@ -17,7 +17,7 @@ from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
 from dsched.config import SchedulerConfiguration
-from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch
+from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch, UnfitRedis
 from dsched.framework import limits
 from dsched.framework.interface import Registry
 from dsched.leader import dispatch
@@ -177,6 +177,7 @@ class Leader:
             except DschedError as error:
                 if not self._lease.epoch:
                     raise
+                checked = checked and not isinstance(error, UnfitRedis)  # stands by until it is fit again
                 pause_s = self._pause(pause_s, error, began)
         # While Redis is away nobody leads; the lease runs out by itself.
         with contextlib.suppress(*UNAVAILABLE):

@@ -7,7 +7,7 @@ all of it may be lost: the reign ends and the next one begins from the cluster, 
 from dsched.errors import StateError
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
-from dsched.state import keys, misfits, published, workers
+from dsched.state import fitness, keys, misfits, published, workers
 from dsched.state.client import Store
 from dsched.state.nodelog import NodeLog
 from dsched.state.published import Published
@@ -37,7 +37,9 @@ class Upkeep:
 
         Raises:
             StaleEpoch: another leader has taken over.
+            UnfitRedis: as `look`.
         """
+        fitness.check(self._store, keeps_objects=False)
         misfits.drop_former(self._store, self._epoch)
         self._cleared(misfits.drop(self._store, self._epoch, misfits.SINGLE))
 
@@ -45,9 +47,12 @@ class Upkeep:
         """See to everything that can be seen at once.
 
         Raises:
+            UnfitRedis: since it was looked at last, somebody has let Redis evict keys. Whoever decides on might do it
+                from a state of which half is gone.
             StateError: what scheduling depends on was lost; the leader has to start over from the cluster.
             StaleEpoch: another leader has taken over.
         """
+        fitness.check(self._store, keeps_objects=False)
         if found := misfits.find(self._store):
             names = self._cleared(misfits.drop(self._store, self._epoch, found))
             if lost := sorted(_DECIDES.intersection(names)):

@@ -306,6 +306,33 @@ def test_a_redis_that_may_evict_is_refused(run: Callable[..., Running], tmp_path
     server.stop()
 
 
+def test_a_redis_that_may_evict_from_now_on_is_not_decided_from_until_it_may_not(
+    run: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reign_module, "UPKEEP_EVERY_S", 0.1)
+    server = RedisServer(tmp_path / "redis")
+    server.start()
+    store = client.connect(server.url, "evicts-later")
+    both = (
+        run("one", client.connect(server.url, "evicts-later")),
+        run("other", client.connect(server.url, "evicts-later")),
+    )
+    wait_until("one leads", lambda: any(each.leads for each in both))
+    store.redis.config_set("maxmemory-policy", "allkeys-lru")
+    wait_until(
+        "both stand by and say why",
+        lambda: all("maxmemory-policy allkeys-lru" in each.leader.progress.trouble for each in both),
+    )
+    assert not any(each.leads or each.ended() for each in both)
+    store.redis.config_set("maxmemory-policy", "noeviction")
+    wait_until("one leads again", lambda: any(each.leads for each in both))
+    for each in both:
+        each.stop()
+    assert [each.error for each in both] == [None, None]
+    store.close()
+    server.stop()
+
+
 class Impossible:
     """A plugin that cannot be built."""
 
