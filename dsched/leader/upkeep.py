@@ -47,8 +47,7 @@ class Upkeep:
         """See to everything that can be seen at once.
 
         Raises:
-            UnfitRedis: since it was looked at last, somebody has let Redis evict keys. Whoever decides on might do it
-                from a state of which half is gone.
+            UnfitRedis: Redis may evict keys by now, so part of the state may be gone at any time.
             StateError: what scheduling depends on was lost; the leader has to start over from the cluster.
             StaleEpoch: another leader has taken over.
         """

@@ -39,7 +39,7 @@ def look(store: Store, *, keeps_objects: bool) -> Fitness:
         RedisUnavailable: it does not answer.
     """
     with reachable(store):
-        server, memory, persistence = (store.redis.info(section) for section in ("server", "memory", "persistence"))
+        server, memory = store.redis.info("server"), store.redis.info("memory")
         version = str(server.get("redis_version", "0"))
         refusals: list[str] = []
         if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
@@ -50,7 +50,7 @@ def look(store: Store, *, keeps_objects: bool) -> Fitness:
                 f"has maxmemory-policy {policy}, which may drop scheduling state when memory is full; set it to "
                 "noeviction (redis-cli CONFIG SET maxmemory-policy noeviction)"
             )
-        warnings = _persistence(store, persistence) if keeps_objects else []
+        warnings = _persistence(store, store.redis.info("persistence")) if keeps_objects else []
     return Fitness(version, tuple(refusals), tuple(warnings))
 
 

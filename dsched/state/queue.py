@@ -102,7 +102,7 @@ class Queue:
             StaleEpoch: another leader has taken over; the pieces before were moved.
         """
         refused: list[int] = []
-        if moves:  # not even what was sent ahead is waited for, else
+        if moves:  # nothing to move is no reason to wait for what was sent ahead
             self._store.settle(self.move_ahead(moves, refused.extend))
         return refused
 
