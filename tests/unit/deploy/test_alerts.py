@@ -8,7 +8,9 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-RULES = Path(__file__).parents[3] / "deploy" / "monitoring" / "rules.yml"
+DEPLOY = Path(__file__).parents[3] / "deploy"
+RULES = DEPLOY / "monitoring" / "rules.yml"
+SCALED = DEPLOY / "kubernetes" / "components" / "autoscaling-by-tasks" / "scaled-objects.yaml"
 
 
 class Case(NamedTuple):
@@ -92,6 +94,45 @@ def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path):
     asked = tmp_path / "tests.yml"
     asked.write_text(yaml.safe_dump({"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}))
     done = subprocess.run([promtool, "test", "rules", str(asked)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+WORKED = 'dsched_task_duration_seconds_sum{namespace="dsched-system",task="%s",instance="%d"}'
+WAITING = 'dsched_tasks_waiting{namespace="dsched-system",queue="%s"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "queue"),
+    [("dsched-evaluator", "dsched.evaluate", "evaluators"), ("dsched-binder", "dsched.bind", "binders")],
+)
+def test_what_workers_are_scaled_by_is_what_they_have_to_do(name: str, task: str, queue: str, tmp_path: Path):
+    """Two that work all the time, one half the time, and three messages that nobody has taken."""
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not on PATH (Debian package prometheus)")
+    (scaled,) = [each for each in yaml.safe_load_all(SCALED.read_text()) if each["metadata"]["name"] == name]
+    (query,) = [trigger["metadata"]["query"] for trigger in scaled["spec"]["triggers"]]
+    busy = {WORKED % (task, 1): "0+60x10", WORKED % (task, 2): "0+60x10", WORKED % (task, 3): "0+30x10"}
+    waiting, others = {WAITING % queue: "3x10"}, {WORKED % ("dsched.ping", 1): "0+60x10"}
+    cases: list[tuple[dict[str, str], float]] = [
+        (busy | waiting | others, 5.5),
+        (busy, 2.5),
+        (waiting, 3),
+        (others, 0),
+    ]
+    asked = [
+        {
+            "interval": "1m",
+            "input_series": [{"series": each, "values": values} for each, values in series.items()],
+            "promql_expr_test": [
+                {"expr": query, "eval_time": "10m", "exp_samples": [{"labels": "{}", "value": value}]}
+            ],
+        }
+        for series, value in cases
+    ]
+    path = tmp_path / "tests.yml"
+    path.write_text(yaml.safe_dump({"evaluation_interval": "1m", "tests": asked}))
+    done = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

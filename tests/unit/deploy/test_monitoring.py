@@ -16,6 +16,8 @@ from dsched.metrics.instruments import DECLARED, Declared
 
 ROOT = Path(__file__).parents[3]
 MONITORING = ROOT / "deploy" / "monitoring"
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+RUNBOOK = ROOT / "docs" / "runbook.md"
 DASHBOARD = json.loads((MONITORING / "grafana" / "dashboards" / "dsched.json").read_text())
 RULES = yaml.safe_load((MONITORING / "rules.yml").read_text())["groups"]
 PROMETHEUS = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
@@ -43,7 +45,14 @@ def panels() -> list[dict[str, Any]]:
     return [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
 
+def scaling() -> Iterator[str]:
+    """What KEDA asks for."""
+    for scaled in yaml.safe_load_all((KUBERNETES / "components/autoscaling-by-tasks/scaled-objects.yaml").read_text()):
+        yield from (trigger["metadata"]["query"] for trigger in scaled["spec"]["triggers"])
+
+
 def queries() -> Iterator[str]:
+    yield from scaling()
     for panel in panels():
         yield from (target["expr"] for target in panel["targets"])
     for group in RULES:
@@ -70,7 +79,9 @@ def test_every_metric_in_a_query_is_exported(query):
 
 @pytest.mark.parametrize("query", sorted(set(queries())))
 def test_every_label_in_a_query_is_one_that_the_metric_has(query):
-    assert [(name, label) for name, label in matched(query) if label not in EXPORTED[name].labels] == []
+    # The namespace is the operator's to add.
+    named = [(name, label) for name, label in matched(query) if label != "namespace"]
+    assert [(name, label) for name, label in named if label not in EXPORTED[name].labels] == []
     known = {label for name in NAME.findall(STRING.sub('""', query)) for label in EXPORTED[name].labels}
     recorded = {"result"} if RECORDED.search(query) else set()
     assert grouped(query) <= known | recorded | {"le", "instance", "job", "process"}
@@ -89,6 +100,18 @@ def test_alerts_say_what_is_wrong_and_what_to_do():
         assert rule["labels"]["severity"] in ("info", "warning", "critical")
         assert rule["annotations"]["summary"]
         assert rule["annotations"]["description"]
+
+
+def test_the_runbook_has_a_section_for_each_alert_and_each_alert_names_it():
+    alerts = [rule for group in RULES for rule in group["rules"] if "alert" in rule]
+    told = dict(re.findall(r"^## (Dsched\w+)\n(.*?)(?=^## |\Z)", RUNBOOK.read_text(), re.MULTILINE | re.DOTALL))
+    assert list(told) == [rule["alert"] for rule in alerts]
+    for rule in alerts:
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        assert page == "https://github.com/dsched/dsched/blob/main/docs/runbook.md"
+        assert anchor == rule["alert"].lower()
+        assert "*Means*: " in told[rule["alert"]]
+        assert "*Do*: " in told[rule["alert"]]
 
 
 def test_panels_are_told_apart_and_lie_side_by_side():
@@ -128,6 +151,13 @@ def test_files_lie_where_the_containers_look_for_them():
     assert (places[provider["options"]["path"]] / "dsched.json").exists()
     source = yaml.safe_load((MONITORING / "grafana/provisioning/datasources/prometheus.yml").read_text())
     assert source["datasources"][0]["url"] == "http://prometheus:9090"
+
+
+def test_the_alerts_of_the_operator_are_the_same():
+    written = KUBERNETES / "components" / "monitoring" / "prometheus-rule.yaml"
+    made = subprocess.run([ROOT / "deploy" / "prometheus-rule", "--print"], capture_output=True, text=True, check=True)
+    assert written.read_text() == made.stdout, "run: make rules"
+    assert yaml.safe_load(made.stdout)["spec"]["groups"] == RULES
 
 
 @pytest.mark.parametrize(
