@@ -5,9 +5,10 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.dsched-installed
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint format-check ruff types contract audit docs package pins install clean
+.PHONY: help demo test e2e lint format-check ruff types contract audit docs package image pins rules install clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +46,18 @@ docs: $(READY) ## Build the documentation as a site, into the folder site.
 package: $(READY) ## Build wheel and source distribution, into the folder dist.
 	@$(BIN)/python -m hatchling build
 
+image: ## Build the container image dsched:VERSION (REVISION=… and CREATED=… for its labels; git is asked otherwise).
+	docker build --file deploy/Dockerfile --tag dsched:$(VERSION) \
+	    --build-arg PYTHON_IMAGE --build-arg PIP_INDEX_URL --build-arg PIP_TRUSTED_HOST \
+	    --build-arg DSCHED_VERSION=$(VERSION) \
+	    --build-arg DSCHED_REVISION="$${REVISION-$$(git describe --always --dirty --abbrev=40 --exclude='*')}" \
+	    --build-arg DSCHED_CREATED="$${CREATED-$$(git log -1 --format=%cI)}" .
+
 pins: $(READY) ## Bring the image's pinned requirements up to date with pyproject.toml (needs the network; ARGS=--upgrade).
 	@deploy/pin-requirements '$(BIN)/uv' $(ARGS)
+
+rules: ## Bring the PrometheusRule of deploy/kubernetes up to date with deploy/monitoring/rules.yml.
+	@deploy/prometheus-rule
 
 install: $(READY) ## Make the virtual environment and install dsched into it.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from dsched.framework.runtime import Framework
-from dsched.simulation.memory import Memory
+from dsched.scheduler.memory import Memory
 from dsched.state import client
 from dsched.state.client import Store
 from dsched.supervisor import embedded

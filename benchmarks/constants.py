@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.inmemory import BATCH, cluster, cycle_over, make_pod, place
-from dsched.framework import delta
-from dsched.framework.evaluate import Evaluation
-from dsched.framework.judge import OPEN, join, judge_apart
-from dsched.framework.parts import PARTS
+from dsched.engine import replica_delta
+from dsched.engine.evaluation import Evaluation
+from dsched.engine.judge import OPEN, join, judge_apart
+from dsched.engine.partitions import PARTS
+from dsched.engine.wire import pack, unpack
 from dsched.framework.runtime import Framework
-from dsched.framework.wire import pack, unpack
-from dsched.leader.cycle import Candidate
 from dsched.leader.dispatch import Dispatcher, new_request
-from dsched.leader.scatter import Question
+from dsched.leader.evaluators.request import Question
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
-from dsched.simulation.memory import Memory
+from dsched.scheduler.cycle import Candidate
+from dsched.scheduler.memory import Memory
 from dsched.state import client, replies, workers
-from dsched.state.nodelog import CHUNK
+from dsched.state.node_log import CHUNK
 from dsched.supervisor import commands, embedded
 from tests.unit.framework.frameworks import Handle, default_framework
 
@@ -125,9 +125,9 @@ def _applied(followed: Memory, entries: Sequence[bytes]) -> tuple[int, float]:
     """How many changes there were, and the seconds of CPU that reading and applying them took."""
     count, began = 0, time.process_time()
     for entry in entries:
-        changes = delta.decode(entry)
+        changes = replica_delta.decode(entry)
         for change in changes:
-            delta.apply(followed.snapshot, change)
+            replica_delta.apply(followed.snapshot, change)
         count += len(changes)
     return count, time.process_time() - began
 
@@ -135,12 +135,12 @@ def _applied(followed: Memory, entries: Sequence[bytes]) -> tuple[int, float]:
 def skipped(entries: Sequence[bytes]) -> None:
     """Read by who holds none of these parts."""
     for entry in entries:
-        assert delta.decode(entry, ()) == []
+        assert replica_delta.decode(entry, ()) == []
 
 
 def replica(memory: Memory) -> dict[str, float]:
     """Bytes of an evaluator's replica, resident memory; of the log it is made from; µs to apply a change."""
-    whole = delta.whole(memory.snapshot)
+    whole = replica_delta.whole(memory.snapshot)
     count = len(memory.snapshot.table)
     nodes, pods = _entries(whole[:count]), _entries(whole[count:])
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -152,8 +152,8 @@ def replica(memory: Memory) -> dict[str, float]:
     return found | logged
 
 
-def _entries(changes: list[delta.Delta]) -> list[bytes]:
-    return [delta.encode(changes[start : start + CHUNK]) for start in range(0, len(changes), CHUNK)]
+def _entries(changes: list[replica_delta.Delta]) -> list[bytes]:
+    return [replica_delta.encode(changes[start : start + CHUNK]) for start in range(0, len(changes), CHUNK)]
 
 
 def sending(folder: Path) -> dict[str, float]:

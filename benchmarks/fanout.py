@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks import costly_filter, loading
 from dsched.bench import session
 from dsched.bench.session import Running, Shape
-from dsched.cluster.applying import Applier
+from dsched.cluster.standalone.applying import Applier
 from dsched.errors import DschedError
 from dsched.state import workers
 from tests.acceptance import scraping

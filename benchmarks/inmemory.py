@@ -7,18 +7,18 @@ from typing import Any
 
 from dsched import config
 from dsched.clock import ManualClock
+from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.select import Selector
-from dsched.leader.cycle import Candidate, Cycle
-from dsched.leader.handle import LeaderHandle
-from dsched.leader.pending import Backoff, Pending
-from dsched.leader.permit import WaitingPods
 from dsched.model import meta
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
-from dsched.simulation.memory import Memory, judge_here
+from dsched.scheduler.cycle import Candidate, Cycle
+from dsched.scheduler.handle import LeaderHandle
+from dsched.scheduler.memory import Memory, judge_here
+from dsched.scheduler.queue import Backoff, PendingPods
+from dsched.scheduler.waiting_pods import WaitingPods
 
 BATCH = 256
 """Candidates of one call."""
@@ -98,7 +98,7 @@ def place(memory: Memory, pods: Iterable[PodInfo]) -> None:
 def cycle_over(memory: Memory) -> Cycle:
     """The cycle with the default profile; every node is scored."""
     clock, waiting, configuration = ManualClock(0), WaitingPods(), config.default()
-    handle = LeaderHandle(memory, waiting, Pending(clock, Backoff()), clock)
+    handle = LeaderHandle(memory, waiting, PendingPods(clock, Backoff()), clock)
     frameworks = profiles.frameworks(configuration, registry.intree(), handle)
     percentages = {profile.scheduler_name: 100 for profile in configuration.profiles}
     return Cycle(frameworks, percentages, memory, judge_here, Selector(1, tell_best=False), waiting, clock)

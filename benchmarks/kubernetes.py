@@ -20,11 +20,12 @@ from datetime import datetime
 from pathlib import Path
 
 from dsched.cluster.interface import Binding
-from dsched.cluster.kubernetes import bindings, calls, resources, streams
+from dsched.cluster.kubernetes import bindings, resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.calls import ManyCalls
-from dsched.cluster.kubernetes.exchange import Request
-from dsched.cluster.kubernetes.wire import Wire
+from dsched.cluster.kubernetes.http import client, pages
+from dsched.cluster.kubernetes.http.client import ManyCalls
+from dsched.cluster.kubernetes.http.connection import Connection
+from dsched.cluster.kubernetes.http.exchange import Request
 from dsched.model.meta import NodeName, PodKey, PodUid
 from tests.e2e.apiserver import ApiServer, Json
 from tests.redis_server import RedisServer
@@ -114,7 +115,7 @@ def fill(access: Access, nodes: int, pods: int, interleaved: bool) -> None:
     apps = [number % APPS if interleaved else number * APPS // pods for number in range(pods)]
     made += [("/api/v1/namespaces/default/pods", _pod(number, app)) for number, app in enumerate(apps)]
     outcomes = many.make([Request("POST", path, json.dumps(value).encode()) for path, value in made], DEADLINE_S)
-    failed = [calls.told(outcome) for outcome in outcomes if not calls.succeeded(outcome)]
+    failed = [client.told(outcome) for outcome in outcomes if not client.succeeded(outcome)]
     many.close()
     if failed:
         raise SystemExit(f"{len(failed)} objects were not created: {failed[0]}")
@@ -199,7 +200,7 @@ def dsched(args: argparse.Namespace) -> Start:
         pids = [redis.pid]
         for command in commands:
             made = subprocess.Popen([sys.executable, "-m", *command], env=os.environ | asked, stdout=log, stderr=log)
-            pids.append(stack.enter_context(_ended(made)).pid)
+            pids.append(stack.enter_context(ended(made)).pid)
         return pids
 
     return start
@@ -212,7 +213,7 @@ def kube_scheduler(path: str) -> Start:
         config = server.folder.parent / "kube-scheduler.yaml"
         config.write_text(CONFIG % kubeconfig)
         command = [path, "--config", str(config), "--secure-port", "0"]
-        process = stack.enter_context(_ended(subprocess.Popen(command, stderr=subprocess.DEVNULL)))
+        process = stack.enter_context(ended(subprocess.Popen(command, stderr=subprocess.DEVNULL)))
         return [process.pid]
 
     return start
@@ -221,8 +222,8 @@ def kube_scheduler(path: str) -> Start:
 def bare(_: ApiServer, kubeconfig: Path, stack: ExitStack) -> Sequence[int]:
     """A loop of binds that decides nothing: what client and API server can do at most."""
     access = Access(str(kubeconfig))
-    found, _version = streams.list_all(Wire(access, 60.0), resources.POD)
-    nodes, _version = streams.list_all(Wire(access, 60.0), resources.NODE)
+    found, _version = pages.list_all(Connection(access, 60.0), resources.POD)
+    nodes, _version = pages.list_all(Connection(access, 60.0), resources.NODE)
     names = [resources.decode(resources.NODE, raw).key for raw in nodes]
     known = [resources.decode(resources.POD, raw) for raw in found]
     many = ManyCalls(access)
@@ -236,7 +237,8 @@ def bare(_: ApiServer, kubeconfig: Path, stack: ExitStack) -> Sequence[int]:
 
 
 @contextmanager
-def _ended(process: "subprocess.Popen[bytes]") -> Iterator["subprocess.Popen[bytes]"]:
+def ended(process: "subprocess.Popen[bytes]") -> Iterator["subprocess.Popen[bytes]"]:
+    """End a process at the end."""
     try:
         yield process
     finally:

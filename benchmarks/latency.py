@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from benchmarks import loading
 from dsched.bench import session
 from dsched.bench.session import Running, Shape
-from dsched.cluster.applying import Applier
+from dsched.cluster.standalone.applying import Applier
 from dsched.errors import DschedError
 
 SHORTEST_PAUSE_S = 0.005

@@ -4,8 +4,8 @@ import argparse
 import time
 from collections.abc import Callable, Collection
 
-from dsched.cluster.applying import Applier
-from dsched.cluster.watch_log import WatchLog
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.watch_log import WatchLog
 from dsched.errors import DschedError
 from dsched.manifests import load
 from dsched.manifests.load import Manifest

@@ -4,16 +4,16 @@ import numpy as np
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from dsched.bench.making import Maker
-from dsched.cluster import stored
-from dsched.framework import delta, judge, wire
-from dsched.framework.evaluate import Evaluation
+from dsched.cluster.standalone import stored
+from dsched.engine import judge, replica_delta, wire
+from dsched.engine.evaluation import Evaluation
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model import messages
 from dsched.model.messages import ShardResult
 from dsched.model.meta import from_json
 from dsched.model.pod import Pod
-from dsched.simulation.memory import Memory
+from dsched.scheduler.memory import Memory
 from tests.builders import make_pod
 
 
@@ -32,9 +32,9 @@ def test_answer_of_a_shard(memory: Memory, framework: Framework, benchmark: Benc
 
 
 def test_table_for_replicas(memory: Memory, benchmark: BenchmarkFixture) -> None:
-    whole = delta.whole(memory.snapshot)
+    whole = replica_delta.whole(memory.snapshot)
 
-    found = benchmark(lambda: delta.decode(delta.encode(whole)))
+    found = benchmark(lambda: replica_delta.decode(replica_delta.encode(whole)))
 
     assert len(found) == len(whole)
 

@@ -7,13 +7,13 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from dsched.clock import SystemClock
-from dsched.framework.evaluate import Evaluation
+from dsched.engine.evaluation import Evaluation
+from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.select import Selector
-from dsched.leader.cycle import Candidate, Cycle, Decision
-from dsched.leader.permit import WaitingPods
-from dsched.simulation.memory import Memory, judge_here
+from dsched.scheduler.cycle import Candidate, Cycle, Decision
+from dsched.scheduler.memory import Memory, judge_here
+from dsched.scheduler.waiting_pods import WaitingPods
 from tests.builders import Json, make_pod
 from tests.unit.framework.frameworks import NAME
 

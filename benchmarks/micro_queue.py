@@ -7,10 +7,11 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from dsched.bench.making import Maker
-from dsched.cluster.applying import Applier, Prepared
+from dsched.cluster.standalone.applying import Applier, Prepared
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.scheduler.ports import Move, QueueName
 from dsched.state.client import Store
-from dsched.state.queue import Move, Place, Queue
+from dsched.state.queue import Queue
 from dsched.state.reservations import OK, Request, Reservations
 from tests.integration.state.support import take_over, with_node
 
@@ -31,8 +32,8 @@ def moves(turn: int) -> list[Move]:
         Move(
             PodKey(f"shop/pod-{turn}-{number}"),
             PodUid(f"uid-{turn}-{number}"),
-            Place.NOWHERE,
-            Place.ACTIVE,
+            QueueName.NOWHERE,
+            QueueName.ACTIVE,
             0,
             f"{number:020}",
             0,

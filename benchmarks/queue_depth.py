@@ -15,14 +15,15 @@ from pathlib import Path
 
 from dsched.clock import SystemClock
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.pending import Backoff, Pending
 from dsched.model.meta import ObjectMeta
 from dsched.model.pod import Pod, PodSpec
 from dsched.plugins import profiles, registry
+from dsched.scheduler.ports import Move, QueueName
+from dsched.scheduler.queue import Backoff, PendingPods
 from dsched.state import client, keys
 from dsched.state.client import Store
 from dsched.state.lease import Lease
-from dsched.state.queue import Move, Place, Queue
+from dsched.state.queue import Queue
 from tests.redis_server import RedisServer
 
 DEPTHS = (1_000, 10_000, 100_000, 1_000_000)
@@ -38,13 +39,13 @@ class Handle:
 def moves(start: int, stop: int) -> Iterator[Move]:
     """What the leader writes for new pods, of ten priorities."""
     framework = profiles.frameworks(profiles.configuration(None, registry.load()), registry.load(), Handle())[PROFILE]
-    pending = Pending(SystemClock(), Backoff())
+    pending = PendingPods(SystemClock(), Backoff())
     for number in range(start, stop):
         metadata = ObjectMeta(
             name=f"web-{number:07}-x7k2p", namespace="shop", uid=f"0b5f1c9e-5b1d-4c56-9f0a-{number:012}"
         )
         pod = pending.add(PodInfo(Pod(metadata, PodSpec(priority=number % 10))), framework)
-        yield pending.move(pod, Place.ACTIVE, profile=PROFILE)
+        yield pending.move(pod, QueueName.ACTIVE, profile=PROFILE)
         pending.drop(pod.key)
 
 

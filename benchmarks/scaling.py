@@ -16,7 +16,7 @@ from typing import Any
 
 from dsched.bench import plot
 from dsched.errors import ConfigError
-from dsched.leader.cost import Costs
+from dsched.leader.evaluators.cost import Costs
 
 
 @dataclass(frozen=True)

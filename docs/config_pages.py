@@ -131,7 +131,7 @@ def _rows(kind: schema.Struct, at: Steps, shown: str, record: Any, plugin: str) 
         meaning = [_named_as_in_file(attribute.meaning)] if attribute else []
         if inner is not None and _record(inner.name) in TYPES and _record(inner.name) != _record(kind.name):
             meaning.append(TYPES[_record(inner.name)].meaning)
-        refused = "; ".join(_refusals(place, field.type, plugin))
+        refused = "; ".join(_quarantine(place, field.type, plugin))
         cells = [f"`{name}`", _type(field.type), _default(field.type, value), refused, " ".join(meaning)]
         yield f"| {' | '.join(map(declared.cell, cells))} |"
         if inner is not None:
@@ -194,7 +194,7 @@ def _default(kind: schema.Type, value: Any) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _refusals(at: Steps, kind: schema.Type, plugin: str) -> Iterator[str]:
+def _quarantine(at: Steps, kind: schema.Type, plugin: str) -> Iterator[str]:
     """What is said of the field when it holds a bad value, each thing once."""
     said = set()
     for probe in _probes(kind):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dsched.cluster import keys as cluster_keys
+from dsched.cluster.standalone import keys as cluster_keys
 from dsched.state import keys as state_keys
 
 PAGE = Path(__file__).parent / "redis.md"

@@ -15,7 +15,7 @@ Written from the code by `python docs/plugin_pages.py`. [Writing a plugin](plugi
 packaged and enabled, in which process each method runs, what a scope promises, what happens when a plugin misbehaves.
 """
 HANDLES = {
-    "Leader": ("dsched/leader/handle.py", "LeaderHandle"),
+    "Leader": ("dsched/scheduler/handle.py", "LeaderHandle"),
     "Evaluators and binders": ("workers/app.py", "WorkerHandle"),
     "Binders": ("workers/binder.py", "BinderHandle"),
 }
@@ -26,8 +26,8 @@ GIVEN = {
     "dsched/framework/table.py": ("NodeInfo", "NodeTable"),
     "dsched/framework/label_column.py": ("LabelColumn",),
     "dsched/framework/images.py": ("Images", "ImageState"),
-    "dsched/framework/attempt.py": ("FailedAttempt",),
-    "dsched/framework/trial.py": ("Trial",),
+    "dsched/engine/failed_attempt.py": ("FailedAttempt",),
+    "dsched/engine/dry_run.py": ("DryRun",),
 }
 
 CHANGES = {"clear", "put", "drop", "set_node", "remove_node", "add_pod", "remove_pod", "restore", "mark", "intern"}

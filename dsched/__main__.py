@@ -1,6 +1,27 @@
-"""``python -m dsched``: the command line, whether or not its script is on the PATH."""
+"""Where every ``dsched`` begins, also ``python -m dsched``: signals first, then what takes long to load."""
 
-from dsched.cli.main import main
+import signal
+import sys
+
+from dsched import ending
+
+
+def main() -> None:
+    """Run the command that the process's arguments name."""
+    ending.at_once_while_loading()
+    if sys.argv[1:2] == ["leader"]:
+        ending.deaf_to_hangups()
+    from dsched.cli.main import main as run
+
+    try:
+        ending.with_interrupts()
+        try:
+            run()
+        finally:
+            ending.at_once_while_loading()
+    except KeyboardInterrupt:
+        ending.by(signal.SIGINT)
+
 
 if __name__ == "__main__":
     main()

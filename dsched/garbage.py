@@ -14,6 +14,10 @@ YOUNG, MIDDLE, OLD = 50_000, 5, 200
 """Containers that there must be more of for a look at the young ones (some 20 ms), looks at those for one at the next
 generation, and so on: at everything only after the number of objects has grown by fifty million."""
 
+MUCH = 20 * YOUNG
+"""Containers after which what is young is taken for old unseen. Not after few: what is old is torn down in the wrong
+order then, sockets before the connections that would have closed them."""
+
 
 def look_seldom() -> None:
     """From now on, in this process and those it forks."""
@@ -22,12 +26,16 @@ def look_seldom() -> None:
 
 @contextmanager
 def not_looked_for() -> Iterator[None]:
-    """Not meanwhile: for work that keeps nearly all it makes to its end, and would look through it time and again."""
+    """Not meanwhile: for work that keeps nearly all it makes to its end, and would look through it time and again.
+    Where that is much, it counts as old at the end: a look at what a million pods leave would take a second."""
     before = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if gc.get_count()[0] > MUCH:
+            gc.freeze()
+            gc.unfreeze()  # together they make everything old, at once
         if before:
             gc.enable()
 

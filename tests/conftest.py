@@ -1,6 +1,7 @@
 """Fixtures for all tests. Each test has its own names in one real Redis, so nothing is ever flushed."""
 
 import os
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,11 @@ from tests.redis_server import NoRedis, RedisServer, binary
 # A slow machine is no failure: nothing here depends on time.
 settings.register_profile("dsched", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dsched")
+
+# A shell has its background jobs ignore interrupts, and what they start as well: a command that a test interrupts would
+# go on for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dsched.cluster.applying import Applied, Applier
+from dsched.cluster.standalone.applying import Applied, Applier
 from dsched.manifests import load
 from dsched.manifests.load import Manifest
 from dsched.state.client import Store

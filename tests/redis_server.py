@@ -126,6 +126,27 @@ class RedisServer:
             raise
 
 
+class Guarded(RedisServer):
+    """A server that lets in only the users of the file.
+
+    Attributes:
+        users: of which version of Redis the file is.
+    """
+
+    users = 6
+
+    def url_of(self, user: str) -> str:
+        """The address for a user."""
+        return f"redis://{user}:change-me-{user}@127.0.0.1:{self.port}/0"
+
+    def _answers(self) -> bool:
+        before, self.url = self.url, self.url_of("operator")
+        try:
+            return super()._answers()
+        finally:
+            self.url = before
+
+
 def free_port() -> int:
     """A port nobody listens on right now."""
     with socket.socket() as probe:

@@ -4,7 +4,11 @@ Started by name (``celery -A workers.evaluator worker``, ``celery -A workers.bin
 ``dsched``. Tasks are thin: decode, call, encode.
 """
 
-from dsched.observe import prefork
+from dsched import ending
+
+ending.at_once_while_loading()
+
+from dsched.observe import prefork  # noqa: E402
 
 METRICS_FOLDER = prefork.prepare()
 """Where the processes of a worker's pool count, None where no metrics are wanted."""

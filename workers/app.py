@@ -25,10 +25,10 @@ from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
 from dsched.config import SchedulerConfiguration
 from dsched.errors import DschedError
-from dsched.framework import limits
+from dsched.framework import plugin_timeout
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.metrics import LAST_TASK, MESSAGES_REFUSED, TASK_DURATION, TASKS, recording
+from dsched.metrics import LAST_TASK, MESSAGES_REFUSED, TASK_DURATION, TASKS, collect
 from dsched.model.messages import PING
 from dsched.observe.address import address as address_of_metrics
 from dsched.observe.server import Server
@@ -41,12 +41,12 @@ from dsched.state.workers import Worker
 from dsched.state.workers_clock import WorkersClock
 from workers.channel import GuardedAmqp
 from workers.consumer import pool_forked
-from workers.following import Following
-from workers.lags import Lags
-from workers.overseer import Overseer
-from workers.presence import Presence
-from workers.serving import Health, worker_server
-from workers.slots import Slots
+from workers.health import Health, worker_server
+from workers.leader_config import LeaderConfigFollower
+from workers.pool_monitor import PoolMonitor
+from workers.registration import WorkerRegistration
+from workers.replica_lag import ReplicaLag
+from workers.running_plugins import RunningPlugins
 from workers.tracing import WorkerTraces
 
 _log = log.logger(__name__)
@@ -63,7 +63,7 @@ class System:
         found = address.find(os.environ.get("DSCHED_REDIS_URL"), None, os.environ.get("DSCHED_NAME"))
         self.redis_url = found.redis_url
         self.name = found.name
-        self.following = Following(lambda: self.store)
+        self.following = LeaderConfigFollower(lambda: self.store)
 
     @cached_property
     def store(self) -> Store:
@@ -129,13 +129,13 @@ class WorkerApp:
         self.name: str = kind
         self.table = 0
         self.traces = WorkerTraces(kind, self.system.name)
-        self.limit_s = limits.from_environment()
-        soft_s, hard_s = limits.task_limits(self.limit_s)
+        self.limit_s = plugin_timeout.from_environment()
+        soft_s, hard_s = plugin_timeout.task_limits(self.limit_s)
         self.celery.conf.update(task_soft_time_limit=soft_s, task_time_limit=hard_s)
-        self.slots = Slots()
-        self.lags = Lags()
-        self._overseer = Overseer(lambda: connect(self.system.redis_url, self.system.name), self.slots)
-        self._presence = Presence(lambda: connect(self.system.redis_url, self.system.name), self._note)
+        self.slots = RunningPlugins()
+        self.replica_lag = ReplicaLag()
+        self._monitor = PoolMonitor(lambda: connect(self.system.redis_url, self.system.name), self.slots)
+        self._registration = WorkerRegistration(lambda: connect(self.system.redis_url, self.system.name), self._note)
         self.task(PING, self._pinged)
         setup_logging.connect(_configure_logging)
         celeryd_init.connect(self._called)
@@ -159,7 +159,7 @@ class WorkerApp:
         def body(task: Any, payload: bytes) -> None:
             log.about()  # what the task before was about is over
             try:
-                with _counted(name), limits.watched(self.limit_s):
+                with _counted(name), plugin_timeout.watched(self.limit_s):
                     run(payload)
                 self._alive(task.request.hostname)
             except Late:
@@ -234,12 +234,12 @@ class WorkerApp:
         where = address_of_metrics()
         if where is not None:
             store = connect(self.system.redis_url, self.system.name)
-            self._served, self._health = worker_server(where, self.kind, store, self.lags)
+            self._served, self._health = worker_server(where, self.kind, store, self.replica_lag)
 
     def _started(self, sender: str, **_: Any) -> None:
         """Before the pool forks: be known to the leader, over a connection that the children do not share.
 
-        Where Redis is away, `Presence` sees to it once it is there.
+        Where Redis is away, `WorkerRegistration` sees to it once it is there.
         """
         garbage.look_seldom()
         self.name = sender
@@ -256,21 +256,21 @@ class WorkerApp:
 
     def _ready(self, sender: Any, **_: Any) -> None:
         """The pool has been forked, so threads do no harm; Redis need not be there yet."""
-        self._overseer.start(sender.hostname)
-        self._presence.start()
+        self._monitor.start(sender.hostname)
+        self._registration.start()
         if self._served is not None:
             self._served.start()
 
     def _forked(self, **_: Any) -> None:
         """In a process of the pool."""
         self.slots.take()
-        self.lags.take()
+        self.replica_lag.take()
         if self._served is not None:
             self._served.abandon()
 
     def _stopped(self, sender: Any, **_: Any) -> None:
-        self._overseer.close()
-        self._presence.close()
+        self._monitor.close()
+        self._registration.close()
         if self._served is not None:
             self._served.close()
         # Left in the list, a worker is forgotten once it has been silent for long.
@@ -291,7 +291,7 @@ def _counted(task: str) -> Iterator[None]:
     finally:
         TASKS.labels(task, result).inc()
         TASK_DURATION.labels(task).observe(time.perf_counter() - started)
-        recording.flush()
+        collect.flush()
 
 
 def _configure_logging(**_: Any) -> None:

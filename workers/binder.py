@@ -18,13 +18,13 @@ from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ClusterError, StaleEpoch
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.extending import EXTENDER
+from dsched.framework.extender import EXTENDER
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.log import logger
-from dsched.metrics import BOUND, recording
+from dsched.metrics import BOUND, collect
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, BindItem, BindRequest
 from dsched.model.meta import NodeName, PodUid
@@ -156,9 +156,9 @@ class Binder:
         left, outcomes = self._bind_by_extender(framework, jobs)
         for plugin in framework.at("bind"):
             if getattr(plugin, "binds_through_cluster", False):
-                started = recording.now()
+                started = collect.now()
                 bound = self._bind_by_default(left, epoch, framework.profile_name)
-                _measure(framework.profile_name, bound, recording.now() - started)
+                _measure(framework.profile_name, bound, collect.now() - started)
                 return outcomes + bound
             left, done = self._bind_by(framework, plugin.name, left)
             outcomes += done
@@ -285,7 +285,7 @@ def _measure(profile: str, outcomes: list[Outcome], seconds: float) -> None:
     """One call has bound them all: each took its share."""
     for outcome in outcomes:
         status = "Success" if outcome.verdict == BindVerdict.BOUND.value else "Error"
-        recording.extension_point("Bind", status, profile, seconds / len(outcomes))
+        collect.extension_point("Bind", status, profile, seconds / len(outcomes))
 
 
 def _outcome(item: BindItem, verdict: str, message: str, plugin: str = "") -> Outcome:

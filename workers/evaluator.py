@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from dsched import log, tracing
 from dsched.config import SchedulerConfiguration
+from dsched.engine.judge import judge_apart
+from dsched.engine.partitions import PARTS, Partitions
+from dsched.engine.wire import pack, pack_failure, unpack_closed
 from dsched.errors import EvaluationError
-from dsched.framework.contract import PluginFailure
-from dsched.framework.judge import judge_apart
-from dsched.framework.parts import PARTS, Parting
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.wire import pack, pack_failure, unpack_closed
+from dsched.framework.validation import PluginFailure
 from dsched.log import cut
 from dsched.metrics import CATCH_UP_DURATION, REFUSALS, REPLICA_LAG, REPLICA_REBUILDS
 from dsched.model import messages
 from dsched.model.messages import EVALUATE, EVALUATORS, ClassResult, EvaluateShard, ShardResult
 from dsched.state import replies
-from dsched.state.nodelog import Replica
+from dsched.state.node_log import Replica
 from dsched.state.versions import LONGEST_LAG
 from workers.app import WorkerApp, WorkerHandle
 
@@ -37,7 +37,7 @@ class Evaluator:
         self._replica = Replica(worker.system.store)
         self._handle = WorkerHandle(self._replica.snapshot, worker.system.cluster)
         self._frameworks: dict[str, Framework] = {}
-        self._parting = Parting()
+        self._partitions = Partitions()
         self._build(worker.system.config)
         worker.system.following.build = self._build
 
@@ -91,7 +91,7 @@ class Evaluator:
         anew = not (0 <= behind < LONGEST_LAG and self._replica.holds(parts))
         REPLICA_LAG.set(0 if anew else behind)
         REPLICA_REBUILDS.inc(anew)
-        with self._worker.lags.asked(version, lambda: self._replica.version):
+        with self._worker.replica_lag.asked(version, lambda: self._replica.version):
             self._replica.catch_up(version, parts)
         self._worker.table = self._replica.version
         CATCH_UP_DURATION.observe(time.perf_counter() - started)
@@ -102,7 +102,7 @@ class Evaluator:
         Raises:
             EvaluationError: they are not those that the leader means.
         """
-        rows = self._parting.rows(self._replica.snapshot.table, message.parts)
+        rows = self._partitions.rows(self._replica.snapshot.table, message.parts)
         if len(rows) != message.rows:
             raise EvaluationError(f"{message.rows} nodes are asked about that are {len(rows)} in the replica here")
         return rows

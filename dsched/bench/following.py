@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from dsched.cluster.watch_log import Entry, WatchLog
+from dsched.cluster.standalone.watch_log import Entry, WatchLog
 from dsched.errors import DschedError
 from dsched.state.client import Store
 

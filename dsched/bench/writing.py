@@ -5,8 +5,8 @@ from typing import Any
 
 from dsched.bench.following import Follower
 from dsched.clock import SystemClock
-from dsched.cluster import stored
-from dsched.cluster.applying import Applier, Prepared
+from dsched.cluster.standalone import stored
+from dsched.cluster.standalone.applying import Applier, Prepared
 from dsched.errors import NotFound
 from dsched.manifests import kinds
 from dsched.manifests.load import Manifest

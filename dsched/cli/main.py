@@ -12,84 +12,92 @@ from dsched.errors import DschedError
 
 COMMANDS = {
     "up": Source(
-        "dsched.cli.system",
+        "dsched.cli.commands.up",
         "Run a system on this machine: Redis (unless --redis-url names one), leaders, evaluators and binders.",
     ),
-    "down": Source("dsched.cli.system", "Stop the system that 'dsched up' runs with the data folder. Its data stays."),
+    "down": Source(
+        "dsched.cli.commands.up", "Stop the system that 'dsched up' runs with the data folder. Its data stays."
+    ),
     "status": Source(
-        "dsched.cli.status",
+        "dsched.cli.commands.status",
         "Tell what runs, who leads and how full the queues are; exit code 1 when it does not run or nobody leads.",
     ),
-    "redis-url": Source("dsched.cli.redis_url", "Print the URL of the system's Redis, password included."),
-    "leader": Source("dsched.cli.leader", "Run a leader; run two or more and one leads while the others stand by."),
+    "redis-url": Source("dsched.cli.commands.redis_url", "Print the URL of the system's Redis, password included."),
+    "leader": Source(
+        "dsched.cli.commands.leader", "Run a leader; run two or more and one leads while the others stand by."
+    ),
     "healthcheck": Source(
-        "dsched.cli.health",
+        "dsched.cli.commands.healthcheck",
         "Exit code 0 when the process is well, else 1: a leader when somebody leads (itself or the one it stands by "
         "for), a worker when it has run a task on this host lately; Redis has to answer in both cases.",
     ),
     "demo": Source(
-        "dsched.cli.demo",
+        "dsched.cli.commands.demo",
         "Run a whole system for a moment, let it place a cluster's pods, show where they are, and stop it again.",
     ),
     "conformance": Source(
-        "dsched.cli.conformance",
+        "dsched.cli.commands.conformance",
         "Decide on vectors recorded from kube-scheduler v1.34.1; exit code 1 when any answer differs.",
     ),
     "apply": Source(
-        "dsched.cli.objects",
+        "dsched.cli.commands.apply",
         "Create the objects of manifests, or change them to what these say; on bad input nothing of a call is applied.",
     ),
     "delete": Source(
-        "dsched.cli.objects",
+        "dsched.cli.commands.apply",
         "Delete objects, at once: those that manifests name, or those of a kind by name, by labels, or all.",
     ),
-    "get": Source("dsched.cli.getting", "Show objects."),
-    "describe": Source("dsched.cli.describe", "Everything about one pod or node."),
-    "wait": Source("dsched.cli.waiting", "Wait for pods: exit code 0 when it is so, 1 when the time is up first."),
-    "import": Source("dsched.cli.importing", "Turn data sets into manifests."),
+    "get": Source("dsched.cli.commands.get", "Show objects."),
+    "describe": Source("dsched.cli.commands.describe", "Everything about one pod or node."),
+    "wait": Source(
+        "dsched.cli.commands.wait", "Wait for pods: exit code 0 when it is so, 1 when the time is up first."
+    ),
+    "import": Source("dsched.cli.commands.import_", "Turn data sets into manifests."),
     "queue": Source(
-        "dsched.cli.queue",
+        "dsched.cli.commands.queue",
         "Show the scheduling queue: how many pods stand in each place, and the first of each in their order.",
     ),
-    "pause": Source("dsched.cli.pausing", "Stop trying pods, of all profiles or of one, until 'dsched resume'."),
-    "resume": Source("dsched.cli.pausing", "Go on trying pods: with everything that is paused, or with one profile."),
+    "pause": Source("dsched.cli.commands.pause", "Stop trying pods, of all profiles or of one, until 'dsched resume'."),
+    "resume": Source(
+        "dsched.cli.commands.pause", "Go on trying pods: with everything that is paused, or with one profile."
+    ),
     "drain": Source(
-        "dsched.cli.pausing",
+        "dsched.cli.commands.pause",
         "Pause everything and wait until no pod is being decided, held back by Permit, or bound; exit code 1 when the "
         "time is up first.",
     ),
     "top": Source(
-        "dsched.cli.top",
+        "dsched.cli.commands.top",
         "Show what happens, again and again: queues, pods per second, the leader's time, the fullest nodes.",
     ),
     "fsck": Source(
-        "dsched.cli.fsck",
+        "dsched.cli.commands.fsck",
         "Check the scheduling state in Redis; exit code 1 when an invariant is broken, with a line for each breach.",
     ),
     "config": Source(
-        "dsched.cli.configuration",
+        "dsched.cli.commands.config",
         "KubeSchedulerConfiguration files: what they come to, what is wrong, reload them.",
     ),
     "simulate": Source(
-        "dsched.cli.simulate",
+        "dsched.cli.commands.simulate",
         "Place pods in memory, with the leader's own cycle: no Redis, no workers, nothing is applied.",
     ),
     "snapshot": Source(
-        "dsched.cli.snapshot",
+        "dsched.cli.commands.snapshot",
         "Write the nodes, pods, volumes and whatever else scheduling reads into a file that simulate and apply take.",
     ),
     "record": Source(
-        "dsched.cli.record",
+        "dsched.cli.commands.record",
         "Record what a running system decides: the cluster as its leader has it, what changes in it, every decision.",
     ),
     "replay": Source(
-        "dsched.cli.replay",
+        "dsched.cli.commands.replay",
         "Run a recording again in memory and show what comes out otherwise: no Redis, no workers, nothing is applied.",
     ),
-    "bench": Source("dsched.cli.bench", "How fast a whole system on this machine is."),
-    "explain": Source("dsched.cli.explain", "Why a pod would go where it would go, now."),
+    "bench": Source("dsched.cli.commands.bench", "How fast a whole system on this machine is."),
+    "explain": Source("dsched.cli.commands.explain", "Why a pod would go where it would go, now."),
     "ui": Source(
-        "dsched.cli.ui",
+        "dsched.cli.commands.ui",
         "Serve a web page about a running system: queues, nodes, why a pod waits, and where a manifest would go.",
     ),
 }
@@ -106,16 +114,17 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dsched import __version__
+        from dsched import __commit__, __version__
 
-        console.out.print(f"dsched {__version__}", highlight=False)
+        built_from = f" (commit {__commit__})" if __commit__ else ""
+        console.out.print(f"dsched {__version__}{built_from}", highlight=False, soft_wrap=True)
         raise typer.Exit
 
 
 @app.callback()
 def dsched(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print version and commit, and exit.")
     ] = False,
 ) -> None:
     """What all commands share: nothing but the version."""

@@ -147,6 +147,7 @@ class PodEvent:
 
     Attributes:
         scheduler: the profile that says it, by its schedulerName; empty for the first one of the configuration.
+        related: another pod that has to do with it: whom a victim makes room for.
     """
 
     key: PodKey
@@ -155,6 +156,7 @@ class PodEvent:
     reason: str
     message: str
     scheduler: str = ""
+    related: tuple[PodKey, PodUid] | None = None
 
 
 class Cluster(Protocol):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dsched.cluster.interface import Cluster
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import ConfigError
 from dsched.state.client import Store
 
@@ -93,7 +93,7 @@ def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration",
         ConfigError: there are no credentials for it, as far as that is checked.
     """
     if chosen.kind is Kind.STANDALONE:
-        return Standalone(store)
+        return StandaloneCluster(store)
     from dsched.cluster.kubernetes.cluster import Kubernetes
 
     access = open_access(chosen, config)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dsched import config
 from dsched.config import Profile
 from dsched.conformance import comparing
-from dsched.framework.attempt import FailedAttempt
-from dsched.framework.diagnosis import diagnose
-from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.engine.diagnosis import diagnose
+from dsched.engine.evaluation import Evaluation, evaluate
+from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.interface import PostFilterResult, Registry, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot

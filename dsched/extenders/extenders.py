@@ -14,16 +14,8 @@ from dsched.extenders.client import Call, Client
 from dsched.extenders.errors import SILENT, UNCLEAR, CallFailed, Ending
 from dsched.extenders.limits import BIND_ANSWER_BYTES, Reasons
 from dsched.extenders.objects import Objects
-from dsched.framework import extending
-from dsched.framework.extending import (
-    BindFailure,
-    ExtenderFailure,
-    Filtering,
-    ReadObjects,
-    Said,
-    Scoring,
-    Victims,
-)
+from dsched.framework import extender as extending
+from dsched.framework.extender import BindFailure, ExtenderFailure, Filtering, ReadObjects, Said, Scoring, Victims
 from dsched.framework.interface import unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot

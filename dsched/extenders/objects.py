@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dsched.extenders.wire import Encoded
-from dsched.framework.extending import ReadObjects
+from dsched.framework.extender import ReadObjects
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dsched.extenders import wire
 from dsched.extenders.errors import CallFailed, Ending
 from dsched.extenders.objects import Objects
-from dsched.framework.extending import Victims
+from dsched.framework.extender import Victims
 from dsched.framework.table import NodeTable
 from dsched.log import cut
 from dsched.model.meta import NodeName

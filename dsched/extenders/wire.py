@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from dsched.framework.extending import Victims
+from dsched.framework.extender import Victims
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from dsched.model.reading import decoded

@@ -1,5 +1,4 @@
-"""The decision: extension points, the node table, and the one engine that runs Filter and Score over it.
+"""What a plugin's author reads: extension points, statuses, the node table, pods; and what calls the plugins.
 
-Pure: no I/O, no clock, no process. The leader, the evaluators, the conformance runner and the tests all decide through
-`evaluate` and `select`.
+Pure: no I/O, no clock, no process. What runs the extension points over the node table is in `dsched.engine`.
 """

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from dsched.framework.attempt import FailedAttempt
+    from dsched.engine.failed_attempt import FailedAttempt
     from dsched.framework.cycle_state import CycleState
     from dsched.framework.pod_info import PodInfo
     from dsched.framework.snapshot import Snapshot

@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from dsched.arithmetic import few_nodes
 from dsched.arithmetic.scores import normalized
 from dsched.framework import interface
-from dsched.framework.contract import (
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Code, Normalization, Rows, Scope, Status, Verdict
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import NodeTable
+from dsched.framework.validation import (
     STATUS,
     PluginFailure,
     answered,
@@ -24,10 +28,6 @@ from dsched.framework.contract import (
     unexpected,
     whole_numbers,
 )
-from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Code, Normalization, Rows, Scope, Status, Verdict
-from dsched.framework.pod_info import PodInfo
-from dsched.framework.table import NodeTable
 
 WHOLE = (int, np.integer)
 """What a score of one node is."""

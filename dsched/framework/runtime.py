@@ -1,6 +1,6 @@
 """A framework: the plugins of one profile, built once and called point by point in the profile's order.
 
-Whatever a plugin raises or answers out of contract becomes a status Error that names it (`dsched.framework.contract`).
+Whatever a plugin raises or answers out of contract becomes a status Error that names it (`validation`).
 
 Source: pkg/scheduler/framework/runtime/framework.go.
 """
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from dsched.config import Profile
 from dsched.errors import PluginError
-from dsched.framework.contract import LAST, STATUS, PluginFailure, answered, equal_later, guarded, whole_turn
 from dsched.framework.cycle_state import CycleState
+from dsched.framework.instrumentation import measured
 from dsched.framework.interface import (
     Code,
     Normalization,
@@ -26,11 +26,11 @@ from dsched.framework.interface import (
     Scope,
     Status,
 )
-from dsched.framework.measured import measured
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo
+from dsched.framework.validation import LAST, STATUS, PluginFailure, answered, equal_later, guarded, whole_turn
 from dsched.log import logger
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
@@ -44,8 +44,8 @@ NEAR = frozenset({Scope.NODE, Scope.SUMS, Scope.USAGE})
 _log = logger(__name__)
 
 if TYPE_CHECKING:
-    from dsched.framework.attempt import FailedAttempt
-    from dsched.framework.extending import Extending
+    from dsched.engine.failed_attempt import FailedAttempt
+    from dsched.framework.extender import Extending
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from dsched.cluster.interface import Object
-from dsched.cluster.kubernetes import calls, resources, streams
+from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.calls import ManyCalls, Outcome
-from dsched.cluster.kubernetes.exchange import Answer, Refused, Request
-from dsched.cluster.kubernetes.wire import Wire
+from dsched.cluster.kubernetes.http import client, pages
+from dsched.cluster.kubernetes.http.client import ManyCalls, Outcome
+from dsched.cluster.kubernetes.http.connection import Connection
+from dsched.cluster.kubernetes.http.exchange import Answer, Refused, Request
 from dsched.errors import ClusterUnavailable
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
@@ -77,11 +78,11 @@ class ApiObjects:
                 yield key, _body(outcome, f"pod {key}")
 
     def _list(self, kind: Kind, resource: resources.Resource, broken: dict[tuple[Kind, str], str]) -> list[Object]:
-        wire = Wire(self._access, TIMEOUT_S)
+        wire = Connection(self._access, TIMEOUT_S)
         try:
-            raw, _ = streams.list_all(wire, resource)
+            raw, _ = pages.list_all(wire, resource)
         except Refused as refused:
-            raise ClusterUnavailable(f"{resource.plural} cannot be read: {calls.told(refused.answer)}") from refused
+            raise ClusterUnavailable(f"{resource.plural} cannot be read: {client.told(refused.answer)}") from refused
         finally:
             wire.close()
         named = ((_name(each), each) for each in raw)
@@ -137,13 +138,13 @@ def _name(raw: msgspec.Raw) -> str:
 
 
 def _missing(outcome: Outcome) -> bool:
-    return isinstance(outcome, Answer) and outcome.status == calls.NOT_FOUND
+    return isinstance(outcome, Answer) and outcome.status == client.NOT_FOUND
 
 
 def _body(outcome: Outcome, what: str) -> bytes:
-    if isinstance(outcome, Answer) and calls.succeeded(outcome):
+    if isinstance(outcome, Answer) and client.succeeded(outcome):
         return outcome.body
-    raise ClusterUnavailable(f"{what} cannot be read: {calls.told(outcome)}")
+    raise ClusterUnavailable(f"{what} cannot be read: {client.told(outcome)}")
 
 
 def _decode_pod(raw: bytes) -> Object:

@@ -16,7 +16,7 @@ _I2 = Invariant.BOUND_ONCE
 
 EVENTS_KEPT = 20
 EVENTS_KEPT_MS = 3_600_000
-"""As in ``dsched/cluster/scripts/includes/pod_events.lua``."""
+"""As in ``dsched/cluster/standalone/scripts/includes/pod_events.lua``."""
 SKEW_MS = 60_000
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dsched.clock import Clock
-from dsched.cluster import keys as cluster_keys
+from dsched.cluster.standalone import keys as cluster_keys
 from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, readable, reading, released, sums, usage
 from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.objects import Objects

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dsched.fsck.findings import Finding, Invariant, of_pod
 from dsched.fsck.view import View
 from dsched.model.meta import PodKey, PodUid
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 
 _I4 = Invariant.NOTHING_LOST
-_TRIED = (Place.INFLIGHT, Place.RESERVED, Place.WAITING, Place.UNSCHEDULABLE)
+_TRIED = (QueueName.INFLIGHT, QueueName.RESERVED, QueueName.WAITING, QueueName.UNSCHEDULABLE)
 
 
 def check(view: View) -> Iterator[Finding]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dsched.fsck.findings import Finding, Invariant, of_pod
 from dsched.fsck.view import SeenPod, View
 from dsched.model.meta import PodKey, PodUid
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from dsched.state.standings import Standing
 
 _I1 = Invariant.ONE_PLACE
-_HELD = (Place.RESERVED, Place.WAITING)
+_HELD = (QueueName.RESERVED, QueueName.WAITING)
 
 
 def check(view: View) -> Iterator[Finding]:
@@ -30,10 +30,10 @@ def check(view: View) -> Iterator[Finding]:
             yield of_pod(_I1, pod.key, f"nowhere {pod.uid}", "is pending and stands nowhere", pod.version)
 
 
-def places(standing: Standing) -> list[Place]:
+def places(standing: Standing) -> list[QueueName]:
     """The queues that a pod has entries in, each once."""
     found = {member.place for member in standing.members}
-    return [place for place in Place if place in found or (place is Place.INFLIGHT and standing.inflight)]
+    return [place for place in QueueName if place in found or (place is QueueName.INFLIGHT and standing.inflight)]
 
 
 def _recorded(view: View, key: PodKey, standing: Standing) -> Iterator[Finding]:
@@ -41,23 +41,23 @@ def _recorded(view: View, key: PodKey, standing: Standing) -> Iterator[Finding]:
     named = standing.record.get("queue", "")
     reservation = view.reservations.get(PodUid(standing.record.get("uid", "")))
     held = None if reservation is None else _place_of(reservation.state)
-    found = [place for place in Place if place in places(standing) or place is held]
+    found = [place for place in QueueName if place in places(standing) or place is held]
     if len(found) > 1:
         yield of_pod(_I1, key, "two places", f"stands in {_joined(found)}")
     elif not found:
         yield of_pod(_I1, key, "no place", f"its record says {named or 'nothing'}, but it stands nowhere")
     elif found[0] != named:
         yield of_pod(_I1, key, "wrong place", f"stands in {found[0]}, its record says {named or 'nothing'}")
-    elif found[0] is Place.WAITING and (held is None or not standing.members):
+    elif found[0] is QueueName.WAITING and (held is None or not standing.members):
         lacks = "nothing is reserved for it" if held is None else "is not in that queue"
         yield of_pod(_I1, key, "half waiting", f"its record says waiting, but {lacks}")
-    elif found[0] is Place.ACTIVE:
+    elif found[0] is QueueName.ACTIVE:
         yield from _turn(key, standing)
 
 
 def _turn(key: PodKey, standing: Standing) -> Iterator[Finding]:
     """In the active queue it stands once, where its record says."""
-    turns = [member.text for member in standing.members if member.place is Place.ACTIVE]
+    turns = [member.text for member in standing.members if member.place is QueueName.ACTIVE]
     wanted = f"{standing.record.get('place', '')} {key}"
     if len(turns) > 1:
         yield of_pod(_I1, key, "two turns", f"stands in active {len(turns)} times: {', '.join(sorted(turns))}")
@@ -86,9 +86,9 @@ def _known(view: View, pod: SeenPod) -> bool:
     return bool(standing.record or standing.members or standing.inflight) or pod.uid in view.reservations
 
 
-def _place_of(state: str) -> Place:
-    return Place.WAITING if state == Place.WAITING else Place.RESERVED
+def _place_of(state: str) -> QueueName:
+    return QueueName.WAITING if state == QueueName.WAITING else QueueName.RESERVED
 
 
-def _joined(found: list[Place]) -> str:
+def _joined(found: list[QueueName]) -> str:
     return " and in ".join(found)

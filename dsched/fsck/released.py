@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dsched.fsck.findings import Finding, Invariant, Kind, of_pod
 from dsched.fsck.view import View
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Standing
 
@@ -57,7 +57,7 @@ def _record(view: View, found: Reservation) -> Iterator[Finding]:
     if waits and record.get("uid") != found.uid:
         what = f"{found.node} is reserved for uid {found.uid}, which has no record"
         yield of_pod(_I6, found.key, f"record {found.uid}", what)
-    elif waits and record.get("queue") in (Place.RESERVED, Place.WAITING) and record.get("node") != found.node:
+    elif waits and record.get("queue") in (QueueName.RESERVED, QueueName.WAITING) and record.get("node") != found.node:
         what = f"is reserved on {found.node}, its record says {record.get('node') or 'nothing'}"
         yield of_pod(_I6, found.key, f"record {found.uid}", what)
     if view.leads and found.epoch < view.epoch:
@@ -69,9 +69,9 @@ def _age(view: View, found: Reservation, oldest_ms: int) -> Iterator[Finding]:
     if not (view.leads and view.at_rest):
         return
     since_ms, what = found.since_ms, "reserved"
-    if found.state == Place.WAITING:
+    if found.state == QueueName.WAITING:
         members = view.standings.get(found.key, Standing()).members
-        since_ms = max((each.score for each in members if each.place is Place.WAITING), default=since_ms)
+        since_ms = max((each.score for each in members if each.place is QueueName.WAITING), default=since_ms)
         what = "past the deadline of Permit"
     age_ms = view.now_ms - since_ms
     if age_ms > oldest_ms:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dsched.clock import Clock
-from dsched.cluster import keys, stored
-from dsched.cluster.objects import Objects, RawPod, read_node, read_pod
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone import keys, stored
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects, RawPod, read_node, read_pod
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
 from dsched.fsck.objects import Seen, amounts, readable
@@ -29,7 +29,7 @@ class StoredObjects:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._objects = Objects(store)
-        self._cluster = Standalone(store, clock)
+        self._cluster = StandaloneCluster(store, clock)
 
     def everything(self) -> Seen:
         """All there is, in pieces."""

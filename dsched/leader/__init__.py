@@ -1,7 +1,8 @@
-"""The leader: hears of the cluster, keeps the queue, decides, hands binds out and takes back what did not work.
+"""The leader's process: takes in the cluster, runs the scheduler, writes its decisions, hands them out to be bound.
 
-A pod's way through this room: `intake` → `pending` (and the queue in Redis) → `cycle` decides, with `dispatch` where
-evaluators are asked → `commit` reserves → `binding` hands out and settles → or `failure` puts it back. `takeover` puts
-a new leader in the picture; `loop` calls them in turn; `main` is the process. Nothing here is kept that a new leader
-could not rebuild from Redis and the cluster.
+A pod's way through this room: `sources` → `intake` → `dsched.scheduler.queue` (and the queue in Redis) →
+`dsched.scheduler.cycle` decides, with `evaluators` where they are asked → `commit` reserves → `binders` hand out and
+take back what came of it → or `failure` puts it back into the queue. `takeover` brings a new leader up to date; `term`
+calls them in turn; `main` is the process. Nothing is kept here that a new leader could not rebuild from Redis and the
+cluster.
 """

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 from dsched import log
 from dsched.clock import Clock
-from dsched.leader.binding import Binding
+from dsched.leader.binders.tracker import BindTracker
 from dsched.leader.commit import Begun, Commit
-from dsched.leader.pending import Pending
-from dsched.leader.permit import WaitingPods
-from dsched.leader.traces import Traces
+from dsched.leader.observers.traces import Traces
 from dsched.metrics import BATCH_DURATION, BATCH_SIZE
-from dsched.state.line import Line
+from dsched.scheduler.ports import Popped
+from dsched.scheduler.queue import PendingPods
+from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state.pieces import LIGHT_AT_MOST
-from dsched.state.queue import Popped, Queue
+from dsched.state.pipeline import Pipeline
+from dsched.state.queue import Queue
 
 CYCLE_S = 0.05
 """A batch is kept so small that it takes about this long: a late pod of high priority waits for two at most."""
@@ -56,9 +57,9 @@ class Batches:
         self,
         epoch: int,
         queue: Queue,
-        line: Line,
-        pending: Pending,
-        binding: Binding,
+        line: Pipeline,
+        pending: PendingPods,
+        binding: BindTracker,
         waiting: WaitingPods,
         commit: Commit,
         clock: Clock,

@@ -10,22 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dsched.clock import Clock
-from dsched.framework.diagnosis import Diagnosis
-from dsched.leader.binding import Binding, Owed
-from dsched.leader.cycle import Candidate, Decision
-from dsched.leader.decisions import DecisionLog
+from dsched.engine.diagnosis import Diagnosis
+from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.failure import Failures
-from dsched.leader.pending import Pending, QueuedPod
-from dsched.leader.permit import WaitingPods
-from dsched.leader.phases import EVALUATE, HAND_OUT, REQUEUE, RESERVE
+from dsched.leader.observers.decision_log import DecisionLog
+from dsched.leader.observers.loop_time import EVALUATE, HAND_OUT, REQUEUE, RESERVE
+from dsched.leader.observers.recording import Decides
 from dsched.leader.preemption import Preemptions
-from dsched.leader.taping import Decides
 from dsched.log import logger
-from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, recording
+from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, collect
 from dsched.model.meta import NodeName
+from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.ports import Popped, QueueName
+from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state import reservations
-from dsched.state.cache import Cache, amounts
-from dsched.state.queue import Place, Popped
 from dsched.state.reservations import Request, Reservations
 
 _log = logger(__name__)
@@ -61,10 +61,10 @@ class Commit:
     def __init__(
         self,
         cycle: Decides,
-        pending: Pending,
+        pending: PendingPods,
         cache: Cache,
         held: Reservations,
-        binding: Binding,
+        binding: BindTracker,
         waiting: WaitingPods,
         failures: Failures,
         preemptions: Preemptions,
@@ -119,9 +119,9 @@ class Commit:
 
     def _decide(self, candidates: Sequence[Candidate]) -> Begun:
         self._phase(EVALUATE)
-        began = recording.now()
+        began = collect.now()
         decisions = self._cycle.decide(candidates)
-        recording.decided(recording.now() - began, len(decisions))
+        collect.decided(collect.now() - began, len(decisions))
         self._phase(RESERVE)
         placed = [(decision, decision.node) for decision in decisions if decision.node is not None]
         begun = Begun(decisions, placed, self._cache.snapshot.table.version)
@@ -148,13 +148,13 @@ class Commit:
             return []
         self._reservations.settle(begun.number)
         again: list[Decision] = []
-        ready: list[Owed] = []
+        ready: list[AssumedPod] = []
         refused: set[NodeName] = set()
         for (decision, node), verdict in zip(begun.placed, begun.verdicts, strict=True):
             if verdict == reservations.OK:
-                owed = self._reserved(decision, node)
+                assumed = self._reserved(decision, node)
                 if decision.waiting is None:
-                    ready.append(owed)
+                    ready.append(assumed)
             else:
                 RESERVATIONS_REFUSED.labels(verdict).inc()
                 self._undo(decision, node)
@@ -189,18 +189,20 @@ class Commit:
             )
         return requests
 
-    def _reserved(self, decision: Decision, node: NodeName) -> Owed:
+    def _reserved(self, decision: Decision, node: NodeName) -> AssumedPod:
         info = decision.candidate.info
         self._cache.reserved(node)
         candidate = decision.candidate
-        owed = Owed(info, node, decision.framework, decision.state, candidate.attempt, popped_at=candidate.popped_at)
-        self._binding.reserve(owed)
+        assumed = AssumedPod(
+            info, node, decision.framework, decision.state, candidate.attempt, popped_at=candidate.popped_at
+        )
+        self._binding.reserve(assumed)
         pod = self._pending.get(info.key)
         if pod is not None:
-            self._pending.placed(pod, Place.RESERVED if decision.waiting is None else Place.WAITING)
+            self._pending.placed(pod, QueueName.RESERVED if decision.waiting is None else QueueName.WAITING)
             if pod.rescued:
                 _missed(pod)
-        return owed
+        return assumed
 
     def _undo(self, decision: Decision, node: NodeName) -> None:
         info = decision.candidate.info
@@ -213,41 +215,41 @@ class Commit:
     def settle_waiting(self) -> None:
         """Hand out waiting pods that nobody holds back any more; put rejected ones back into the queue."""
         for waiting in self._waiting:
-            if self._binding.owed(waiting.pod.uid) is None:
+            if self._binding.assumed(waiting.pod.uid) is None:
                 self._waiting.drop(waiting.pod.uid)
         self._waiting.expire(self._clock.now_ms())
         allowed, rejected = self._waiting.settled()
-        ready: list[Owed] = []
+        ready: list[AssumedPod] = []
         self._reservations.allow([(waiting.pod.key, waiting.pod.uid) for waiting in allowed])
         for result, settled in (("Success", allowed), ("Unschedulable", rejected)):
             for waiting in settled:
                 PERMIT_WAIT.labels(result).observe(max(0, self._clock.now_ms() - waiting.since_ms) / 1000)
         for waiting in allowed:
             self._waiting.drop(waiting.pod.uid)
-            owed, pod = self._binding.owed(waiting.pod.uid), self._pending.get(waiting.pod.key)
-            if owed is not None:
-                ready.append(owed)
+            assumed, pod = self._binding.assumed(waiting.pod.uid), self._pending.get(waiting.pod.key)
+            if assumed is not None:
+                ready.append(assumed)
             if pod is not None:
-                self._pending.placed(pod, Place.RESERVED)
+                self._pending.placed(pod, QueueName.RESERVED)
         for waiting in rejected:
             self._waiting.drop(waiting.pod.uid)
-            owed, status = self._binding.owed(waiting.pod.uid), waiting.rejection
-            if owed is not None and status is not None:
+            assumed, status = self._binding.assumed(waiting.pod.uid), waiting.rejection
+            if assumed is not None and status is not None:
                 message = Diagnosis.of_node(status).message
-                self._binding.release(owed, Place.UNSCHEDULABLE, message, frozenset({status.plugin}))
+                self._binding.release(assumed, QueueName.UNSCHEDULABLE, message, frozenset({status.plugin}))
         self._binding.hand_out(ready)
 
 
 def _missed(pod: QueuedPod) -> None:
     """It fits, and no event had moved it: a plugin asks for too few events or a hint is wrong, or one never came."""
     for plugin, event in pod.rescued:
-        MISSED.labels(plugin, recording.event_name(event)).inc()
+        MISSED.labels(plugin, collect.event_name(event)).inc()
     extra = {
         "action": "missed",
         "pod": pod.key,
         "uid": pod.uid,
         "plugins": " ".join(sorted({plugin for plugin, _ in pod.rescued})),
-        "events": " ".join(sorted({recording.event_name(event) for _, event in pod.rescued})),
+        "events": " ".join(sorted({collect.event_name(event) for _, event in pod.rescued})),
     }
     _log.warning("pod fits although no event moved it", extra=extra)
     pod.rescued = frozenset()

@@ -2,18 +2,28 @@
 
 Events are gathered while the leader works on something else and applied afterwards, in order. A pod that was in flight
 when an event happened is back in the queue by then, so the event finds it: none is missed.
+
+An event may help a million pods. Who is helped is found at once, class by class; they are moved in pieces, one a turn
+of the loop, so that the leader decides, hears and answers in between. A piece is larger than what is popped in a turn,
+and the pods go in the order of the queue: whoever is popped meanwhile would have been popped then had all been moved at
+once. Only where the first ones still have pauses, or are of a profile that is paused, may others overtake them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from heapq import merge
+from operator import attrgetter
 
 from dsched.framework.interface import ClusterEvent
 from dsched.framework.runtime import Framework
-from dsched.leader.hints import Hints
-from dsched.leader.pending import Pending, QueuedPod
 from dsched.log import logger
-from dsched.metrics import RESCUED, recording
-from dsched.model.meta import PodKey
-from dsched.state.queue import Move, Place, Queue
+from dsched.metrics import RESCUED, collect
+from dsched.scheduler.hints import Hints
+from dsched.scheduler.ports import Move, QueueName
+from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.state.pieces import LIGHT_AT_MOST
+from dsched.state.queue import Queue
 
 _log = logger(__name__)
 
@@ -24,18 +34,50 @@ LONGEST_UNSCHEDULABLE_S = 5 * 60
 NO_EVENT = "none"
 """Stands for the event that should have moved a pod where nothing happened that its plugin has registered for."""
 
+PIECE = 4 * LIGHT_AT_MOST
+"""Moves a turn: more than the two batches that may be popped in it."""
+LOOKED_AT = 4 * PIECE
+"""Pods looked at in a turn: of some it turns out that they have to stay."""
+SORTED_AT_ONCE = 50_000
+"""Some 30 ms."""
+EVENTS_AT_ONCE = 20_000
+"""Events applied in a turn; only a leader that begins with an empty queue has more."""
+
+MoveOf = Callable[[QueuedPod], Move | None]
+"""The move of a rejected pod, asked for when its turn has come; None for one that has to stay."""
+
+
+@dataclass(slots=True)
+class _Leaving:
+    """Rejected pods that are about to be moved for one reason.
+
+    Attributes:
+        pods: in the order of the queue where they are more than a piece.
+        left: how many of them have not been looked at.
+        cause: as metrics name it.
+    """
+
+    pods: Iterator[QueuedPod]
+    left: int
+    move_of: MoveOf
+    cause: str
+
 
 class Events:
     """Gathers events and moves the pods that they may help."""
 
-    def __init__(self, frameworks: Mapping[str, Framework], pending: Pending, queue: Queue) -> None:
+    def __init__(self, frameworks: Mapping[str, Framework], pending: PendingPods, queue: Queue) -> None:
         self._frameworks = frameworks
         self._hints = Hints(frameworks)
         self._pending = pending
         self._queue = queue
         self._gathered: list[ClusterEvent] = []
+        self._leaving: list[_Leaving] = []
         self._last_us: dict[str, int] = {}
         """Label of an event to when the last of its kind was applied; on the clock of ``QueuedPod.queued_us``."""
+
+        self._alike: dict[frozenset[tuple[str, str]], frozenset[tuple[str, str]]] = {}
+        """What pods tell of who passed them over; there are few different such sets."""
 
     def happened(self, event: ClusterEvent) -> None:
         """Something happened in the cluster."""
@@ -45,45 +87,88 @@ class Events:
         """Whether an event about the pod itself may have made it schedulable."""
         return self._hints.helps(event, pod)
 
+    @property
+    def busy(self) -> bool:
+        """Whether there is more to be applied, in the next turn."""
+        return bool(self._leaving or self._gathered)
+
     def apply(self) -> int:
-        """Move the pods that the gathered events may help; returns how many."""
-        if not self._gathered:
-            return 0
-        moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
-        labels: list[str] = []
-        handled = recording.Handled()
+        """Find the pods that the gathered events may help, and move a piece of them; returns how many."""
+        if self._gathered:
+            self._find()
+        return self.move_on()
+
+    def _find(self) -> None:
+        gathered, self._gathered = self._gathered[:EVENTS_AT_ONCE], self._gathered[EVENTS_AT_ONCE:]
+        handled = collect.Handled()
         kind: tuple[object, object] = (None, None)
         now_us = self._pending.stamp()
-        for event in self._gathered:
+        emptied: set[int] = set()
+        for event in gathered:
             if event.resource is not kind[0] or event.action is not kind[1]:
                 kind = (event.resource, event.action)
                 handled.begin(event.label)
                 self._last_us[event.label] = now_us
-            for pod in self._hints.helped(event, self._pending):
-                if pod.key not in moves and (move := self.move_for(pod, event)) is not None:
-                    moves[pod.key] = (pod, move)
-                    labels.append(event.label)
+            if helped := self._hints.helped(event, self._pending, emptied):
+                self.leave(helped, partial(self.move_for, event=event), event.label)
             handled.event()
         handled.flush()
-        self._gathered = []
-        return self.make(list(moves.values()), labels)
+
+    def leave(self, pods: Sequence[QueuedPod], move_of: MoveOf, cause: str) -> None:
+        """Have rejected pods moved, by `move_on`; events that come meanwhile are no news to them.
+
+        Args:
+            move_of: is asked once for each of them that is still there then, and has not been decided since.
+        """
+        for pod in pods:
+            pod.leaving = True
+        self._leaving.append(_Leaving(_in_turn(pods), len(pods), move_of, cause))
+
+    def move_on(self) -> int:
+        """Move the next piece of those that are about to be moved; returns how many.
+
+        Where more are left, Redis is not waited for.
+        """
+        if not self._leaving:
+            return 0
+        moves: list[tuple[QueuedPod, Move]] = []
+        causes: list[str] = []
+        for leaving in self._leaving:
+            stop, most = max(0, leaving.left - LOOKED_AT), len(moves) + PIECE
+            while leaving.left > stop and len(moves) < most:
+                pod = next(leaving.pods)
+                leaving.left -= 1
+                if not pod.leaving:  # decided anew, gone, or taken out of the queue meanwhile
+                    continue
+                pod.leaving = False
+                if pod.rejected and (move := leaving.move_of(pod)) is not None:
+                    moves.append((pod, move))
+                    causes.append(leaving.cause)
+        self._leaving = [leaving for leaving in self._leaving if leaving.left]
+        if self._leaving:
+            self.make_ahead(moves, causes)
+            return len(moves)
+        return self.make(moves, causes)
 
     def rescue(self, now_ms: int) -> int:
-        """Move pods that have been unschedulable for too long; each was missed by some event, or none came."""
+        """Move pods that have been unschedulable for too long; each was missed by some event, or none came. Returns how
+        many are moved at once."""
         before_us = (now_ms - LONGEST_UNSCHEDULABLE_S * 1000) * 1000
-        moves = []
-        alike: dict[frozenset[tuple[str, str]], frozenset[tuple[str, str]]] = {}
-        for pod in self._pending.unschedulable_since(before_us):
-            move = self.move_for(pod)
-            if move is not None:
-                moves.append((pod, move))
-                passed_over = self._passed_over(pod)
-                pod.rescued = alike.setdefault(passed_over, passed_over)  # there may be a million such pods
-                for plugin in pod.plugins:
-                    RESCUED.labels(plugin).inc()
-        if moves:
-            _log.info("old unschedulable pods moved", extra={"action": "rescue", "pods": len(moves)})
-        return self.make(moves, [recording.UNSCHEDULABLE_TIMEOUT] * len(moves))
+        pods = self._pending.unschedulable_since(before_us)
+        if not pods:
+            return 0
+        _log.info("old unschedulable pods moved", extra={"action": "rescue", "pods": len(pods)})
+        self.leave(pods, self._rescued, collect.UNSCHEDULABLE_TIMEOUT)
+        return self.move_on()
+
+    def _rescued(self, pod: QueuedPod) -> Move | None:
+        move = self.move_for(pod)
+        if move is not None:
+            passed_over = self._passed_over(pod)
+            pod.rescued = self._alike.setdefault(passed_over, passed_over)  # there may be a million such pods
+            for plugin in pod.plugins:
+                RESCUED.labels(plugin).inc()
+        return move
 
     def _passed_over(self, pod: QueuedPod) -> frozenset[tuple[str, str]]:
         """(plugin, event) for each plugin that rejected the pod and each kind of event that it registered for and that
@@ -101,10 +186,10 @@ class Events:
         """The move of a rejected pod that may be tried again, because of an event or without one; None for one that has
         to stay where it is."""
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
-        if pod.place is Place.GATED:
+        if pod.place is QueueName.GATED:
             status = framework.run_pre_enqueue(pod.info.pod)
-            return None if status is not None else self._pending.move(pod, Place.ACTIVE, message="")
-        if pod.place is Place.UNSCHEDULABLE:
+            return None if status is not None else self._pending.move(pod, QueueName.ACTIVE, message="")
+        if pod.place is QueueName.UNSCHEDULABLE:
             at_once = event is not None and self._hints.end_pause(event, pod)
             return self._pending.move(pod, self._pending.ready_place(pod, at_once=at_once))
         return None
@@ -139,8 +224,21 @@ class Events:
         self._queue.move_ahead([move for _, move in moves], answered)
 
 
+_TURN = attrgetter("order", "turn")
+
+
+def _in_turn(pods: Sequence[QueuedPod]) -> Iterator[QueuedPod]:
+    """Pods in the order of the queue, where they are more than a piece. A million in one list would be sorted in a
+    second in which no other thread runs, that of the lease neither: so they are sorted in runs, which are merged on
+    the way."""
+    if len(pods) <= PIECE:
+        return iter(pods)
+    runs = [sorted(pods[start : start + SORTED_AT_ONCE], key=_TURN) for start in range(0, len(pods), SORTED_AT_ONCE)]
+    return merge(*runs, key=_TURN)
+
+
 def _came(moves: Sequence[tuple[QueuedPod, Move]], causes: Sequence[str], refused: Collection[int]) -> None:
-    recording.came(
+    collect.came(
         (move.target, cause)
         for number, ((_, move), cause) in enumerate(zip(moves, causes, strict=True))
         if number not in refused

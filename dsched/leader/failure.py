@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.interface import Code, Hazard, Status
-from dsched.leader.cycle import Decision
-from dsched.leader.pending import PARKED, Pending, QueuedPod, park_ms
 from dsched.log import logger
-from dsched.metrics import PODS_PARKED, recording
+from dsched.metrics import PODS_PARKED, collect
 from dsched.model.meta import NO_NODE, PodKey
-from dsched.state.queue import Move, Place, Queue
+from dsched.scheduler.cycle import Decision
+from dsched.scheduler.ports import Move, QueueName
+from dsched.scheduler.queue import PARKED, PendingPods, QueuedPod, park_ms
+from dsched.state.queue import Queue
 
 _log = logger(__name__)
 
@@ -28,7 +29,7 @@ SCHEDULER_ERROR = "SchedulerError"
 class Failures:
     """Takes pods back."""
 
-    def __init__(self, pending: Pending, queue: Queue, cluster: Cluster) -> None:
+    def __init__(self, pending: PendingPods, queue: Queue, cluster: Cluster) -> None:
         self._pending = pending
         self._queue = queue
         self._cluster = cluster
@@ -62,7 +63,7 @@ class Failures:
         if _lost(decision) or decision.error is None:
             self._pending.crashed(pod, pod.crashes + 1 if _lost(decision) else 0)
         self._pending.requeued(pod, decision.framework, plugins, waiting)
-        target = Place.UNSCHEDULABLE if plugins else Place.BACKOFF
+        target = QueueName.UNSCHEDULABLE if plugins else QueueName.BACKOFF
         message = _message(decision, pod)
         return self._pending.move(pod, target, message=message, error=int(not plugins))
 
@@ -109,14 +110,14 @@ def _message(decision: Decision, pod: QueuedPod) -> str:
 
 
 def _count(made: Sequence[tuple[Decision, Move]], now_s: float) -> None:
-    recording.came((move.target, recording.ATTEMPT_FAILURE) for _, move in made)
+    collect.came((move.target, collect.ATTEMPT_FAILURE) for _, move in made)
     ends = [
         (decision, "unschedulable" if decision.error is None else "error", decision.candidate.popped_at)
         for decision, _ in made
     ]
     alike = Counter((result, decision.framework.profile_name, popped_at) for decision, result, popped_at in ends)
     for (result, profile, popped_at), count in alike.items():
-        recording.attempts(result, profile, now_s - popped_at if now_s and popped_at else None, count)
+        collect.attempts(result, profile, now_s - popped_at if now_s and popped_at else None, count)
     for decision, _ in made:
         if decision.error is not None:
             _log_error(decision, decision.error)

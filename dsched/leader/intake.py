@@ -9,20 +9,21 @@ from typing import Any
 from dsched.cluster.interface import Change, Cluster, Event
 from dsched.errors import ClusterUnavailable
 from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.sharing import shared
-from dsched.leader.binding import Binding, Owed
-from dsched.leader.crowding import crowded_out
+from dsched.leader.binders.crowding import crowded_out
+from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.events import Events
-from dsched.leader.pending import Pending, QueuedPod
 from dsched.leader.promises import released
-from dsched.metrics import recording
+from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.state.cache import Cache
-from dsched.state.queue import Move, Place, Queue, Record
+from dsched.scheduler.cache import Cache
+from dsched.scheduler.ports import Move, QueueName, Record
+from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.state.queue import Queue
 
 RESOURCES = {
     "Namespace": Resource.NAMESPACE,
@@ -45,11 +46,11 @@ class Intake:
     def __init__(
         self,
         frameworks: Mapping[str, Framework],
-        pending: Pending,
+        pending: PendingPods,
         cache: Cache,
         queue: Queue,
         cluster: Cluster,
-        binding: Binding,
+        binding: BindTracker,
         events: Events,
         answered: Callable[[], None] = lambda: None,
     ) -> None:
@@ -68,7 +69,7 @@ class Intake:
         self._answered = answered
         self._moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
         self._removals: list[tuple[PodKey, PodUid]] = []
-        self._bound: list[Owed] = []
+        self._bound: list[AssumedPod] = []
 
     def take(self, events: Sequence[Event]) -> None:
         """Take in changes in order, and send Redis what they come to."""
@@ -90,7 +91,7 @@ class Intake:
         removals, self._removals = self._removals, []
         self._queue.remove_ahead(removals)
         moves, self._moves = list(self._moves.values()), {}
-        causes = [recording.POD_UPDATE if pod.place else recording.POD_ADD for pod, _ in moves]
+        causes = [collect.POD_UPDATE if pod.place else collect.POD_ADD for pod, _ in moves]
         self._events.make_ahead(moves, causes)
 
     # -- pods ------------------------------------------------------------------------------------------------------
@@ -115,24 +116,31 @@ class Intake:
         elif pod.spec.scheduler_name in self._frameworks:
             self._unassigned(pod)
 
-    def restore(self, info: PodInfo, record: Record) -> None:
-        """A pending pod that an earlier leader left in the queue."""
-        self._keep_promise(self._pending.restore(info, record))
+    def restore(self, info: PodInfo, record: Record) -> QueuedPod:
+        """A pending pod that an earlier leader left in the queue.
+
+        Raises:
+            ValueError: no leader has left it so.
+        """
+        pod = self._pending.restore(info, record)
+        if pod.preempting.node or info.pod.status.nominated_node_name:
+            self._keep_promise(pod)
+        return pod
 
     def _assigned(self, info: PodInfo, node: NodeName) -> None:
-        owed = self._binding.owed(info.uid)
-        if owed is not None and owed.node == node:
-            owed.seen = info
-            self._bound.append(owed)
+        assumed = self._binding.assumed(info.uid)
+        if assumed is not None and assumed.node == node:
+            assumed.seen = info
+            self._bound.append(assumed)
             return
         self._answered()
-        owed = self._binding.owed(info.uid)
+        assumed = self._binding.assumed(info.uid)
         pending = self._pending.get(info.key)
-        if owed is not None or (pending is not None and pending.uid == info.uid):
-            self._binding.rivals.bound(info.key, info.uid, node)
-        if owed is not None:
+        if assumed is not None or (pending is not None and pending.uid == info.uid):
+            self._binding.foreign_binds.bound(info.key, info.uid, node)
+        if assumed is not None:
             self.flush()
-            self._binding.release(owed, Place.NOWHERE, "")
+            self._binding.release(assumed, QueueName.NOWHERE, "")
         self._forget_pending(info.key, info.uid)
         old = self._cache.snapshot.table.pod(info.uid)
         if old is not None and old.pod == info.pod:
@@ -144,13 +152,13 @@ class Intake:
             self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE, old.pod, info.pod))
 
     def _bound_to(self, key: PodKey, uid: PodUid, event: Event) -> None:
-        owed = self._binding.owed(uid)
-        if owed is not None and owed.node == event.node:
-            self._bound.append(owed)
+        assumed = self._binding.assumed(uid)
+        if assumed is not None and assumed.node == event.node:
+            self._bound.append(assumed)
             return
         self._answered()
-        owed = self._binding.owed(uid)
-        if self._cache.snapshot.table.node_of(uid) is None or owed is not None:
+        assumed = self._binding.assumed(uid)
+        if self._cache.snapshot.table.node_of(uid) is None or assumed is not None:
             for pod in [event.object] if isinstance(event.object, Pod) else self._cluster.get_pods([key]):
                 if pod is not None and pod.uid == uid and not pod.finished:
                     self._assigned(shared(pod), pod.node_name)
@@ -184,10 +192,10 @@ class Intake:
         pod = self._pending.add(info, framework)
         status = framework.run_pre_enqueue(info.pod)
         if status is None:
-            move = self._pending.move(pod, Place.ACTIVE, profile=framework.profile_name)
+            move = self._pending.move(pod, QueueName.ACTIVE, profile=framework.profile_name)
         else:
             pod.plugins = frozenset({status.plugin})
-            move = self._pending.move(pod, Place.GATED, profile=framework.profile_name, message=status.message)
+            move = self._pending.move(pod, QueueName.GATED, profile=framework.profile_name, message=status.message)
         self._moves[pod.key] = (pod, move)
         self._keep_promise(pod)
         self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))
@@ -215,9 +223,9 @@ class Intake:
             return
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
         self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
-        if turned and pod.place in (Place.ACTIVE, Place.BACKOFF):
+        if turned and pod.place in (QueueName.ACTIVE, QueueName.BACKOFF):
             self._moves[pod.key] = (pod, self._pending.move(pod, pod.place))
-        elif pod.place is Place.GATED or (pod.place is Place.UNSCHEDULABLE and self._events.helps(event, pod)):
+        elif pod.place is QueueName.GATED or (pod.place is QueueName.UNSCHEDULABLE and self._events.helps(event, pod)):
             move = self._events.move_for(pod, event)
             if move is not None:
                 self._moves[pod.key] = (pod, move)
@@ -236,15 +244,15 @@ class Intake:
             return
         before = pod.preempting.node
         self._keep_promise(pod)
-        if before not in (NO_NODE, node) and self._binding.owed(pod.uid) is None:
+        if before not in (NO_NODE, node) and self._binding.assumed(pod.uid) is None:
             self._events.happened(released(PodInfo(old), before))
 
     def _gone(self, key: PodKey, uid: PodUid) -> None:
-        owed = self._binding.owed(uid)
-        if owed is not None:
+        assumed = self._binding.assumed(uid)
+        if assumed is not None:
             self.flush()
-            if self._binding.owed(uid) is not None:
-                self._binding.release(owed, Place.NOWHERE, "")
+            if self._binding.assumed(uid) is not None:
+                self._binding.release(assumed, QueueName.NOWHERE, "")
         self._forget_pending(key, uid)
         node = self._cache.snapshot.table.node_of(uid)
         removed = self._cache.remove_pod(uid)
@@ -261,7 +269,7 @@ class Intake:
         if pod.preempting.node:
             self._events.happened(released(pod.info, pod.preempting.node))
         self._cache.snapshot.nominations.drop(uid)
-        if pod.place is not Place.NOWHERE:
+        if pod.place is not QueueName.NOWHERE:
             self._removals.append((key, uid))
 
     # -- nodes and other objects -----------------------------------------------------------------------------------
@@ -293,15 +301,15 @@ class Intake:
         given_up = crowded_out(table, table.index[name], reserved)
         self._take_bound(self._binding.give_up(given_up, f"node {name} has become too small for it"))
 
-    def _take_bound(self, released: Sequence[Owed]) -> None:
+    def _take_bound(self, released: Sequence[AssumedPod]) -> None:
         """Some may have been bound before their reservations ended, and not be heard of yet. There may be another node
         of that name already: they count there from the next decision on."""
         try:
-            found = self._cluster.get_pods([owed.info.key for owed in released]) if released else ()
+            found = self._cluster.get_pods([assumed.info.key for assumed in released]) if released else ()
         except ClusterUnavailable:  # the watch will tell
             return
-        for owed, pod in zip(released, found, strict=True):
-            if pod is not None and pod.uid == owed.info.uid and pod.node_name and not pod.finished:
+        for assumed, pod in zip(released, found, strict=True):
+            if pod is not None and pod.uid == assumed.info.uid and pod.node_name and not pod.finished:
                 self._assigned(shared(pod), pod.node_name)
 
     def _other(self, event: Event) -> None:

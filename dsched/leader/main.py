@@ -1,7 +1,7 @@
 """The leader process: stands by, leads, steps down.
 
 One thread keeps the lease, renewed at a third of its time, so that work cannot starve it. Losing the lease or Redis
-ends the reign, not the process: it stands by again and starts over from Redis and the cluster when it gets the lease.
+ends the term, not the process: it stands by again and starts over from Redis and the cluster when it gets the lease.
 """
 
 import contextlib
@@ -18,21 +18,21 @@ from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch, UnfitRedis
-from dsched.framework import limits
+from dsched.framework import plugin_timeout
 from dsched.framework.interface import Registry
 from dsched.leader import dispatch
-from dsched.leader.configured import Configured, Loaded
-from dsched.leader.progress import Progress, Stage
-from dsched.leader.reign import Reign
-from dsched.leader.scrape import Held
+from dsched.leader.config_watch import ConfigWatch, Loaded
+from dsched.leader.gauges import Held
+from dsched.leader.health import LeaderHealth, Stage
 from dsched.leader.settings import Settings
+from dsched.leader.term import LeaderTerm
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.metrics import FENCED
 from dsched.model import reading
-from dsched.state import fitness, published
+from dsched.state import leader_config, redis_check
 from dsched.state.client import UNAVAILABLE, CannotPersist, Store, WrongType, connect
-from dsched.state.lease import Lease
+from dsched.state.lease import LONGEST_S, Lease
 from dsched.state.time import RedisClock
 from dsched.tracing import Tracing
 
@@ -44,10 +44,12 @@ LONGEST_PAUSE_S = 5.0
 LONGEST_PAUSE_WITHOUT_REDIS_S = 0.5
 """Decisions wait about so long at most once Redis is back."""
 LED_WELL_S = 5.0
-"""After a reign that went on for so long, the first pause is short again."""
+"""After a term that went on for so long, the first pause is short again."""
 STANDBY_S = 0.25
 """How often a standby asks for the lease; it is woken when a leader steps down, and waits for the very end of a lease
 that is about to run out."""
+LEASE_PATIENCE_S = 1.0
+"""At least so long a reply about the lease is waited for."""
 THREAD_TURN_S = 0.0005
 """How long a thread that decodes what comes in may keep the loop waiting whenever the loop comes back from Redis;
 Python's own 5 ms are as long as deciding dozens of pods."""
@@ -82,11 +84,13 @@ class Leader:
         self._registry = registry
         self._tracing = tracing
         self._clock = clock or SystemClock()
-        self._lease = Lease(connect(store.url, store.name), settings.identity, round(settings.lease_s * 1000))
+        patience_s = max(LEASE_PATIENCE_S, settings.lease_s * 2 / 3)  # asked at a third: it has run out by then
+        lease_store = connect(store.url, store.name, patience_s)
+        self._lease = Lease(lease_store, settings.identity, round(settings.lease_s * 1000))
         self._stop = threading.Event()
-        self._reign: Reign | None = None
-        self.progress = Progress(self._clock)
-        self._configured = Configured(
+        self._term: LeaderTerm | None = None
+        self.progress = LeaderHealth(self._clock)
+        self._configured = ConfigWatch(
             connect(store.url, store.name),
             settings.identity,
             cluster.kind,
@@ -103,20 +107,20 @@ class Leader:
         """The configuration that has led last."""
 
     def _reconfigured(self) -> None:
-        """Another configuration: the present reign ends between two batches, and the next one begins with it."""
-        if self._reign is not None:
-            self._reign.stop()
+        """Another configuration: the present term ends between two batches, and the next one begins with it."""
+        if self._term is not None:
+            self._term.stop()
 
     def held(self) -> Held | None:
-        """What the present reign holds in memory, None while there is none; from any thread."""
-        reign = self._reign
-        return None if reign is None else reign.held()
+        """What the present term holds in memory, None while there is none; from any thread."""
+        term = self._term
+        return None if term is None else term.held()
 
     def stop(self) -> None:
         """Step down soon; may be called from any thread or a signal handler."""
         self._stop.set()
-        if self._reign is not None:
-            self._reign.stop()
+        if self._term is not None:
+            self._term.stop()
 
     def stop_on_signals(self) -> None:
         """SIGTERM and SIGINT step down and release the lease; SIGHUP reads the configuration again."""
@@ -156,12 +160,16 @@ class Leader:
             began = self._clock.monotonic()
             try:
                 if not checked:
-                    fitness.check(self._store, keeps_objects=self._cluster.kind == Kind.STANDALONE)
+                    redis_check.check(self._store, keeps_objects=self._cluster.kind == Kind.STANDALONE)
                     checked = True
                 asked = self._clock.monotonic()
                 leads = self._lease.acquire()
                 for name in self._lease.garbage:
                     set_aside(name, "", "no leader wrote it")
+                if self._lease.cut_s:
+                    why = "somebody wrote it, or Redis' clock went back"
+                    extra = {"action": "cut_lease", "lasted_s": self._lease.cut_s, "lasts_s": LONGEST_S, "reason": why}
+                    _log.warning("a lease that no leader asks for, cut", extra=extra)
                 self.progress.trouble = ""
                 if leads:
                     self._lead(asked + self._settings.lease_s)
@@ -201,14 +209,14 @@ class Leader:
         self._stop.wait(pause_s)
         return min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _build(self, loaded: Loaded) -> Reign:
+    def _build(self, loaded: Loaded) -> LeaderTerm:
         """
         Raises:
             PluginError, ConfigError: this configuration can never lead. One that has led before goes on; where there is
                 none, the lease is given back for a process that can.
         """
         try:
-            return Reign(
+            return LeaderTerm(
                 self._settings,
                 self._store,
                 self._cluster,
@@ -237,29 +245,29 @@ class Leader:
             good_until: the lease that was just taken, monotonic clock.
         """
         loaded = self._configured.loaded
-        reign = self._reign = self._build(loaded)
+        term = self._term = self._build(loaded)
         if self._stop.is_set() or loaded.config is not self._configured.loaded.config:
             return
         self._good = loaded
-        published.publish(self._store, loaded.published(self._lease.epoch, self._cluster.kind))
+        leader_config.publish(self._store, loaded.published(self._lease.epoch, self._cluster.kind))
         over = threading.Event()
         self.progress.renewed(good_until)
         self._cluster.lead(self._lease.epoch, self.progress.holds)
-        keeper = threading.Thread(target=self._keep_lease, args=(reign, over, good_until), name="lease", daemon=True)
+        keeper = threading.Thread(target=self._keep_lease, args=(term, over, good_until), name="lease", daemon=True)
         keeper.start()
         try:
-            with limits.watched(self._settings.plugin_timeout_s):
-                reign.run()
+            with plugin_timeout.watched(self._settings.plugin_timeout_s):
+                term.run()
         finally:
             if self.progress.stage is Stage.LEADING:
                 self._led = self.progress.epoch
             self.progress.enter(Stage.STANDBY)
-            self._reign = None
+            self._term = None
             over.set()
             keeper.join()
 
-    def _keep_lease(self, reign: Reign, over: threading.Event, good_until: float) -> None:
-        """Renew until the reign is over; end it when the lease cannot be kept."""
+    def _keep_lease(self, term: LeaderTerm, over: threading.Event, good_until: float) -> None:
+        """Renew until the term is over; end it when the lease cannot be kept."""
         while not over.wait(self._settings.lease_s / 3):
             asked = self._clock.monotonic()
             try:
@@ -268,8 +276,8 @@ class Leader:
                 self.progress.renewed(good_until)
             except (StaleEpoch, WrongType):
                 FENCED.inc()
-                reign.stop()
+                term.stop()
             except (*UNAVAILABLE, RedisUnavailable) as error:
                 _log.warning("lease not renewed", extra={"action": "renew", "error": str(error)})
                 if self._clock.monotonic() >= good_until:
-                    reign.stop()
+                    term.stop()

@@ -14,7 +14,7 @@ EVERY_S = 1.0
 
 
 class Overflows:
-    """What one reign has told. Not thread-safe: it belongs to the loop."""
+    """What one term has told. Not thread-safe: it belongs to the loop."""
 
     def __init__(self, store: Store, table: NodeTable) -> None:
         self._store = store

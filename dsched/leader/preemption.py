@@ -12,12 +12,12 @@ from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.leader.cycle import Decision
-from dsched.leader.pending import Pending, QueuedPod
 from dsched.leader.promises import Happened, released
 from dsched.log import logger
 from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS
 from dsched.model.meta import NO_NODE, NodeName
+from dsched.scheduler.cycle import Decision
+from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)
 
@@ -30,7 +30,7 @@ class Preemptions:
     """Carries out what PostFilter decided."""
 
     def __init__(
-        self, pending: Pending, snapshot: Snapshot, cluster: Cluster, clock: Clock, happened: Happened
+        self, pending: PendingPods, snapshot: Snapshot, cluster: Cluster, clock: Clock, happened: Happened
     ) -> None:
         self._pending = pending
         self._nominations = snapshot.nominations
@@ -93,7 +93,10 @@ class Preemptions:
         message = f"{decision.framework.profile_name}: preempting to accommodate a higher priority pod"
         event = f"Preempted by pod {preemptor.uid} on node {decision.nominated}"
         profile = decision.framework.profile_name
-        self._cluster.record([PodEvent(pod.key, pod.uid, "Normal", "Preempted", event, profile) for pod in victims])
+        related = (preemptor.key, preemptor.uid)
+        self._cluster.record(
+            [PodEvent(pod.key, pod.uid, "Normal", "Preempted", event, profile, related) for pod in victims]
+        )
         self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
         PREEMPTION_VICTIMS.observe(len(victims))
         _log.info(

@@ -15,11 +15,11 @@ from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.leader.events import Events
-from dsched.leader.pending import Pending, QueuedPod
-from dsched.leader.preempting import PROMISE_S
 from dsched.log import logger
-from dsched.metrics import PROMISES_EXPIRED, recording
+from dsched.metrics import PROMISES_EXPIRED, collect
 from dsched.model.meta import NO_NODE, NodeName
+from dsched.scheduler.nominations import PROMISE_S
+from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)
 
@@ -41,7 +41,9 @@ def released(pod: PodInfo, node: NodeName) -> ClusterEvent:
 class Promises:
     """Ends promises whose victims never go."""
 
-    def __init__(self, pending: Pending, snapshot: Snapshot, cluster: Cluster, events: Events, clock: Clock) -> None:
+    def __init__(
+        self, pending: PendingPods, snapshot: Snapshot, cluster: Cluster, events: Events, clock: Clock
+    ) -> None:
         self._pending = pending
         self._nominations = snapshot.nominations
         self._table = snapshot.table
@@ -94,7 +96,7 @@ class Promises:
         self._events.happened(released(pod.info, node))
         # The pod itself may find room elsewhere now; the move also writes down what has become of its promise.
         move = self._events.move_for(pod) or self._pending.move(pod, pod.place)
-        self._events.make([(pod, move)], [recording.PROMISE_EXPIRED])
+        self._events.make([(pod, move)], [collect.PROMISE_EXPIRED])
 
 
 def _gone_ms(deletion_timestamp: str) -> int:

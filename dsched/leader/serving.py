@@ -3,8 +3,8 @@
 from prometheus_client import REGISTRY
 
 from dsched.clock import SystemClock
-from dsched.leader.progress import Stage
-from dsched.leader.scrape import Holding, Memory
+from dsched.leader.gauges import Holding, Memory
+from dsched.leader.health import Stage
 from dsched.observe.exposition import Exposition
 from dsched.observe.queues import Queues
 from dsched.observe.server import Server

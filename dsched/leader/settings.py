@@ -6,9 +6,9 @@ import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dsched.framework import limits
-from dsched.leader.explaining import Explain
-from dsched.leader.fanout import Mode
+from dsched.framework import plugin_timeout
+from dsched.leader.evaluators.router import Mode
+from dsched.leader.observers.explanations import Explain
 
 
 def default_identity(name: str | None = None) -> str:
@@ -36,4 +36,4 @@ class Settings:
     seed: int = 0
     decisions: Path | None = None
     explain: Explain = Explain.FAILURES
-    plugin_timeout_s: float = limits.DEFAULT_S
+    plugin_timeout_s: float = plugin_timeout.DEFAULT_S

@@ -5,31 +5,36 @@ bind, so what the cluster lists afterwards does not change behind the leader's b
 leader simply begins again; every step looks at what is there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from dsched import garbage
 from dsched.cluster.interface import Cluster, Listing, SchedulingStatus
 from dsched.framework.cycle_state import CycleState
+from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.sharing import shared
-from dsched.leader import requested
-from dsched.leader.binding import Binding, Owed
+from dsched.leader import requests
+from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.events import Events
 from dsched.leader.failure import SCHEDULER_ERROR, Failures, parked
 from dsched.leader.intake import Intake
-from dsched.leader.pending import PARKED, Pending, QueuedPod
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
-from dsched.metrics import PODS_PARKED, recording
+from dsched.metrics import PODS_PARKED, collect
+from dsched.model import raw
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
-from dsched.state import raw
-from dsched.state.cache import Cache, amounts
+from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.ports import Move, QueueName, Record
+from dsched.scheduler.queue import PARKED, PendingPods, QueuedPod
 from dsched.state.client import Store
-from dsched.state.queue import Move, Place, Queue, Record, read_records
+from dsched.state.queue import Queue, read_records
 from dsched.state.reservations import Reservation, Reservations, read_reservations
 
 _log = logger(__name__)
+
+TAKEN_IN_AT_ONCE = 2048
+"""New pods that Redis is sent at a time."""
 
 
 class Takeover:
@@ -40,12 +45,12 @@ class Takeover:
         store: Store,
         epoch: int,
         frameworks: Mapping[str, Framework],
-        pending: Pending,
+        pending: PendingPods,
         cache: Cache,
         queue: Queue,
         reservations: Reservations,
         cluster: Cluster,
-        binding: Binding,
+        binding: BindTracker,
         events: Events,
         intake: Intake,
         failures: Failures,
@@ -68,14 +73,21 @@ class Takeover:
         self._intake = intake
         self._failures = failures
         self._before = before
-        self._restored: set[PodUid] = set()
+        self._restored: list[QueuedPod] = []
+        self._resorted: set[PodKey] = set()
+        """Rejected pods that have another turn than what their records say."""
 
     def run(self) -> int:
-        """List the cluster, settle, rebuild; hands adopted reservations out again.
+        """List the cluster, settle, rebuild; hands adopted reservations out again. Of many rejected pods most are left
+        to the loop, to be tried again in pieces (`Events.move_on`).
 
         Raises:
             StaleEpoch: another leader has taken over meanwhile.
         """
+        with garbage.not_looked_for():
+            return self._run()
+
+    def _run(self) -> int:
         for uid, text in self._reservations.drop_unreadable().items():
             set_aside("reservation", uid, text)
         self._reservations.adopt([reservation.uid for reservation in read_reservations(self._store)])
@@ -119,19 +131,19 @@ class Takeover:
 
     # -- reservations ----------------------------------------------------------------------------------------------
 
-    def _settle_reservations(self, pods: Mapping[PodUid, Pod]) -> list[Owed]:
-        adopted: list[Owed] = []
+    def _settle_reservations(self, pods: Mapping[PodUid, Pod]) -> list[AssumedPod]:
+        adopted: list[AssumedPod] = []
         confirmed: list[tuple[PodKey, PodUid]] = []
         for reservation in read_reservations(self._store):
             pod = pods.get(reservation.uid)
             if pod is not None and pod.node_name == reservation.node:
                 confirmed.append((reservation.key, reservation.uid))
             elif pod is None or pod.finished or pod.deleting or pod.node_name != NO_NODE:
-                self._release(reservation, pod, Place.NOWHERE)
-            elif self._keeps(reservation, pod) and (owed := self._adopt(reservation, pod)) is not None:
-                adopted.append(owed)
+                self._release(reservation, pod, QueueName.NOWHERE)
+            elif self._keeps(reservation, pod) and (assumed := self._adopt(reservation, pod)) is not None:
+                adopted.append(assumed)
             else:
-                self._release(reservation, pod, Place.ACTIVE)
+                self._release(reservation, pod, QueueName.ACTIVE)
         self._reservations.confirm(confirmed)
         return adopted
 
@@ -140,7 +152,7 @@ class Takeover:
         known = pod.spec.scheduler_name in self._frameworks
         return known and reservation.state != "waiting" and reservation.node in self._cache.snapshot.table.index
 
-    def _adopt(self, reservation: Reservation, pod: Pod) -> Owed | None:
+    def _adopt(self, reservation: Reservation, pod: Pod) -> AssumedPod | None:
         """Take a reservation over. Reserve runs again: what plugins had assumed, and what they had left for PreBind,
         went with the earlier leader. None when they refuse now."""
         info, state = shared(pod), CycleState()
@@ -149,15 +161,15 @@ class Takeover:
         if framework.run_reserve(state, info, reservation.node) is not None:
             self._cache.forget(info.uid, released=False)
             return None
-        owed = Owed(info, reservation.node, framework, state, reservation.attempt)
-        self._binding.reserve(owed)
-        return owed
+        assumed = AssumedPod(info, reservation.node, framework, state, reservation.attempt)
+        self._binding.reserve(assumed)
+        return assumed
 
-    def _release(self, reservation: Reservation, pod: Pod | None, target: Place) -> None:
+    def _release(self, reservation: Reservation, pod: Pod | None, target: QueueName) -> None:
         """Usage is rebuilt afterwards, so only the places matter here."""
         record = _record(self._store, reservation)
         turn, order = record.fields.get("place", ""), raw.whole(record.fields.get("order"))
-        move = Move(reservation.key, reservation.uid, Place.RESERVED, target, order, turn, order)
+        move = Move(reservation.key, reservation.uid, QueueName.RESERVED, target, order, turn, order)
         charged = {} if pod is None else amounts(PodInfo(pod))
         self._reservations.release([(move, reservation.node, charged)])
 
@@ -169,60 +181,70 @@ class Takeover:
         stale: list[tuple[PodKey, PodUid]] = []
         for record in read_records(self._store):
             pod = unknown.pop(record.uid, None)
-            if pod is None or pod.key != record.key:
+            info = None if pod is None else shared(pod)
+            if pod is None or info is None or info.key != record.key:
                 stale.append((record.key, record.uid))
                 continue
             try:
-                self._intake.restore(shared(pod), record)
-                self._restored.add(pod.uid)
+                self._restored.append(self._intake.restore(info, record))
             except ValueError as error:
                 set_aside("record", record.key, str(error))
                 stale.append((record.key, record.uid))
                 unknown[pod.uid] = pod
         self._queue.remove(stale)
-        for pod in sorted(unknown.values(), key=_age):
+        new = sorted(unknown.values(), key=_age)
+        for number, pod in enumerate(new):
             self._intake.pod(pod)
+            if number % TAKEN_IN_AT_ONCE == TAKEN_IN_AT_ONCE - 1:
+                self._queue.settle()  # Redis has worked on those before meanwhile
+                self._intake.flush()
         self._intake.flush()
-        self._try_again()
+        self._try_again(new)
+        self._restored.clear()
 
-    def _try_again(self) -> None:
+    def _try_again(self, new: Sequence[Pod]) -> None:
         """What was rejected is tried again, for events that happened while nobody led are not known; so is what is
         said to be reserved but is not, should Redis have lost a reservation. The configuration may be another one than
         that of the leader before: PreEnqueue and QueueSort are asked again."""
         moves: list[tuple[QueuedPod, Move]] = []
         parking: list[QueuedPod] = []
-        for pod in list(self._pending):
-            if pod.place is Place.ACTIVE and pod.crashes >= PARKED:
+        rejected = [known for pod in new if (known := self._pending.get(pod.key)) is not None and known.rejected]
+        for pod in self._restored:
+            if pod.place is QueueName.ACTIVE and pod.crashes >= PARKED:
                 moves.append((pod, self._park(pod)))
                 parking.append(pod)
-            elif pod.place in (Place.RESERVED, Place.WAITING) and self._binding.owed(pod.uid) is None:
-                moves.append((pod, self._pending.move(pod, Place.ACTIVE)))
-            elif (move := self._again(pod)) is not None:
-                moves.append((pod, move))
-        self._events.make(moves, [recording.TAKEOVER] * len(moves))
+            elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
+                if self._binding.assumed(pod.uid) is None:
+                    moves.append((pod, self._pending.move(pod, QueueName.ACTIVE)))
+            elif pod.place is not QueueName.INFLIGHT and pod.place is not QueueName.NOWHERE:
+                if self._pending.resort(pod, self._frameworks[pod.info.pod.spec.scheduler_name]):
+                    self._resorted.add(pod.key)
+                if pod.rejected:
+                    rejected.append(pod)
+                elif (move := self._again(pod)) is not None:
+                    moves.append((pod, move))
+        self._events.make(moves, [collect.TAKEOVER] * len(moves))
         self._failures.tell([SchedulingStatus(pod.key, pod.uid, SCHEDULER_ERROR, _lost(pod)) for pod in parking])
+        if rejected:
+            self._events.leave(rejected, self._again, collect.TAKEOVER)
+            self._events.move_on()
 
     def _park(self, pod: QueuedPod) -> Move:
         """One leader after the other was lost while it decided this pod."""
         PODS_PARKED.inc()
         _log.error("pod parked", extra={"action": "park", "pod": pod.key, "uid": pod.uid, "crashes": pod.crashes})
         self._pending.requeued(pod, self._frameworks[pod.info.pod.spec.scheduler_name], frozenset())
-        return self._pending.move(pod, Place.BACKOFF, message=_lost(pod), error=1)
+        return self._pending.move(pod, QueueName.BACKOFF, message=_lost(pod), error=1)
 
     def _again(self, pod: QueuedPod) -> Move | None:
         """The move of a pod that may be tried again, that PreEnqueue holds back now, or that has another turn where it
         stands; None for one that stays as it is."""
-        if pod.uid not in self._restored:
-            return self._events.move_for(pod)
-        if pod.place not in (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED):
-            return None
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
-        turned = self._pending.resort(pod, framework)
-        if pod.place is not Place.GATED and (status := framework.run_pre_enqueue(pod.info.pod)) is not None:
+        if pod.place is not QueueName.GATED and (status := framework.run_pre_enqueue(pod.info.pod)) is not None:
             self._pending.held_back(pod, status.plugin)
-            return self._pending.move(pod, Place.GATED, message=status.message)
-        move = None if requested.DROPPED in pod.plugins else self._events.move_for(pod)
-        return move or (self._pending.move(pod, pod.place) if turned else None)
+            return self._pending.move(pod, QueueName.GATED, message=status.message)
+        move = None if requests.DROPPED in pod.plugins else self._events.move_for(pod)
+        return move or (self._pending.move(pod, pod.place) if pod.key in self._resorted else None)
 
     def _ours(self, pod: Pod) -> bool:
         return (

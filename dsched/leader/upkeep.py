@@ -1,16 +1,16 @@
 """Keeps what stands in Redis fit to be read: whatever somebody else has written among it is told, counted and cleared.
 
 What a leader writes is written anew from what it knows. Of what scheduling depends on, a key of another type means that
-all of it may be lost: the reign ends and the next one begins from the cluster, as after Redis was emptied.
+all of it may be lost: the term ends and the next one begins from the cluster, as after Redis was emptied.
 """
 
 from dsched.errors import StateError
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
-from dsched.state import fitness, keys, misfits, published, workers
+from dsched.state import keys, leader_config, misfits, redis_check, workers
 from dsched.state.client import Store
-from dsched.state.nodelog import NodeLog
-from dsched.state.published import Published
+from dsched.state.leader_config import LeaderConfig
+from dsched.state.node_log import NodeLog
 
 _log = logger(__name__)
 
@@ -26,7 +26,7 @@ class Upkeep:
         told: what workers are told of the configuration; None where nothing was published.
     """
 
-    def __init__(self, store: Store, epoch: int, log: NodeLog, told: Published | None = None) -> None:
+    def __init__(self, store: Store, epoch: int, log: NodeLog, told: LeaderConfig | None = None) -> None:
         self._store = store
         self._epoch = epoch
         self._log = log
@@ -39,7 +39,7 @@ class Upkeep:
             StaleEpoch: another leader has taken over.
             UnfitRedis: as `look`.
         """
-        fitness.check(self._store, keeps_objects=False)
+        redis_check.check(self._store, keeps_objects=False)
         misfits.drop_former(self._store, self._epoch)
         self._cleared(misfits.drop(self._store, self._epoch, misfits.SINGLE))
 
@@ -51,7 +51,7 @@ class Upkeep:
             StateError: what scheduling depends on was lost; the leader has to start over from the cluster.
             StaleEpoch: another leader has taken over.
         """
-        fitness.check(self._store, keeps_objects=False)
+        redis_check.check(self._store, keeps_objects=False)
         if found := misfits.find(self._store):
             names = self._cleared(misfits.drop(self._store, self._epoch, found))
             if lost := sorted(_DECIDES.intersection(names)):
@@ -90,8 +90,8 @@ class Upkeep:
         """A leader whose configuration another one has told meanwhile no longer leads: the epoch is checked."""
         if self._told is None:
             return
-        there = published.read(self._store)
+        there = leader_config.read(self._store)
         if there != self._told:
             why = "is not there" if there is None else f"says {there.hash}, the leader has {self._told.hash}"
             set_aside(keys.CONFIGURATION.name, "", why)
-            published.publish(self._store, self._told)
+            leader_config.publish(self._store, self._told)

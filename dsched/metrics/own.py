@@ -129,7 +129,7 @@ MISSED = counter(
 CACHE_MISMATCHES = counter(
     "dsched_cache_mismatch_total",
     "Things that the leader believed and were not so, found by comparing and repaired; what: see "
-    "`dsched/leader/comparer.py`.",
+    "`dsched/leader/audit/compare.py`.",
     ["what"],
 )
 FOREIGN_BINDS = counter(

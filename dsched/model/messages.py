@@ -46,7 +46,7 @@ class EvaluateShard(Message, frozen=True, kw_only=True):
         deadline_ms: by Redis' clock, after which nobody waits for the answer.
         pods: profile and one pod of each class.
         closed: of each class, what the plugins have said that evaluators are not asked
-            (`dsched.framework.judge.closed_by`), by row as little-endian int16; empty where they reject no node.
+            (`dsched.engine.judge.closed_by`), by row as little-endian int16; empty where they reject no node.
         skip: numbers of classes that are not wanted any more; what is said of them is not looked at.
     """
 

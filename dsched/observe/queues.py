@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from dsched import metrics
 from dsched.clock import Clock
-from dsched.state import control, counts, workers
+from dsched.state import counts, pauses, workers
 from dsched.state.client import Store
 
 
@@ -42,7 +42,7 @@ class Queues(Collector):
             for state in ("live", "silent"):
                 seen.add_metric([kind, state], states[kind, state])
         paused = metrics.PAUSED_PROFILES.family()
-        for profile in control.profiles(self._store):
+        for profile in pauses.profiles(self._store):
             paused.add_metric([profile], 1)
         yield from (pending, tasks, seen, paused)
         for scraped, value in (

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from dsched.state import control
+from dsched.scheduler.ports import QueueName
+from dsched.state import pauses
 from dsched.state.position import Position
-from dsched.state.queue import Place
 
 _BINARY_UNITS = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 
@@ -32,10 +32,10 @@ def amount(resource: str, counted: int) -> str:
 
 def titled(profile: str) -> str:
     """What a pause is about, in words."""
-    return "all profiles" if profile == control.EVERYTHING else f"profile {profile}"
+    return "all profiles" if profile == pauses.EVERYTHING else f"profile {profile}"
 
 
-def paused_lines(paused: Sequence[control.Paused], now_ms: int) -> list[str]:
+def paused_lines(paused: Sequence[pauses.Paused], now_ms: int) -> list[str]:
     """A line for each pause."""
     lines = []
     for each in paused:
@@ -48,18 +48,18 @@ def standing(found: Position, now_ms: int) -> str:
     """Where a pod stands, in words that follow its name."""
     tried = f"tried {found.attempts} times" if found.attempts != 1 else "tried once"
     match found.place:
-        case Place.ACTIVE:
+        case QueueName.ACTIVE:
             what = f"is number {(found.before or 0) + 1} of {found.pods} in the active queue"
-        case Place.BACKOFF:
+        case QueueName.BACKOFF:
             left = max(0, (found.until_ms or now_ms) - now_ms + 999) // 1000
             what = f"is in backoff for {duration(left)}; {found.before} pods stand before it"
-        case Place.UNSCHEDULABLE:
+        case QueueName.UNSCHEDULABLE:
             what = "is unschedulable: it is tried again when something changes that may help, or after 5 minutes"
-        case Place.GATED:
+        case QueueName.GATED:
             what = f"is gated by {', '.join(found.plugins) or 'a plugin'}"
-        case Place.INFLIGHT:
+        case QueueName.INFLIGHT:
             what = "is being decided"
-        case Place.WAITING:
+        case QueueName.WAITING:
             what = "has a node and waits for Permit"
         case _:
             what = "has a node and is being bound"

@@ -8,8 +8,8 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 
 from typing import Any
 
+from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework import interface
-from dsched.framework.attempt import FailedAttempt
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import SKIP, Code, PostFilterResult, PreFilterResult, Scope, Status, unschedulable
 from dsched.framework.pod_info import PodInfo

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import matching
 from dsched.errors import PluginError
-from dsched.framework import interface, volume_attachments, volume_objects, volume_usage
+from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Action,
@@ -31,10 +31,13 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import row_numbers
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
-from dsched.framework.volume_attachments import UNLIMITED, Attachment, Attachments, MissingClaim, OnNode, Taken
 from dsched.model import meta, migration, volumes
 from dsched.model.pod import Pod
 from dsched.model.volumes import CsiNode, VolumeAttachment
+from dsched.plugins.volumes import attachments as volume_attachments
+from dsched.plugins.volumes import objects as volume_objects
+from dsched.plugins.volumes import usage
+from dsched.plugins.volumes.attachments import UNLIMITED, Attachment, Attachments, MissingClaim, OnNode, Taken
 
 ERR_REASON = "node(s) exceed max volume count"
 _EXCEEDED = interface.unschedulable(ERR_REASON)
@@ -61,7 +64,7 @@ class NodeVolumeLimits:
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods that attach nothing."""
-        if next(volume_usage.attachable(pod.pod), None) is None:
+        if next(usage.attachable(pod.pod), None) is None:
             return interface.SKIP
         state.write(_wanted(pod.pod, snapshot))
         return None
@@ -100,7 +103,7 @@ class NodeVolumeLimits:
 def _wanted(pod: Pod, snapshot: Snapshot) -> _Wanted:
     objects = volume_objects.of(snapshot)
     try:
-        found = [volume_attachments.taken(use, objects) for use in volume_usage.attachable(pod)]
+        found = [volume_attachments.taken(use, objects) for use in usage.attachable(pod)]
     except MissingClaim as missing:
         return _Wanted(missing=str(missing))
     except PluginError as error:
@@ -145,7 +148,7 @@ def _after_pod_deleted(pod: Pod, event: ClusterEvent) -> Hint:
     gone: Pod = event.old
     if not gone.node_name and not gone.status.nominated_node_name:
         return Hint.SKIP
-    return Hint.QUEUE if next(volume_usage.attachable(gone), None) else Hint.SKIP
+    return Hint.QUEUE if next(usage.attachable(gone), None) else Hint.SKIP
 
 
 def _after_claim_added(pod: Pod, event: ClusterEvent) -> Hint:

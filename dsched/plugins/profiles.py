@@ -7,7 +7,7 @@ from typing import Any
 from dsched import config
 from dsched.config import INTREE_PLUGINS, PluginRef, Profile, SchedulerConfiguration
 from dsched.errors import ConfigError
-from dsched.framework.extending import Extending, ReadObjects
+from dsched.framework.extender import Extending, ReadObjects
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.plugins import registry, unsupported

@@ -10,10 +10,10 @@ from dsched.errors import PluginError
 from dsched.framework.interface import PluginFactory, Registry
 from dsched.plugins import code as plugin_code
 from dsched.plugins.default_binder import DefaultBinder
-from dsched.plugins.default_preemption import DefaultPreemption
+from dsched.plugins.default_preemption.plugin import DefaultPreemption
 from dsched.plugins.dynamic_resources import DynamicResources
 from dsched.plugins.image_locality import ImageLocality
-from dsched.plugins.inter_pod_affinity import InterPodAffinity
+from dsched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from dsched.plugins.node_affinity import NodeAffinity
 from dsched.plugins.node_name import NodeName
 from dsched.plugins.node_ports import NodePorts
@@ -21,7 +21,7 @@ from dsched.plugins.node_resources_balanced_allocation import NodeResourcesBalan
 from dsched.plugins.node_resources_fit import NodeResourcesFit
 from dsched.plugins.node_unschedulable import NodeUnschedulable
 from dsched.plugins.node_volume_limits import NodeVolumeLimits
-from dsched.plugins.pod_topology_spread import PodTopologySpread
+from dsched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from dsched.plugins.priority_sort import PrioritySort
 from dsched.plugins.scheduling_gates import SchedulingGates
 from dsched.plugins.taint_toleration import TaintToleration

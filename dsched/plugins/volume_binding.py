@@ -19,7 +19,7 @@ from dsched.arithmetic.claims import ELSEWHERE, MISSING, NO_SPACE, NO_VOLUME, Po
 from dsched.clock import Clock, SystemClock
 from dsched.config import VolumeBindingArgs
 from dsched.errors import PluginError
-from dsched.framework import interface, volume_assumptions, volume_claims, volume_hints, volume_plan
+from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Code,
@@ -34,9 +34,11 @@ from dsched.framework.interface import (
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
-from dsched.framework.volume_plan import NotBound, Plan
 from dsched.model import volumes
 from dsched.model.meta import NodeName
+from dsched.plugins.volumes import assumptions, hints, plan
+from dsched.plugins.volumes import claims as volume_claims
+from dsched.plugins.volumes.plan import NotBound, Plan
 
 ERR_REASONS: Mapping[int, str] = {
     ELSEWHERE: "node(s) didn't match PersistentVolume's node affinity",
@@ -118,36 +120,36 @@ class VolumeBinding:
         answer = claim_arithmetic.answer(found, snapshot.table, np.array([row], dtype=np.intp))
         if answer.codes[0]:
             return _STATUSES[int(answer.codes[0]) - 1]
-        volume_plan.assume(answer, node, pod.uid, volume_assumptions.of(snapshot))
-        owed = volume_plan.plan(answer, node, self._clock.now_ms())
-        if owed.bindings or owed.selections:
-            state.shared[self.name] = owed.packed()
+        plan.assume(answer, node, pod.uid, assumptions.of(snapshot))
+        assumed = plan.plan(answer, node, self._clock.now_ms())
+        if assumed.bindings or assumed.selections:
+            state.shared[self.name] = assumed.packed()
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
-        volume_assumptions.of(self._handle.snapshot).forget(pod.uid)
+        assumptions.of(self._handle.snapshot).forget(pod.uid)
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Write what Reserve decided, and look whether the claims are bound: Wait while they are not."""
         if self.name not in state.shared:
             return None
-        owed, cluster = Plan.unpacked(state.shared[self.name]), self._handle.cluster
+        assumed, cluster = Plan.unpacked(state.shared[self.name]), self._handle.cluster
         try:
-            volume_plan.carry_out(owed, cluster)
+            plan.carry_out(assumed, cluster)
         except NotBound as refusal:
             return Status(Code.ERROR, (str(refusal),))
         try:
-            lacking = volume_plan.unbound(owed, node, cluster)
+            lacking = plan.unbound(assumed, node, cluster)
         except NotBound as failure:
             return Status(Code.ERROR, (f"binding volumes: {failure}",))
         if not lacking:
             return None
-        if self._clock.now_ms() - owed.since_ms >= self._timeout_ms:
+        if self._clock.now_ms() - assumed.since_ms >= self._timeout_ms:
             return Status(Code.ERROR, (TIMED_OUT,))
         return Status(Code.WAIT, (f"waiting for persistentvolumeclaim {', '.join(lacking)} to be bound",))
 
     def events_to_register(self) -> Sequence[Registration]:
-        return volume_hints.BINDING
+        return hints.BINDING
 
 
 _pre_filter: type[interface.PreFilterPlugin] = VolumeBinding

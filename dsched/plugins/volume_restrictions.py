@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import matching
 from dsched.errors import PluginError
-from dsched.framework import interface, volume_objects, volume_usage
+from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Action,
@@ -29,10 +29,12 @@ from dsched.framework.interface import (
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
-from dsched.framework.volume_usage import DiskUse
 from dsched.model import volumes
 from dsched.model.pod import Pod
 from dsched.model.volumes import READ_WRITE_ONCE_POD
+from dsched.plugins.volumes import objects as volume_objects
+from dsched.plugins.volumes import usage as volume_usage
+from dsched.plugins.volumes.usage import DiskUse
 
 ERR_REASON_DISK = "node(s) had no available disk"
 ERR_REASON_ONE_POD = (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dsched.arithmetic import matching
-from dsched.framework import interface, volume_objects
+from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Action,
@@ -27,12 +27,13 @@ from dsched.framework.interface import (
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
-from dsched.framework.volume_objects import VolumeObjects
 from dsched.model import volumes
 from dsched.model.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.volumes import WAIT_FOR_FIRST_CONSUMER, ClaimUse
+from dsched.plugins.volumes import objects as volume_objects
+from dsched.plugins.volumes.objects import VolumeObjects
 
 ERR_REASON = "node(s) had no available volume zone"
 NO_NAME = "PersistentVolumeClaim had no name"

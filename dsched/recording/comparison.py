@@ -11,7 +11,6 @@ from dsched.config import SchedulerConfiguration
 from dsched.errors import NothingRecorded, RecordingError
 from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.cycle import Decision
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.plugins import registry
@@ -19,6 +18,7 @@ from dsched.recording import measures
 from dsched.recording.measures import Amounts, Mean, Workload
 from dsched.recording.replaying import Replay
 from dsched.recording.world import Fate
+from dsched.scheduler.cycle import Decision
 
 NO_REASON = "never tried"
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dsched.clock import Clock
 from dsched.framework.interface import ClusterEvent
 from dsched.framework.runtime import Framework
-from dsched.leader.hints import Hints
-from dsched.leader.pending import Pending, QueuedPod
 from dsched.model.meta import PodUid
+from dsched.scheduler.hints import Hints
+from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.simulation.turned_away import TurnedAway
-from dsched.state.queue import Place
 
 
 class OwnQueue:
@@ -24,7 +24,7 @@ class OwnQueue:
         turned_away: by Permit; who was too often is not taken in.
     """
 
-    def __init__(self, frameworks: Mapping[str, Framework], pending: Pending, clock: Clock) -> None:
+    def __init__(self, frameworks: Mapping[str, Framework], pending: PendingPods, clock: Clock) -> None:
         self.open = False
         self.turned_away = TurnedAway(clock)
         self._hints = Hints(frameworks)
@@ -40,7 +40,7 @@ class OwnQueue:
 
     def wake(self, pod: QueuedPod) -> None:
         """Give an unschedulable pod another turn; gated ones stay as recorded."""
-        if self.open and pod.place is Place.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
+        if self.open and pod.place is QueueName.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
             self._woken[pod.uid] = pod
 
     def wake_if(self, event: ClusterEvent, pod: QueuedPod) -> None:
@@ -62,7 +62,7 @@ class OwnQueue:
         ready = [
             pod
             for pod in self._woken.values()
-            if pod.place is Place.UNSCHEDULABLE and (at_once or self._pending.backoff_ends_ms(pod) <= now_ms)
+            if pod.place is QueueName.UNSCHEDULABLE and (at_once or self._pending.backoff_ends_ms(pod) <= now_ms)
         ]
         for pod in ready:
             self.forget(pod.uid)

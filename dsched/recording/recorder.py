@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from dsched.recording.files import RecordingFile
-from dsched.state.tape import Listening, Told
+from dsched.state.recording import Listening, Told
 
 FLUSH_EVERY_S = 1.0
 FLUSH_BYTES = 4 << 20

@@ -15,25 +15,25 @@ from typing import Any
 
 from dsched.clock import ManualClock
 from dsched.config import SchedulerConfiguration
+from dsched.engine.select import Selector
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.select import Selector
-from dsched.leader.cycle import Candidate, Decision
 from dsched.leader.intake import RESOURCES
-from dsched.leader.pending import Backoff, QueuedPod
-from dsched.leader.permit import WaitingPod
-from dsched.leader.preempting import Preempting
 from dsched.leader.promises import released
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.recording.own_queue import OwnQueue
 from dsched.recording.world import Fate, Recorded
-from dsched.simulation.leaderless import Leaderless
-from dsched.simulation.memory import Memory
-from dsched.state.queue import Place, Record
+from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.memory import Memory
+from dsched.scheduler.nominations import Nomination
+from dsched.scheduler.ports import QueueName, Record
+from dsched.scheduler.queue import Backoff, QueuedPod
+from dsched.scheduler.waiting_pods import WaitingPod
+from dsched.simulation.offline_cycle import OfflineCycle
 
 Compared = Callable[[Decision | None, tape.Choice, bool], None]
 """Is told of each recorded decision: the replay's (None where the pod was not tried), the recorded one, and whether
@@ -76,7 +76,7 @@ class Replay:
         backoff = Backoff(configured.pod_initial_backoff_seconds * 1000, configured.pod_max_backoff_seconds * 1000)
         selector = Selector(seed, tell_best=False)
         selector.next_start = began.next_start
-        self._made = Leaderless(configured, plugins, self.memory, selector, self.clock, backoff)
+        self._made = OfflineCycle(configured, plugins, self.memory, selector, self.clock, backoff)
         self._waiting, self._pending, self._frameworks = self._made.waiting, self._made.pending, self._made.frameworks
         self._own = OwnQueue(self._frameworks, self._pending, self.clock)
         self._keys: dict[PodUid, PodKey] = {}
@@ -116,12 +116,12 @@ class Replay:
                     self._gone(uid)
             case tape.Pending():
                 self._came(line)
-            case tape.Moved(uid=uid, place=Place.RESERVED):
+            case tape.Moved(uid=uid, place=QueueName.RESERVED):
                 self._let_go(uid)
             case tape.Moved(uid=uid, place=place):
                 queued = self._queued(uid)
-                if queued is not None and (not self.parted or queued.place is Place.NOWHERE):
-                    self._pending.placed(queued, Place(place))
+                if queued is not None and (not self.parted or queued.place is QueueName.NOWHERE):
+                    self._pending.placed(queued, QueueName(place))
             case tape.Bound(uid=uid):
                 self._bound(uid)
             case tape.NoLongerPending(uid=uid):
@@ -225,7 +225,7 @@ class Replay:
         self._pending.replace(queued, PodInfo(pod), framework)
         self._own.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, pod))
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, pod)
-        if self._own.open and queued.place is Place.UNSCHEDULABLE:
+        if self._own.open and queued.place is QueueName.UNSCHEDULABLE:
             self._own.wake_if(event, queued)
 
     def _changed_without_place(self, pod: Pod) -> None:
@@ -254,7 +254,7 @@ class Replay:
         queued = self._queued(uid)
         if queued is not None and uid not in self._apart:
             self._waiting.drop(uid)
-            self._pending.placed(queued, Place.RESERVED)
+            self._pending.placed(queued, QueueName.RESERVED)
 
     def _bound(self, uid: PodUid) -> None:
         if uid in self._held and uid not in self._apart:
@@ -337,12 +337,12 @@ class Replay:
         for pod in batch:
             choice = (choices or {}).get(pod.uid)
             self._own.forget(pod.uid)
-            self._pending.placed(pod, Place.INFLIGHT)
+            self._pending.placed(pod, QueueName.INFLIGHT)
             if choice is None or pod.uid in self._apart:
                 pod.attempts += 1
             else:
                 pod.attempts = choice.attempt
-                pod.preempting = Preempting.of_fields(choice.preempting or {})
+                pod.preempting = Nomination.of_fields(choice.preempting or {})
             pod.first_ms = pod.first_ms or self.clock.now_ms()
             candidates.append(Candidate(pod.info, pod.attempts))
         decisions = self._made.cycle.decide(candidates)
@@ -367,7 +367,7 @@ class Replay:
         if node is not None:
             self.fates[pod.uid] = Fate(pod.key, node)
             self._held[pod.uid] = (decision.state, decision.framework, node)
-            self._pending.placed(pod, Place.RESERVED if decision.waiting is None else Place.WAITING)
+            self._pending.placed(pod, QueueName.RESERVED if decision.waiting is None else QueueName.WAITING)
             if pod.uid in self._apart and decision.waiting is None:
                 self._take_root(pod.uid)
             self._condemn(info.key, (), choice)
@@ -379,7 +379,7 @@ class Replay:
         if diagnosis is not None:
             plugins = diagnosis.unschedulable_plugins | diagnosis.pending_plugins
         self._pending.requeued(pod, decision.framework, plugins)
-        self._pending.placed(pod, Place.UNSCHEDULABLE)
+        self._pending.placed(pod, QueueName.UNSCHEDULABLE)
         self._condemn(info.key, decision.victims, choice)
 
     def _condemn(self, preemptor: PodKey, chosen: Sequence[PodInfo], choice: tape.Choice | None) -> None:
@@ -487,7 +487,7 @@ class Replay:
             queued = self._pending.add(info, framework)
         queued.preempting.end()
         self._pending.requeued(queued, framework, frozenset())
-        self._pending.placed(queued, Place.UNSCHEDULABLE)
+        self._pending.placed(queued, QueueName.UNSCHEDULABLE)
         if info.uid in self.fates:
             self.fates[info.uid] = Fate(info.key, message=message)
         if info.uid in self._apart:

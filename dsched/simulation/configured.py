@@ -7,9 +7,9 @@ from dsched import config
 from dsched.config import SchedulerConfiguration
 from dsched.framework.interface import Registry
 from dsched.plugins import profiles
-from dsched.state import client, published, workers
+from dsched.state import client, leader_config, workers
 from dsched.state.client import Store
-from dsched.state.published import Published
+from dsched.state.leader_config import LeaderConfig
 
 NEVER_LED = "no leader has published its configuration yet"
 
@@ -56,7 +56,7 @@ class LeadersConfiguration:
             RedisUnavailable: Redis does not answer.
         """
         with client.reachable(self._store):
-            told = published.read(self._store)
+            told = leader_config.read(self._store)
         if told is None:
             return Configured(config.default(), NEVER_LED)
         if told.text:
@@ -66,7 +66,7 @@ class LeadersConfiguration:
             return Configured(default, f"the leader keeps its configuration back ({told.withheld})")
         return Configured(default)
 
-    def _parsed(self, told: Published) -> SchedulerConfiguration:
+    def _parsed(self, told: LeaderConfig) -> SchedulerConfiguration:
         with self._lock:
             if self._known is None or self._known[0] != told.hash:
                 self._known = told.hash, profiles.parsed(told.text, told.source, self._plugins)

@@ -1,11 +1,11 @@
-"""Decisions of a simulation as lines of a decisions file, in the form of `dsched.leader.decisions`, epoch 0."""
+"""Decisions of a simulation as lines of a decisions file, as in `leader.observers.decision_log`, epoch 0."""
 
 from typing import Any
 
 import msgspec
 
-from dsched.leader import decisions
-from dsched.leader.cycle import Decision
+from dsched.leader.observers import decision_log
+from dsched.scheduler.cycle import Decision
 
 EPOCH = 0
 """Of simulations: no leader ever has it."""
@@ -24,7 +24,7 @@ class DecisionLines:
 
     def hear(self, decision: Decision, table_version: int) -> None:
         """Take a decision in."""
-        self._lines.append(decisions.line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
+        self._lines.append(decision_log.line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
 
     def encoded(self) -> bytes:
         """All lines."""

@@ -1,6 +1,6 @@
 """Why a pod goes where it goes: every node with the plugin that rejected it or with its scores, and the choice.
 
-The answers are those of the leader's engine: nodes by `dsched.framework.evaluate`, the choice and preemption by its
+The answers are those of the leader's engine: nodes by `dsched.engine.evaluation`, the choice and preemption by its
 cycle. Reserve and Permit are left out of it, for plugins may act there and not only answer.
 """
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 
 from dsched.clock import ManualClock
 from dsched.config import SchedulerConfiguration
+from dsched.engine.evaluation import Evaluation, evaluate
+from dsched.engine.select import Selector, nodes_to_find
+from dsched.engine.with_extenders import EvaluationWithExtenders
 from dsched.errors import NotFound
-from dsched.framework.evaluate import Evaluation, evaluate
-from dsched.framework.extended import Extended
-from dsched.framework.extending import ReadObjects
+from dsched.framework.extender import ReadObjects
 from dsched.framework.interface import Registry, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.select import Selector, nodes_to_find
 from dsched.framework.snapshot import Snapshot
-from dsched.leader.cycle import Candidate
-from dsched.leader.pending import Pending
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
-from dsched.simulation.leaderless import Leaderless
-from dsched.simulation.living import Standing
-from dsched.state.queue import Record
+from dsched.scheduler.cycle import Candidate
+from dsched.scheduler.ports import Record
+from dsched.scheduler.queue import PendingPods
+from dsched.simulation.live_cluster import LiveCluster
+from dsched.simulation.offline_cycle import OfflineCycle
 
 _WITH_EFFECTS = ("reserve", "permit")
 
@@ -110,7 +110,7 @@ class Explanation:
 def explain(
     configured: SchedulerConfiguration,
     plugins: Registry,
-    standing: Standing,
+    standing: LiveCluster,
     seed: int = 0,
     read: ReadObjects | None = None,
 ) -> Explanation:
@@ -128,7 +128,7 @@ def explain(
     """
     pod, snapshot = standing.pod, standing.memory.snapshot
     info, reduced = PodInfo(pod), _without_effects(configured)
-    made = Leaderless(reduced, plugins, standing.memory, Selector(seed), ManualClock(), read=read)
+    made = OfflineCycle(reduced, plugins, standing.memory, Selector(seed), ManualClock(), read=read)
     framework = made.frameworks.get(pod.spec.scheduler_name)
     if framework is None:
         raise NotFound(
@@ -163,7 +163,9 @@ def explain(
     )
 
 
-def _remember(pending: Pending, pods: Sequence[tuple[Pod, Record | None]], frameworks: Mapping[str, Framework]) -> None:
+def _remember(
+    pending: PendingPods, pods: Sequence[tuple[Pod, Record | None]], frameworks: Mapping[str, Framework]
+) -> None:
     """Pods that are not bound yet, for plugins that look at the others."""
     for pod, record in pods:
         if record is not None:
@@ -180,20 +182,20 @@ def _without_effects(configured: SchedulerConfiguration) -> SchedulerConfigurati
     return replace(configured, profiles=reduced)
 
 
-def _best(evaluation: Evaluation | Extended, snapshot: Snapshot) -> tuple[NodeName, ...]:
+def _best(evaluation: Evaluation | EvaluationWithExtenders, snapshot: Snapshot) -> tuple[NodeName, ...]:
     return tuple(snapshot.table.names[row] for row in evaluation.best_rows())
 
 
-def _weights(framework: Framework, extended: Extended | None) -> dict[str, int]:
+def _weights(framework: Framework, extended: EvaluationWithExtenders | None) -> dict[str, int]:
     weights = {scorer.name: scorer.weight for scorer in framework.scores}
     return weights if extended is None else weights | extended.weights()
 
 
-def _nodes(evaluation: Evaluation | Extended, snapshot: Snapshot) -> tuple[NodeAnswer, ...]:
+def _nodes(evaluation: Evaluation | EvaluationWithExtenders, snapshot: Snapshot) -> tuple[NodeAnswer, ...]:
     if not evaluation.open:
         return tuple(NodeAnswer(name, False, None, {}, None) for name in snapshot.table.names)
     raw, weighted, totals = evaluation.raw_columns(), evaluation.score_columns(), evaluation.totals
-    weights = _weights(evaluation.framework, evaluation if isinstance(evaluation, Extended) else None)
+    weights = _weights(evaluation.framework, evaluation if isinstance(evaluation, EvaluationWithExtenders) else None)
     feasible = evaluation.feasible
     answers = []
     for row, name in enumerate(snapshot.table.names):

@@ -8,13 +8,13 @@ import msgspec
 from dsched.framework.interface import Status
 from dsched.model.meta import NodeName
 from dsched.simulation.explanation import Explanation, NodeAnswer
-from dsched.simulation.living import Standing
+from dsched.simulation.live_cluster import LiveCluster
 
 Asked = Sequence[NodeName] | None
 """Nodes to tell of, None for all."""
 
 
-def encoded(explained: Explanation, standing: Standing, asked: Asked) -> bytes:
+def encoded(explained: Explanation, standing: LiveCluster, asked: Asked) -> bytes:
     """As JSON; statuses as kube-scheduler names their codes."""
     nodes = told(explained, asked)
     return msgspec.json.encode(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dsched.model.meta import NO_NODE, NodeName, PodKey
-from dsched.simulation.fill import Fill, NodeFill
+from dsched.simulation.capacity import Fill, NodeFill
 
 
 class Ending(StrEnum):

@@ -13,20 +13,20 @@ import msgspec
 
 from dsched.clock import ManualClock
 from dsched.config import SchedulerConfiguration
-from dsched.framework.diagnosis import Diagnosis
-from dsched.framework.extending import ReadObjects
+from dsched.engine.diagnosis import Diagnosis
+from dsched.engine.select import Selector
+from dsched.framework.extender import ReadObjects
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource, Status
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.select import Selector
-from dsched.leader.cycle import Candidate, Decision
-from dsched.leader.pending import QueuedPod
 from dsched.leader.promises import released
 from dsched.model.meta import NO_NODE, NodeName, PodUid
-from dsched.simulation import fill
-from dsched.simulation.fill import Usage
-from dsched.simulation.given import Given
-from dsched.simulation.leaderless import Leaderless
-from dsched.simulation.memory import Memory
+from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.memory import Memory
+from dsched.scheduler.queue import QueuedPod
+from dsched.simulation import capacity
+from dsched.simulation.capacity import Usage
+from dsched.simulation.from_manifests import ManifestCluster
+from dsched.simulation.offline_cycle import OfflineCycle
 from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
 from dsched.simulation.queue import SimulatedQueue
 
@@ -37,7 +37,7 @@ Hear = Callable[[Decision, int], None]
 def simulate(
     configured: SchedulerConfiguration,
     plugins: Registry,
-    given: Given,
+    given: ManifestCluster,
     now_ms: int,
     seed: int = 0,
     hear: Hear = lambda decision, version: None,
@@ -65,7 +65,7 @@ class Simulation:
         self,
         configured: SchedulerConfiguration,
         plugins: Registry,
-        given: Given,
+        given: ManifestCluster,
         now_ms: int,
         seed: int,
         read: ReadObjects | None = None,
@@ -78,7 +78,7 @@ class Simulation:
         given.fill(self.memory.snapshot)
         self._before = Usage.of(self.memory.snapshot.table)
         self._clock = ManualClock(now_ms)
-        self._made = Leaderless(configured, plugins, self.memory, Selector(seed), self._clock, read=read)
+        self._made = OfflineCycle(configured, plugins, self.memory, Selector(seed), self._clock, read=read)
         self._waiting = self._made.waiting
         self._queue = SimulatedQueue(self._made.frameworks, self._made.pending, self._clock)
         self._outcomes: dict[PodUid, PodOutcome] = {}
@@ -208,6 +208,6 @@ class Simulation:
             replace(outcome, nominated=nominations.node_of(uid) or NO_NODE) for uid, outcome in self._outcomes.items()
         ]
         pods.sort(key=lambda pod: pod.ending in NEVER_TRIED)
-        nodes = fill.nodes(snapshot.table, self._before, Usage.of(snapshot.table))
+        nodes = capacity.nodes(snapshot.table, self._before, Usage.of(snapshot.table))
         homeless = sum(name not in snapshot.table.index for name, _ in snapshot.table.placed())
-        return Outcome(tuple(pods), nodes, fill.cluster(nodes), homeless)
+        return Outcome(tuple(pods), nodes, capacity.cluster(nodes), homeless)

@@ -12,11 +12,11 @@ from dsched.clock import Clock
 from dsched.framework.interface import Action, ClusterEvent, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.leader.hints import Hints
-from dsched.leader.pending import Pending, QueuedPod
 from dsched.model.meta import PodKey
+from dsched.scheduler.hints import Hints
+from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.simulation.turned_away import TurnedAway
-from dsched.state.queue import Place
 
 _Turn = tuple[int, int, str, PodKey]
 """When it may be tried again, its place as QueueSort has it, the pod."""
@@ -29,7 +29,7 @@ class SimulatedQueue:
         turned_away: by Permit; who was too often gets no turn.
     """
 
-    def __init__(self, frameworks: Mapping[str, Framework], pending: Pending, clock: Clock) -> None:
+    def __init__(self, frameworks: Mapping[str, Framework], pending: PendingPods, clock: Clock) -> None:
         """
         Args:
             pending: of pods that are no longer pending it knows nothing; plugins may look into it.
@@ -38,7 +38,7 @@ class SimulatedQueue:
         self._pending = pending
         self.turned_away = TurnedAway(clock)
         self._hints = Hints(frameworks)
-        self._turns: dict[Place, list[_Turn]] = {Place.ACTIVE: [], Place.BACKOFF: []}
+        self._turns: dict[QueueName, list[_Turn]] = {QueueName.ACTIVE: [], QueueName.BACKOFF: []}
         self._departures = 0
         self._tried_at: dict[PodKey, int] = {}
 
@@ -51,19 +51,19 @@ class SimulatedQueue:
             if status is not None:
                 pod.plugins = frozenset({status.plugin})
                 gated.append((pod.info, status))
-            self._stand(pod, Place.ACTIVE if status is None else Place.GATED)
+            self._stand(pod, QueueName.ACTIVE if status is None else QueueName.GATED)
         return gated
 
     def pop(self) -> QueuedPod | None:
         """The pod whose turn it is, its attempt counted; None when there is nothing left to try."""
-        if not self._turns[Place.ACTIVE] and not self._turns[Place.BACKOFF]:
+        if not self._turns[QueueName.ACTIVE] and not self._turns[QueueName.BACKOFF]:
             self._rescue()
-        for place in (Place.ACTIVE, Place.BACKOFF):
+        for place in (QueueName.ACTIVE, QueueName.BACKOFF):
             if self._turns[place]:
                 pod = self._pending.get(heapq.heappop(self._turns[place])[-1])
                 if pod is None:
                     raise LookupError("a pod that is not pending has a turn")
-                self._pending.placed(pod, Place.INFLIGHT)
+                self._pending.placed(pod, QueueName.INFLIGHT)
                 pod.attempts += 1
                 self._tried_at[pod.key] = self._departures
                 return pod
@@ -76,26 +76,26 @@ class SimulatedQueue:
 
     def held(self, pod: QueuedPod) -> None:
         """The pod has a node, and Permit holds it back."""
-        self._pending.placed(pod, Place.WAITING)
+        self._pending.placed(pod, QueueName.WAITING)
 
     def put_back(self, pod: QueuedPod, plugins: frozenset[str]) -> None:
         """The pod was not placed; ``plugins`` rejected it."""
         self._pending.requeued(pod, self._framework(pod.info), plugins)
-        self._stand(pod, Place.UNSCHEDULABLE)
+        self._stand(pod, QueueName.UNSCHEDULABLE)
 
     def try_again(self, pod: QueuedPod) -> None:
         """Give an unschedulable pod another turn."""
-        if pod.place is Place.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
-            self._stand(pod, Place.BACKOFF)
+        if pod.place is QueueName.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
+            self._stand(pod, QueueName.BACKOFF)
 
     def happened(self, event: ClusterEvent) -> None:
         """Something has changed: give those a turn whom it may help."""
         self._departures += event.action is Action.DELETE
         for pod in self._hints.helped(event, self._pending):
-            if pod.place is not Place.GATED:
+            if pod.place is not QueueName.GATED:
                 self.try_again(pod)
             elif self._framework(pod.info).run_pre_enqueue(pod.info.pod) is None:
-                self._stand(pod, Place.ACTIVE)
+                self._stand(pod, QueueName.ACTIVE)
 
     def _rescue(self) -> None:
         for pod in list(self._pending):
@@ -105,8 +105,8 @@ class SimulatedQueue:
     def _framework(self, info: PodInfo) -> Framework:
         return self._frameworks[info.pod.spec.scheduler_name]
 
-    def _stand(self, pod: QueuedPod, place: Place) -> None:
+    def _stand(self, pod: QueuedPod, place: QueueName) -> None:
         self._pending.placed(pod, place)
         if place in self._turns:
-            ends_ms = self._pending.backoff_ends_ms(pod) if place is Place.BACKOFF else 0
+            ends_ms = self._pending.backoff_ends_ms(pod) if place is QueueName.BACKOFF else 0
             heapq.heappush(self._turns[place], (ends_ms, pod.order, pod.turn, pod.key))

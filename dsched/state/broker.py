@@ -9,6 +9,7 @@ the system's own prefix.
 
 from typing import Any
 
+from dsched import keepalive
 from dsched.model.messages import BIND, BINDERS, EVALUATE, EVALUATORS
 from dsched.state import location
 from dsched.state.client import ASKING_SENTINELS, CONNECT_TIMEOUT_S, prefix
@@ -51,6 +52,7 @@ def celery_settings(redis_url: str, name: str) -> dict[str, Any]:
             "socket_timeout": 10.0,
             "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_keepalive": True,
+            "socket_keepalive_options": keepalive.OPTIONS,
             "health_check_interval": 3,
             "retry_on_timeout": False,
             **CONNECTING,

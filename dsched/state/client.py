@@ -10,11 +10,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
+from dsched import keepalive
 from dsched.errors import NotAllowed, RedisUnavailable, StateError
 from dsched.state import location
-from dsched.state.line import Line
-from dsched.state.line import Value as Value
 from dsched.state.location import shown as shown
+from dsched.state.pipeline import Pipeline
+from dsched.state.pipeline import Value as Value
 
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 2.0
@@ -26,6 +27,7 @@ ASKING_SENTINELS: dict[str, Any] = {
     "socket_timeout": 1.0,
     "socket_connect_timeout": 1.0,
     "socket_keepalive": True,
+    "socket_keepalive_options": keepalive.OPTIONS,
     "retry": ONCE,
 }
 """A Sentinel that does not answer soon is passed over for the next one: it may have been on the master's machine. The
@@ -76,7 +78,7 @@ class Store:
         line: the connection that scripts are sent on, where they are sent ahead.
     """
 
-    def __init__(self, client: "redis.Redis", name: str, url: str, line: Line | None = None) -> None:
+    def __init__(self, client: "redis.Redis", name: str, url: str, line: Pipeline | None = None) -> None:
         self.redis: Any = client
         self.name = name
         self.url = url
@@ -89,10 +91,13 @@ class Store:
 
     def names(self, beginning: str) -> list[bytes]:
         """The full names of the keys whose suffix begins so, each once (SCAN may name a key twice)."""
-        found = self.redis.scan_iter(match=_literal(self.key(beginning)) + "*", count=SCANNED_AT_ONCE)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(self.redis.scan_iter(match=self.pattern(beginning), count=SCANNED_AT_ONCE)))
 
-    def on(self, line: Line) -> "Store":
+    def pattern(self, beginning: str) -> str:
+        """A pattern that the full names of the keys match whose suffix begins so, and no others."""
+        return _literal(self.key(beginning)) + "*"
+
+    def on(self, line: Pipeline) -> "Store":
         """The same store, whose scripts are sent on a line."""
         return Store(self.redis, self.name, self.url, line)
 
@@ -100,7 +105,7 @@ class Store:
         """Wait for what was sent ahead, up to the script with a number where that is given.
 
         Raises:
-            as `dsched.state.line.Line.settle`.
+            as `dsched.state.pipeline.Line.settle`.
         """
         if self.line is not None:
             self.line.settle(number)
@@ -120,20 +125,24 @@ def _literal(text: str) -> str:
     return "".join(f"\\{character}" if character in "*?[]\\" else character for character in text)
 
 
-def connect(url: str, name: str = "default") -> Store:
+def connect(url: str, name: str = "default", patience_s: float | None = None) -> Store:
     """Connect to the Redis at ``url`` (see `dsched.state.location`); nothing is sent yet.
 
     Commands are never repeated by the client: a write whose reply was lost may have happened, and only the caller
     knows how to find out. Sentinels are asked for the master with every new connection.
+
+    Args:
+        patience_s: how long a reply may take; `SOCKET_TIMEOUT_S` without.
 
     Raises:
         StateError: the URL cannot be read.
     """
     found = location.read(url)
     sockets: dict[str, Any] = {
-        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_timeout": SOCKET_TIMEOUT_S if patience_s is None else patience_s,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_keepalive": True,
+        "socket_keepalive_options": keepalive.OPTIONS,
     }
     options: dict[str, Any] = {
         **sockets,

@@ -1,6 +1,6 @@
 """Every key of the scheduler's state: its name, type, members. ``docs/redis.md`` is checked against this list.
 
-The standalone cluster's own keys (``cluster:…``) are listed in `dsched.cluster.keys`.
+The standalone cluster's own keys (``cluster:…``) are listed in `dsched.cluster.standalone.keys`.
 """
 
 from dataclasses import dataclass

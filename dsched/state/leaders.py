@@ -5,7 +5,9 @@ For people alone: nothing is decided by it. `ask_reload` is how a command asks a
 
 import msgspec
 
-from dsched.state import client, counters, keys, raw
+from dsched.model import raw
+from dsched.state import client, counters, keys
+from dsched.state import time as redis_time
 from dsched.state.client import Store
 
 SILENT_AFTER_MS = 10_000
@@ -24,7 +26,7 @@ class LeaderNote(msgspec.Struct, frozen=True):
         error_ms: since when.
         restart: what the file changes that only a restart takes up.
         reload: number of the last request to reload that it has answered.
-        seen_ms: when it wrote this.
+        seen_ms: when it wrote this, by Redis' clock.
     """
 
     identity: str
@@ -53,6 +55,7 @@ def note(store: Store, told: LeaderNote) -> None:
     """
     name = store.key(keys.LEADERS.name)
     with client.reachable(store):
+        told = msgspec.structs.replace(told, seen_ms=redis_time.now_ms(store))
         store.redis.hset(name, told.identity, msgspec.json.encode(told))
         gone = [each.identity for each in _read(store).values() if told.seen_ms - each.seen_ms > FORGOTTEN_AFTER_MS]
         if gone:

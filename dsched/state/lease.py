@@ -7,12 +7,18 @@ seen, its own or another's, in case Redis has lost its last second, or everythin
 import contextlib
 
 from dsched.errors import StaleEpoch
-from dsched.state import keys, raw
+from dsched.model import raw
+from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
 
 _KEYS = keys.names(keys.LEADER, keys.EPOCH)
 _AND_RELEASED = keys.names(keys.LEADER, keys.EPOCH, keys.RELEASED)
+
+
+LONGEST_S = 60.0
+"""No leader asks for a longer lease. One in Redis that lasts longer would keep all leaders from leading until its end,
+should its leader be gone."""
 
 
 class Lease:
@@ -23,6 +29,8 @@ class Lease:
         ttl_ms: how long the lease lasts without renewal.
         epoch: the epoch this process leads under, 0 while it does not.
         left_s: how long the lease lasted still when `acquire` was answered last.
+        cut_s: how long somebody else's lease would have lasted when `acquire` was answered last, had it not been cut to
+            `LONGEST_S`; 0 where it was not.
         garbage: the keys that held what no leader writes when the lease was asked for last; it was cleared away.
     """
 
@@ -31,6 +39,7 @@ class Lease:
         self.ttl_ms = ttl_ms
         self.epoch = 0
         self.left_s = 0.0
+        self.cut_s = 0.0
         self.garbage: tuple[str, ...] = ()
         self._highest = 0
         self._refused = 0
@@ -41,11 +50,12 @@ class Lease:
 
     def acquire(self) -> bool:
         """Take the lease if nobody holds it."""
-        number, left_ms, *garbage = self._acquire(_KEYS, [self.identity, self.ttl_ms, self._highest])
+        wanted: list[str | bytes | int | float] = [self.identity, self.ttl_ms, self._highest, round(LONGEST_S * 1000)]
+        number, left_ms, cut_ms, *garbage = self._acquire(_KEYS, wanted)
         epoch, self.garbage = int(number), tuple(map(raw.text, garbage))
         self._highest = max(self._highest, abs(epoch))
         self.epoch, self._refused = max(epoch, 0), max(-epoch, 0)
-        self.left_s = left_ms / 1000
+        self.left_s, self.cut_s = left_ms / 1000, cut_ms / 1000
         return self.epoch > 0
 
     def wait(self, longest_s: float) -> None:

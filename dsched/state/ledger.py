@@ -6,19 +6,20 @@ For whoever compares it with what he believes. Nothing is changed; no epoch is n
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from dsched.model import raw
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import keys, raw
+from dsched.scheduler.ports import QueueName
+from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.pieces import AT_MOST
-from dsched.state.queue import Place
 
 PIECE = 250
 _ZSETS: Mapping[str, str] = {
-    Place.ACTIVE: keys.ACTIVE.name,
-    Place.BACKOFF: keys.BACKOFF.name,
-    Place.UNSCHEDULABLE: keys.UNSCHEDULABLE.name,
-    Place.GATED: keys.GATED.name,
-    Place.WAITING: keys.WAITING.name,
+    QueueName.ACTIVE: keys.ACTIVE.name,
+    QueueName.BACKOFF: keys.BACKOFF.name,
+    QueueName.UNSCHEDULABLE: keys.UNSCHEDULABLE.name,
+    QueueName.GATED: keys.GATED.name,
+    QueueName.WAITING: keys.WAITING.name,
 }
 
 
@@ -59,7 +60,7 @@ def _entries(store: Store, names: Sequence[PodKey]) -> list[Entry]:
             pipeline.hmget(store.key(keys.POD.name + key), "uid", "queue", "place")
         rows = [[raw.text(cell) for cell in row] for row in pipeline.execute()]
         for key, (_, queue, turn) in zip(names, rows, strict=True):
-            member = f"{turn} {key}" if queue == Place.ACTIVE else key
+            member = f"{turn} {key}" if queue == QueueName.ACTIVE else key
             pipeline.zscore(store.key(_ZSETS.get(queue, keys.ACTIVE.name)), member)
         scores = pipeline.execute()
     return [

@@ -6,7 +6,8 @@ before it takes over, and now and then while it leads.
 
 from collections.abc import Sequence
 
-from dsched.state import keys, raw
+from dsched.model import raw
+from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.keys import Key
 from dsched.state.pieces import cut, packed

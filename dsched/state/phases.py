@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from dsched.state import client, keys, raw
+from dsched.model import raw
+from dsched.state import client, keys
 from dsched.state.client import Store
 
 _COUNT, _SECONDS, _PHASE, _ATTEMPTS, _BOUNDS = "written", "attempt-seconds", "phase:", "attempts:", "bounds"

@@ -10,20 +10,21 @@ from itertools import chain, islice
 from typing import Any
 
 from dsched.errors import StateError
+from dsched.model import raw
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
-from dsched.state import client, keys, raw
+from dsched.scheduler.ports import QueueName
+from dsched.state import client, keys
 from dsched.state.client import Store
-from dsched.state.queue import Place
 from dsched.state.reservations import Reservation, parse
 
 ALL = (
-    Place.ACTIVE,
-    Place.BACKOFF,
-    Place.UNSCHEDULABLE,
-    Place.GATED,
-    Place.INFLIGHT,
-    Place.WAITING,
-    Place.RESERVED,
+    QueueName.ACTIVE,
+    QueueName.BACKOFF,
+    QueueName.UNSCHEDULABLE,
+    QueueName.GATED,
+    QueueName.INFLIGHT,
+    QueueName.WAITING,
+    QueueName.RESERVED,
 )
 """The places that can be asked for; reserved holds the pods that are being bound, too."""
 
@@ -32,13 +33,13 @@ SORTED_AT_MOST = 10_000
 """So many pods in flight or reserved are put in order; of more, those read first come first."""
 
 _ZSETS = {
-    Place.ACTIVE: keys.ACTIVE,
-    Place.BACKOFF: keys.BACKOFF,
-    Place.UNSCHEDULABLE: keys.UNSCHEDULABLE,
-    Place.GATED: keys.GATED,
-    Place.WAITING: keys.WAITING,
+    QueueName.ACTIVE: keys.ACTIVE,
+    QueueName.BACKOFF: keys.BACKOFF,
+    QueueName.UNSCHEDULABLE: keys.UNSCHEDULABLE,
+    QueueName.GATED: keys.GATED,
+    QueueName.WAITING: keys.WAITING,
 }
-_TIMED = (Place.BACKOFF, Place.WAITING)
+_TIMED = (QueueName.BACKOFF, QueueName.WAITING)
 _FIELDS = ("uid", "attempts", "queued_us", "first_ms", "last_ms", "node", "plugins", "message", "profile")
 
 
@@ -58,7 +59,7 @@ class Placed:
     """
 
     key: PodKey
-    place: Place
+    place: QueueName
     uid: str = ""
     attempts: int = 0
     queued_ms: int | None = None
@@ -79,7 +80,7 @@ class Places:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def counts(self) -> dict[Place, int]:
+    def counts(self) -> dict[QueueName, int]:
         """How many pods stand in each place, of all namespaces, as of one moment."""
         with client.reachable(self._store):
             pipe: Any = self._store.redis.pipeline(transaction=True)
@@ -89,11 +90,11 @@ class Places:
             pipe.hlen(self._store.key(keys.RESERVATIONS.name))
             *sizes, inflight, reservations = pipe.execute()
         found = dict(zip(_ZSETS, sizes, strict=True))
-        found[Place.INFLIGHT] = inflight
-        found[Place.RESERVED] = max(0, reservations - found[Place.WAITING])
+        found[QueueName.INFLIGHT] = inflight
+        found[QueueName.RESERVED] = max(0, reservations - found[QueueName.WAITING])
         return {place: found[place] for place in ALL}
 
-    def pods(self, place: Place, limit: int = 0, namespace: str | None = None, skip: int = 0) -> Iterator[Placed]:
+    def pods(self, place: QueueName, limit: int = 0, namespace: str | None = None, skip: int = 0) -> Iterator[Placed]:
         """The pods in a place, in its order: active as they will be tried, backoff and waiting by when that ends,
         unschedulable and gated by since when, in flight by batch, reserved by since when.
 
@@ -116,12 +117,12 @@ class Places:
             if left == 0:
                 return
 
-    def _entries(self, place: Place, size: int, skip: int) -> Iterator[Placed]:
+    def _entries(self, place: QueueName, size: int, skip: int) -> Iterator[Placed]:
         if place in _ZSETS:
             return self._ranked(place, size, skip)
-        return islice(self._reserved() if place is Place.RESERVED else self._inflight(), skip, None)
+        return islice(self._reserved() if place is QueueName.RESERVED else self._inflight(), skip, None)
 
-    def _ranked(self, place: Place, size: int, start: int) -> Iterator[Placed]:
+    def _ranked(self, place: QueueName, size: int, start: int) -> Iterator[Placed]:
         name = self._store.key(_ZSETS[place].name)
         while True:
             with client.reachable(self._store):
@@ -136,11 +137,11 @@ class Places:
     def _inflight(self) -> Iterator[Placed]:
         entries = ((raw.text(key), raw.text(text)) for key, text in self._scanned(keys.INFLIGHT))
         for _, key, epoch in _first_sorted(_in_flight(key, text) for key, text in entries):
-            yield Placed(PodKey(key), Place.INFLIGHT, epoch=epoch)
+            yield Placed(PodKey(key), QueueName.INFLIGHT, epoch=epoch)
 
     def _reserved(self) -> Iterator[Placed]:
         parsed = (parse(PodUid(raw.text(uid)), raw.text(text)) for uid, text in self._scanned(keys.RESERVATIONS))
-        ordered = _first_sorted((each.since_ms, each.key, each) for each in parsed if each.state != Place.WAITING)
+        ordered = _first_sorted((each.since_ms, each.key, each) for each in parsed if each.state != QueueName.WAITING)
         for _, _, each in ordered:
             yield _of_reservation(each)
 
@@ -187,7 +188,7 @@ def _in_flight(key: str, text: str) -> tuple[tuple[int, int], str, int]:
 
 
 def _of_reservation(found: Reservation) -> Placed:
-    return Placed(found.key, Place.RESERVED, uid=found.uid, node=found.node, state=found.state, epoch=found.epoch)
+    return Placed(found.key, QueueName.RESERVED, uid=found.uid, node=found.node, state=found.state, epoch=found.epoch)
 
 
 def _with_record(entry: Placed, fields: dict[str, str]) -> Placed:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsched.errors import StateError
+from dsched.model import raw
 from dsched.model.meta import PodKey
-from dsched.state import client, keys, raw
+from dsched.scheduler.ports import QueueName
+from dsched.state import client, keys
 from dsched.state.client import Store
-from dsched.state.queue import Place
 
-_ZSETS = {Place.BACKOFF: keys.BACKOFF, Place.UNSCHEDULABLE: keys.UNSCHEDULABLE, Place.GATED: keys.GATED}
+_ZSETS = {QueueName.BACKOFF: keys.BACKOFF, QueueName.UNSCHEDULABLE: keys.UNSCHEDULABLE, QueueName.GATED: keys.GATED}
 _LOOKS = 20
 """A pod that moves between the two parts of a look is looked at again, so many times."""
 
@@ -25,7 +26,7 @@ class Position:
     """
 
     key: PodKey
-    place: Place
+    place: QueueName
     attempts: int
     profile: str
     before: int | None = None
@@ -48,9 +49,9 @@ def find(store: Store, key: PodKey) -> Position | None:
             turn, place_text = store.redis.hmget(record, "place", "queue")
             if place_text is None:
                 return None
-            if raw.text(place_text) not in set(Place):
+            if raw.text(place_text) not in set(QueueName):
                 break
-            place = Place(raw.text(place_text))
+            place = QueueName(raw.text(place_text))
             pipe: Any = store.redis.pipeline(transaction=True)
             pipe.hgetall(record)
             pipe.zrank(store.key(keys.ACTIVE.name), f"{raw.text(turn)} {key}")
@@ -61,13 +62,13 @@ def find(store: Store, key: PodKey) -> Position | None:
             pipe.zscore(ranked, key)
             record_now, rank, active, place_rank, size, score = pipe.execute()
         fields: Any = {raw.text(name): raw.text(value) for name, value in record_now.items()}
-        expected = rank if place is Place.ACTIVE else place_rank if place in _ZSETS else 0
+        expected = rank if place is QueueName.ACTIVE else place_rank if place in _ZSETS else 0
         if fields.get("queue") == place and expected is not None:
             known = (key, place, raw.whole(fields.get("attempts")), fields.get("profile", ""))
             said = {"plugins": tuple(fields.get("plugins", "").split()), "message": fields.get("message", "")}
-            if place is Place.ACTIVE:
+            if place is QueueName.ACTIVE:
                 return Position(*known, rank, active, **said)
-            if place is Place.BACKOFF:
+            if place is QueueName.BACKOFF:
                 return Position(*known, active + place_rank, size, raw.score(score), **said)
             return Position(*known, None, size if place in _ZSETS else None, **said)
     raise StateError(f"pod {key} does not stand where its record says; dsched fsck lists what is wrong")

@@ -12,67 +12,21 @@ A pod's record ``pod:NS/NAME`` names its one place; each move is one script for 
 back by `recover`, the rest goes on from there.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+import msgpack
 import msgspec
 
+from dsched.model import raw
 from dsched.model.meta import PodKey, PodUid
-from dsched.state import keys, pieces, raw
+from dsched.scheduler.ports import Move, Popped, QueueName, Record
+from dsched.state import keys, pieces
 from dsched.state.client import Store, Value
 from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
-
-READ_AT_ONCE = 1000
-
-
-class Place(StrEnum):
-    """Where a pending pod can stand."""
-
-    NOWHERE = ""
-    ACTIVE = "active"
-    BACKOFF = "backoff"
-    UNSCHEDULABLE = "unschedulable"
-    GATED = "gated"
-    INFLIGHT = "inflight"
-    RESERVED = "reserved"
-    WAITING = "waiting"
-
-
-class Move(msgspec.Struct, frozen=True):
-    """A pod's move from one place into another.
-
-    Attributes:
-        source: where it has to be for the move to be made; NOWHERE takes in a new pod.
-        score: in the target's zset, ms; the order number for ACTIVE.
-        place, order: what QueueSort says of it: the text and the number it is sorted by in the active queue.
-        fields: what else to write into its record.
-    """
-
-    key: PodKey
-    uid: PodUid
-    source: Place
-    target: Place
-    score: int
-    place: str
-    order: int
-    fields: Mapping[str, str | int] = msgspec.field(default_factory=dict)
-
-    def packed(self) -> list[object]:
-        """In the form that queue_move takes."""
-        flat = [item for pair in self.fields.items() for item in pair]
-        return [self.key, self.uid, self.source, self.target, self.score, self.place, self.order, flat]
-
-
-class Popped(msgspec.Struct, frozen=True):
-    """A pod on its way through the scheduling cycle; ``attempt`` counts from 1 and never goes back."""
-
-    key: PodKey
-    uid: PodUid
-    attempt: int
+from dsched.state.walk import walk
 
 
 class Queue:
@@ -126,15 +80,19 @@ class Queue:
             sent = self._move.ahead(_KEYS, args, partial(answered, number * pieces.AT_MOST))
         return sent
 
+    def settle(self) -> None:
+        """Wait for what was sent ahead."""
+        self._store.settle()
+
     def _about_to_move(self, moves: Sequence[Move]) -> None:
         if self._passed is not None and any(_before(move, self._passed) for move in moves):
             self._passed = None
-        self._overtaken = self._overtaken or any(move.target is Place.ACTIVE for move in moves)
+        self._overtaken = self._overtaken or any(move.target is QueueName.ACTIVE for move in moves)
 
     def pop(self, batch: str, count: int, now_ms: int, *, from_backoff: bool) -> list[Popped]:
         """Move up to ``count`` pods from the head of the active queue to in flight. When it is empty and
         ``from_backoff``, pods in backoff (not after errors) are popped early, as upstream's SchedulerPopFromBackoffQ.
-        Pods of profiles that are paused (`dsched.state.control`) are passed over.
+        Pods of profiles that are paused (`dsched.state.pauses`) are passed over.
 
         Raises:
             StaleEpoch: another leader has taken over; nothing was popped.
@@ -183,9 +141,9 @@ class Queue:
             if len(piece) < pieces.AT_MOST:
                 return moved
 
-    def remove(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[Place]:
+    def remove(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[QueueName]:
         """Forget pods that are no longer pending; returns where each stood."""
-        stood: list[Place] = []
+        stood: list[QueueName] = []
         for piece in cut(pods):
             stood += [_place(raw.text(place)) for place in self._remove(_KEYS, [self._epoch, packed(piece)])]
         return stood
@@ -216,62 +174,57 @@ class Queue:
         self._mark.ahead(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
 
 
-def _place(text: str) -> Place:
+def _place(text: str) -> QueueName:
     """NOWHERE where somebody else has written what is no place."""
-    return Place(text) if text in _PLACES else Place.NOWHERE
+    return QueueName(text) if text in _PLACES else QueueName.NOWHERE
 
 
-_PLACES = frozenset(Place)
+_PLACES = frozenset(QueueName)
 
 
 def _before(move: Move, passed: tuple[str, str, str]) -> bool:
     """Whether a move puts a pod where the next pop would not look."""
     _, score, member = passed
-    return move.target is Place.ACTIVE and (move.score, f"{move.place} {move.key}") <= (float(score), member)
+    return move.target is QueueName.ACTIVE and (move.score, f"{move.place} {move.key}") <= (float(score), member)
 
 
 _KEYS = keys.names(*keys.QUEUES)
 _POP_KEYS = keys.names(keys.EPOCH, keys.ACTIVE, keys.BACKOFF, keys.INFLIGHT, keys.POD, keys.PAUSED)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What the queue knows of a pending pod, as it is in Redis."""
-
-    key: PodKey
-    fields: Mapping[str, str]
-
-    @property
-    def uid(self) -> PodUid:
-        return PodUid(self.fields.get("uid", ""))
-
-    @property
-    def queue(self) -> Place:
-        return Place(self.fields.get("queue", ""))
-
-    @property
-    def attempts(self) -> int:
-        return raw.strictly(self.fields.get("attempts", "0"))
-
-    @property
-    def plugins(self) -> frozenset[str]:
-        """The plugins that rejected it last."""
-        return frozenset(self.fields.get("plugins", "").split())
-
-
 def read_records(store: Store) -> Iterable[Record]:
-    """Every pending pod's record, once; needs no epoch, changes nothing."""
-    prefix = store.key(keys.POD.name)
-    names = store.names(keys.POD.name)
-    for start in range(0, len(names), READ_AT_ONCE):
-        yield from _read(store, prefix, names[start : start + READ_AT_ONCE])
+    """Every pending pod's record, once; needs no epoch, changes nothing.
+
+    Raises:
+        RedisUnavailable: Redis does not answer.
+    """
+    seen: set[str] = set()
+    for packed_records in _pieces(store):
+        for key, fields in _records(packed_records):
+            if key not in seen:
+                seen.add(key)
+                yield Record(PodKey(key), fields)
 
 
-def _read(store: Store, prefix: str, names: Sequence[bytes]) -> Iterable[Record]:
-    with store.redis.pipeline(transaction=False) as pipeline:
-        for name in names:
-            pipeline.hgetall(name)
-        for name, fields in zip(names, pipeline.execute(), strict=True):
-            if fields:
-                decoded = {raw.text(field): raw.text(value) for field, value in fields.items()}
-                yield Record(PodKey(raw.text(name)[len(prefix) :]), decoded)
+def _pieces(store: Store) -> Iterable[bytes]:
+    return (piece for _, piece in walk(store, scan_records))
+
+
+def scan_records(store: Store, cursor: bytes, then: Callable[[Any], None]) -> None:
+    """Have a piece of the records read (`dsched.state.walk`)."""
+    pattern = store.pattern(keys.POD.name)
+    Script(store, "queue_scan").ahead([keys.POD.name], [cursor, pattern, pieces.LIGHT_AT_MOST], then)
+
+
+_decoder = msgspec.msgpack.Decoder(list[tuple[str, dict[str, str]]])
+
+
+def _records(piece: bytes) -> Iterable[tuple[str, dict[str, str]]]:
+    try:
+        return _decoder.decode(piece)
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # somebody else has written what is no text
+        found = msgpack.unpackb(piece, raw=True, strict_map_key=False)
+        return [
+            (raw.text(key), {raw.text(field): raw.text(value) for field, value in fields.items()})
+            for key, fields in found
+        ]

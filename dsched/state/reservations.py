@@ -10,23 +10,21 @@ timer ends one: an overdue bind is looked up in the cluster first. Who is killed
 standing under an older epoch; the next leader adopts it, which makes every bind job of the older epoch void.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from dsched.errors import StateError
+from dsched.model import raw
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import keys, pieces, raw
+from dsched.scheduler.ports import Amounts, Move, QueueName
+from dsched.state import keys, pieces
 from dsched.state.client import Store, Value
 from dsched.state.pieces import cut, packed
-from dsched.state.queue import Move, Place
 from dsched.state.scripts import Script
 
 _KEYS = keys.names(*keys.QUEUES_AND_RESERVATIONS)
-
-Amounts = Mapping[str, int]
-"""Resource to amount, ``pods`` included."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -92,7 +90,7 @@ class Reservations:
                 request.node,
                 str(request.version),
                 str(request.object_version),
-                Place.WAITING if request.deadline_ms else Place.RESERVED,
+                QueueName.WAITING if request.deadline_ms else QueueName.RESERVED,
                 request.deadline_ms,
                 texts(request.amounts),
                 int(request.has_ports),

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dsched.model import raw
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.quantity import saturated
-from dsched.state import client, keys, raw
+from dsched.scheduler.ports import QueueName
+from dsched.state import client, keys
 from dsched.state import lease as leases
 from dsched.state.client import Store
 from dsched.state.pieces import packed
-from dsched.state.queue import Place, read_records
+from dsched.state.queue import read_records
 from dsched.state.scripts import Script
 from dsched.state.usage import read_names
 
@@ -21,10 +23,10 @@ SCANNED_AT_ONCE = 1000
 LOOKED_AT_ONCE = 200
 
 _ZSETS = (
-    (Place.BACKOFF, keys.BACKOFF),
-    (Place.UNSCHEDULABLE, keys.UNSCHEDULABLE),
-    (Place.GATED, keys.GATED),
-    (Place.WAITING, keys.WAITING),
+    (QueueName.BACKOFF, keys.BACKOFF),
+    (QueueName.UNSCHEDULABLE, keys.UNSCHEDULABLE),
+    (QueueName.GATED, keys.GATED),
+    (QueueName.WAITING, keys.WAITING),
 )
 _LOOK_KEYS = keys.names(*keys.QUEUES, keys.RESERVATIONS)
 
@@ -33,7 +35,7 @@ _LOOK_KEYS = keys.names(*keys.QUEUES, keys.RESERVATIONS)
 class Member:
     """A pod's entry in one of the sorted sets; ``score`` is a time in ms, in the active queue the order number."""
 
-    place: Place
+    place: QueueName
     text: str
     score: int
 
@@ -214,7 +216,7 @@ class Lookout:
 
 
 def _members(store: Store) -> list[Member]:
-    found = [Member(Place.ACTIVE, text, score) for text, score in _ranked(store, keys.ACTIVE).items()]
+    found = [Member(QueueName.ACTIVE, text, score) for text, score in _ranked(store, keys.ACTIVE).items()]
     for place, key in _ZSETS:
         found += [Member(place, text, score) for text, score in _ranked(store, key).items()]
     return found
@@ -237,4 +239,4 @@ def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
 
 def _scored(flat: Sequence[bytes]) -> list[Member]:
     rows = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
-    return [Member(Place(place.decode()), raw.text(text), raw.score(score)) for place, text, score in rows]
+    return [Member(QueueName(place.decode()), raw.text(text), raw.score(score)) for place, text, score in rows]

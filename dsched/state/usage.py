@@ -4,22 +4,15 @@ The leader is the only writer. Its versions here mirror those in Redis: each cha
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dsched.model import raw
 from dsched.model.meta import NodeName
-from dsched.state import keys, raw
+from dsched.scheduler.ports import Amounts, Seen
+from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.pieces import cut, packed
-from dsched.state.reservations import Amounts, texts
+from dsched.state.reservations import texts
 from dsched.state.scripts import Script
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A node's versions: of any change, and of its object."""
-
-    version: int
-    object_version: int
 
 
 class Usage:

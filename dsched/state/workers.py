@@ -4,9 +4,9 @@ nothing shows as silent."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dsched.model.raw import is_whole, whole
 from dsched.state import keys
 from dsched.state.client import Store, WrongType
-from dsched.state.raw import is_whole, whole
 from dsched.state.versions import LONGEST_LAG
 
 SILENT_AFTER_MS = 10_000

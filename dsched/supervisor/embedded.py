@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dsched.clock import Clock, SystemClock
 from dsched.errors import RedisUnavailable, UnfitRedis
-from dsched.state import client, fitness
+from dsched.state import client, redis_check
 from dsched.supervisor import processes
 
 HOST = "127.0.0.1"
@@ -66,11 +66,11 @@ def find_program() -> Program:
         )
     programs = [Program(path, version_of(path)) for path in paths]
     for program in programs:
-        if program.version >= fitness.OLDEST_REDIS:
+        if program.version >= redis_check.OLDEST_REDIS:
             return program
     found = ", ".join(f"{program.path} {shown(program.version)}" for program in programs)
     raise UnfitRedis(
-        f"the Redis programs found are too old ({found}); dsched needs {shown(fitness.OLDEST_REDIS)} or newer: "
+        f"the Redis programs found are too old ({found}); dsched needs {shown(redis_check.OLDEST_REDIS)} or newer: "
         f"{_how_to_install()}, or name a newer server with --redis-url"
     )
 

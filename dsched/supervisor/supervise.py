@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.opening import Kind
-from dsched.state import address, client, fitness
+from dsched.state import address, client, redis_check
 from dsched.supervisor import commands, embedded, lock, processes, record, targets
 from dsched.supervisor.children import Action, Fleet, Spec, Step
 from dsched.supervisor.keeper import Keeper
@@ -90,7 +90,7 @@ class Supervisor:
         """The embedded Redis, None where another one is used or a request to stop came first."""
         if self._system.redis_url is not None:
             store = client.connect(self._system.redis_url, self._system.name)
-            found = fitness.check(store, keeps_objects=self._system.cluster.kind is Kind.STANDALONE)
+            found = redis_check.check(store, keeps_objects=self._system.cluster.kind is Kind.STANDALONE)
             store.close()
             for warning in found.warnings:
                 self._report(f"warning: Redis {warning}")

@@ -11,12 +11,12 @@ import msgspec
 from dsched.errors import DschedError, ManifestError
 from dsched.manifests import load
 from dsched.model.meta import NO_NODE, NodeName, PodKey
-from dsched.simulation import living, proposing
+from dsched.simulation import live_cluster, proposals
 from dsched.simulation.explanation import Explanation, explain
 from dsched.simulation.explanation_json import encoded
-from dsched.simulation.living import Standing
+from dsched.simulation.live_cluster import LiveCluster
 from dsched.simulation.outcome import PodOutcome
-from dsched.simulation.proposing import Proposed
+from dsched.simulation.proposals import Proposal
 from dsched.ui.system import System
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Explained:
     """
 
     explanation: Explanation
-    standing: Standing
+    standing: LiveCluster
     config: str
     note: str
 
@@ -88,7 +88,7 @@ def explain_pod(system: System, key: PodKey) -> Explained:
     configured = chosen.config
     with system.cluster(configured) as cluster:
         names = [profile.scheduler_name for profile in configured.profiles]
-        standing = living.read(system.store, cluster, key, names)
+        standing = live_cluster.read(system.store, cluster, key, names)
         found = explain(configured, system.plugins, standing, system.seed, cluster.get_objects)
     return Explained(found, standing, configured.hash, chosen.note(system.store, system.clock.now_ms()))
 
@@ -97,7 +97,7 @@ def explain_pod(system: System, key: PodKey) -> Explained:
 class Tried:
     """What would become of manifests; ``config`` and ``note`` as in `Explained`."""
 
-    proposed: Proposed
+    proposed: Proposal
     config: str
     note: str
 
@@ -153,7 +153,7 @@ def try_out(system: System, text: bytes, wanted: PodKey | None = None, *, with_p
     chosen = system.configuration()
     configured = chosen.config
     with system.cluster(configured) as cluster:
-        proposed = proposing.propose(
+        proposed = proposals.propose(
             configured,
             system.plugins,
             system.store,

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from dsched.state import client, control, counts, leaders, lease, published, standings, versions, workers
-from dsched.state.control import Paused
+from dsched.state import client, counts, leader_config, leaders, lease, pauses, standings, versions, workers
 from dsched.state.leaders import LeaderNote
+from dsched.state.pauses import Paused
 from dsched.ui import queues
 from dsched.ui.system import System
 from dsched.ui.throughput import Point
@@ -93,7 +93,7 @@ def read(system: System, following: Following) -> Overview:
         sizes = counts.read(store)
         known = workers.read(store)
         newest = versions.newest(store)
-        told = published.read(store)
+        told = leader_config.read(store)
         noted = leaders.read(store)
     since = None
     if held is None:
@@ -109,7 +109,7 @@ def read(system: System, following: Following) -> Overview:
         epoch=held[1] if held else standings.moment(store).epoch,
         since_ms=since[0] if since else None,
         since_start=bool(since and since[1]),
-        paused=control.read(store),
+        paused=pauses.read(store),
         queues=queues.counts(store),
         tasks=sizes.tasks,
         results=sizes.results,

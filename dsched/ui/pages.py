@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 from dsched.errors import DschedError, ManifestError
 from dsched.model.meta import PodKey
+from dsched.scheduler.ports import QueueName
 from dsched.state.places import ALL
-from dsched.state.queue import Place
 from dsched.ui import evaluating, forms, queues
 from dsched.ui.evaluating import LARGEST_MANIFEST, Tried
 from dsched.ui.failures import status_of
@@ -153,11 +153,11 @@ _EMPTY: Mapping[str, Any] = {
 }
 
 
-def _busiest(counts: Mapping[str, int]) -> Place:
+def _busiest(counts: Mapping[str, int]) -> QueueName:
     """The place that is shown first: pods that fit nowhere are what most people come for."""
-    if counts[Place.UNSCHEDULABLE.value]:
-        return Place.UNSCHEDULABLE
-    return next((place for place in ALL if counts[place.value]), Place.ACTIVE)
+    if counts[QueueName.UNSCHEDULABLE.value]:
+        return QueueName.UNSCHEDULABLE
+    return next((place for place in ALL if counts[place.value]), QueueName.ACTIVE)
 
 
 def _with_query(request: Request) -> Any:

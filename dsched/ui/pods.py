@@ -10,13 +10,13 @@ import msgspec
 
 from dsched.arithmetic import requests
 from dsched.cluster.interface import Cluster
-from dsched.cluster.stored import POD_SCHEDULED
+from dsched.cluster.standalone.stored import POD_SCHEDULED
 from dsched.errors import NotFound
 from dsched.model.meta import PodKey
 from dsched.model.pod import Pod
-from dsched.state import control, explained, position
+from dsched.state import attempt_history, pauses, position
+from dsched.state.attempt_history import Attempt
 from dsched.state.client import Store
-from dsched.state.explained import Attempt
 from dsched.state.position import Position
 
 
@@ -69,10 +69,10 @@ def read(store: Store, cluster: Cluster, key: PodKey) -> PodAnswer:
     """
     standing = position.find(store, key)
     (pod,) = cluster.get_pods([key])
-    attempts = explained.read(store, key)
+    attempts = attempt_history.read(store, key)
     if pod is None and standing is None and not attempts:
         raise NotFound(f"there is no pod {key}")
-    held = standing is not None and control.holds(control.read(store), standing.profile)
+    held = standing is not None and pauses.holds(pauses.read(store), standing.profile)
     return PodAnswer(key, None if pod is None else facts(pod), standing, held, attempts)
 
 

@@ -6,9 +6,9 @@ from itertools import islice
 import msgspec
 
 from dsched.errors import NotFound
+from dsched.scheduler.ports import QueueName
 from dsched.state.client import Store
 from dsched.state.places import ALL, Placed, Places
-from dsched.state.queue import Place
 
 PAGE = 100
 """Pods on a page."""
@@ -34,7 +34,7 @@ class QueuePage(msgspec.Struct, frozen=True):
     cut: bool = False
 
 
-def place_of(word: str) -> Place:
+def place_of(word: str) -> QueueName:
     """
     Raises:
         NotFound: there is no such place.
@@ -45,7 +45,7 @@ def place_of(word: str) -> Place:
     return found
 
 
-def read(store: Store, place: Place, page: int = 1, query: str = "") -> QueuePage:
+def read(store: Store, place: QueueName, page: int = 1, query: str = "") -> QueuePage:
     """The pods on a page, counted from 1; with a text, those whose name, reason or rejecting plugins have it in them.
 
     Raises:

@@ -19,8 +19,8 @@ from dsched.log import logger
 from dsched.model.meta import PodKey
 from dsched.model.reading import decoded
 from dsched.observe.words import titled
-from dsched.state import control, requests
-from dsched.state.control import EVERYTHING
+from dsched.state import pauses, requests
+from dsched.state.pauses import EVERYTHING
 from dsched.ui import access, forms
 from dsched.ui.access import Sessions
 from dsched.ui.failures import json
@@ -126,18 +126,18 @@ def pause(system: System, change: Change) -> Done:
     Raises:
         NotFound: there is no such profile.
     """
-    wanted = control.known(system.store, change.profile) if change.profile else EVERYTHING
+    wanted = pauses.known(system.store, change.profile) if change.profile else EVERYTHING
     reason = " ".join(change.reason.split())[:200]
-    changed = control.pause(system.store, wanted, system.clock.now_ms(), reason)
+    changed = pauses.pause(system.store, wanted, system.clock.now_ms(), reason)
     return Done(changed, f"{'paused' if changed else 'paused already'}: {titled(wanted)}")
 
 
 def resume(system: System, change: Change) -> Done:
     """Go on: with everything, or with one profile."""
     wanted = change.profile or EVERYTHING
-    was = control.resume(system.store, wanted)
+    was = pauses.resume(system.store, wanted)
     if not was and wanted != EVERYTHING:  # a profile that is paused may be gone from the configuration since
-        control.known(system.store, wanted)
+        pauses.known(system.store, wanted)
     return Done(bool(was), f"resumed: {', '.join(map(titled, was))}" if was else "nothing to resume")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.model.meta import PodKey
 from dsched.state import client, leaders, workers
 from tests.acceptance.fixtures import MakeSystem
@@ -42,7 +42,7 @@ class Watched:
 
     def __init__(self, redis_url: str, name: str) -> None:
         self._store = client.connect(redis_url, name)
-        self._cluster = Standalone(self._store)
+        self._cluster = StandaloneCluster(self._store)
 
     def node(self, name: str) -> str:
         (found,) = self._cluster.get_pods([PodKey(f"shop/{name}")])

@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from dsched.state import client, explained, keys
+from dsched.state import attempt_history, client, keys
 from dsched.state.address import read
 from dsched.ui.live import MOST_LISTENERS
 from tests.acceptance import certificates
@@ -245,7 +245,7 @@ def test_hostile_texts_run_no_script(first, page, browser):
     first.ask("pause", "--profile", "default-scheduler", "--reason", HOSTILE)
     try:
         store.redis.hset(record, "message", HOSTILE)
-        (attempt, *_) = explained.read(store, "default/on-mars")
+        (attempt, *_) = attempt_history.read(store, "default/on-mars")
         text = json.loads(json.dumps({"message": HOSTILE}))["message"]
         told = kept[0].replace(json.dumps(attempt.message).encode(), json.dumps(text).encode())
         store.redis.lset(history, 0, told)

@@ -8,22 +8,22 @@ from typing import Any
 
 import msgpack
 
-from dsched.cli import status
+from dsched.cli.commands import status
 from dsched.clock import Clock
 from dsched.errors import DschedError
 from dsched.fsck.inspection import inspect
-from dsched.leader.reign import UPKEEP_EVERY_S
+from dsched.leader.term import UPKEEP_EVERY_S
 from dsched.model.meta import PodKey
 from dsched.state import (
-    control,
+    attempt_history,
     counts,
-    explained,
     keys,
+    leader_config,
     leaders,
     lease,
+    pauses,
     phases,
     position,
-    published,
     standings,
     versions,
     workers,
@@ -67,14 +67,14 @@ class Leading:
             try:
                 if self.led is None:
                     self.led = self.rig.elect()
-                    self.led.reign._upkeep.begin()
+                    self.led.term._upkeep.begin()
                     self.led.take_over()
                 self._turns(self.led)
                 return
             except DschedError as error:  # what Leader goes on after; anything else is a crash
                 if isinstance(error, WrongType) and self.led is not None:
                     with contextlib.suppress(WrongType):
-                        self.led.reign._upkeep.clear()
+                        self.led.term._upkeep.clear()
                 met.append(repr(error))
                 self.led = None
         raise AssertionError(f"the leader starts over for ever: {met}")
@@ -90,7 +90,7 @@ class Leading:
 
 def stepped(stand: Stand) -> None:
     """Have leaders send no messages until the stand ends, see `tests.integration.leader.rig`."""
-    for name, stands_in in (("Dispatcher", rigs.RecordingDispatcher), ("Courier", rigs.SteppedCourier)):
+    for name, stands_in in (("Dispatcher", rigs.RecordingDispatcher), ("BindSender", rigs.SteppedCourier)):
         stand.afterwards(partial(setattr, rigs.reign_module, name, getattr(rigs.reign_module, name)))
         setattr(rigs.reign_module, name, stands_in)
 
@@ -144,14 +144,14 @@ def _look(store: Store, clock: Clock) -> None:
         lambda: leaders.read(store),
         lambda: leaders.asked(store),
         lambda: workers.read(store),
-        lambda: published.read(store),
+        lambda: leader_config.read(store),
         lambda: phases.read(store),
-        lambda: control.read(store),
+        lambda: pauses.read(store),
         lambda: versions.newest(store),
         lambda: counts.read(store),
         lambda: status.read(store),
         lambda: position.find(store, PodKey("default/nowhere")),
-        lambda: explained.read(store, PodKey("default/nowhere")),
+        lambda: attempt_history.read(store, PodKey("default/nowhere")),
         places.counts,
         lambda: inspect(store, clock, pause_s=0.0),
         *(lambda place=place: list(places.pods(place)) for place in PLACES),

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from dsched.cluster import keys
-from dsched.cluster.applying import Applier
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone import keys
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import DschedError, ManifestError
 from dsched.manifests import kinds, load
 from dsched.state.client import Store
@@ -118,7 +118,7 @@ def anything_written(stand: Stand) -> None:
     for number in range(stand.rounds):
         value = spoiled(stand.rng)
         _write(rig.store, value, f"odd-{number}")
-    listed = Standalone(rig.store).list()
+    listed = StandaloneCluster(rig.store).list()
     assert "n1" in {node.name for node in listed.nodes}
     _others_are_scheduled(rig)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dsched.framework.evaluate import evaluate
+from dsched.engine.evaluation import evaluate
 from dsched.framework.interface import Code, Scope, Status, Verdict
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeTable

@@ -5,19 +5,20 @@ from collections import Counter
 
 from dsched.errors import RedisUnavailable
 from dsched.model.meta import PodKey, PodUid
+from dsched.scheduler.ports import Move, QueueName
 from dsched.state import client, keys, pieces
 from dsched.state.client import Store
 from dsched.state.lease import Lease
-from dsched.state.queue import Move, Place, Queue, read_records
+from dsched.state.queue import Queue, read_records
 from tests.attacks.attack import Stand, attack
 from tests.busy_redis import busy
 
 PODS = 20_000
 LONG_MS = 3_600_000
-PLACES = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+PLACES = (QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED)
 
 
-def moves(pods: list[int], source: Place, target: Place) -> list[Move]:
+def moves(pods: list[int], source: QueueName, target: QueueName) -> list[Move]:
     """Of pods by their numbers."""
     return [Move(PodKey(f"shop/p{n}"), PodUid(f"u{n}"), source, target, n, f"{n:07}", n) for n in pods]
 
@@ -29,8 +30,8 @@ def calls(store: Store) -> int:
 
 def standing(store: Store) -> Counter[str]:
     """How many members each place has."""
-    named = {Place.ACTIVE: keys.ACTIVE, Place.BACKOFF: keys.BACKOFF}
-    named |= {Place.UNSCHEDULABLE: keys.UNSCHEDULABLE, Place.GATED: keys.GATED}
+    named = {QueueName.ACTIVE: keys.ACTIVE, QueueName.BACKOFF: keys.BACKOFF}
+    named |= {QueueName.UNSCHEDULABLE: keys.UNSCHEDULABLE, QueueName.GATED: keys.GATED}
     return Counter({place: store.redis.zcard(store.key(key.name)) for place, key in named.items()})
 
 
@@ -64,7 +65,7 @@ def long_queue_moved_at_once(stand: Stand) -> None:
     source, target = stand.rng.sample(PLACES, 2)
     queue = Queue(store, lease.epoch)
     before = calls(store)
-    assert queue.move(moves(pods, Place.NOWHERE, source)) == []
+    assert queue.move(moves(pods, QueueName.NOWHERE, source)) == []
     assert calls(store) - before >= PODS // pieces.AT_MOST
     stand.rng.shuffle(pods)
     dying(queue, after := stand.rng.randrange(1, PODS // pieces.AT_MOST))
@@ -92,7 +93,7 @@ def crowd_in_flight(stand: Stand) -> None:
     lease = Lease(store, "one", LONG_MS)
     assert lease.acquire()
     queue = Queue(store, lease.epoch)
-    queue.move(moves(pods, Place.NOWHERE, Place.ACTIVE))
+    queue.move(moves(pods, QueueName.NOWHERE, QueueName.ACTIVE))
     flying = 0
     while found := queue.pop(f"{lease.epoch}-1", stand.rng.randrange(256, 10 * pieces.AT_MOST), 0, from_backoff=False):
         assert len(found) <= pieces.LIGHT_AT_MOST
@@ -101,7 +102,7 @@ def crowd_in_flight(stand: Stand) -> None:
     lease.release()
     assert lease.acquire()
     assert Queue(store, lease.epoch).recover() == len(pods)
-    assert standing(store) == Counter({Place.ACTIVE: len(pods)})
+    assert standing(store) == Counter({QueueName.ACTIVE: len(pods)})
     assert store.redis.hlen(store.key(keys.INFLIGHT.name)) == 0
 
 
@@ -124,7 +125,7 @@ def crowd_of_a_paused_profile(stand: Stand) -> None:
 
 def _of_profile(number: int, profile: str) -> Move:
     key, uid = PodKey(f"shop/p{number}"), PodUid(f"u{number}")
-    return Move(key, uid, Place.NOWHERE, Place.ACTIVE, number, "", number, {"profile": profile})
+    return Move(key, uid, QueueName.NOWHERE, QueueName.ACTIVE, number, "", number, {"profile": profile})
 
 
 @attack(
@@ -137,10 +138,10 @@ def script_of_somebody_else(stand: Stand) -> None:
     assert lease.acquire()
     queue = Queue(store, lease.epoch)
     numbers = range(stand.rounds)
-    queue.move(moves(list(numbers), Place.NOWHERE, Place.ACTIVE))
+    queue.move(moves(list(numbers), QueueName.NOWHERE, QueueName.ACTIVE))
     acts = [
         lease.renew,
-        lambda: queue.move(moves(list(numbers), Place.ACTIVE, Place.BACKOFF)),
+        lambda: queue.move(moves(list(numbers), QueueName.ACTIVE, QueueName.BACKOFF)),
         lambda: list(read_records(store)),
         queue.recover,
         store.redis.ping,
@@ -154,4 +155,4 @@ def script_of_somebody_else(stand: Stand) -> None:
             except RedisUnavailable as error:
                 assert "SCRIPT KILL" in str(error)
     lease.renew()
-    assert standing(store) == Counter({Place.ACTIVE: len(numbers)})
+    assert standing(store) == Counter({QueueName.ACTIVE: len(numbers)})

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from dsched.framework.diagnosis import diagnose
-from dsched.leader.fanout import Mode
+from dsched.engine.diagnosis import diagnose
+from dsched.leader.evaluators.router import Mode
 from dsched.model import messages
 from dsched.model.messages import ClassResult, EvaluateShard, ScoreColumn, ShardResult, Trouble, VerdictColumn
 from dsched.state import keys, replies
@@ -40,7 +40,7 @@ def answers_of_nobody(stand: Stand) -> None:
     for _ in range(stand.rounds):
         room.evaluators.habits = [forged]
         evaluations = room.open()
-        room.fanout(evaluations)
+        room.router(evaluations)
         for evaluation in evaluations:
             if evaluation.failure is None:
                 evaluation.best_rows()

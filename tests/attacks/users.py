@@ -15,7 +15,7 @@ from tests.attacks.attack import Stand, attack
 from tests.attacks.contents import WORDS, Leading, stepped
 from tests.integration.leader.rig import Rig
 from tests.manifests import node_manifest, pod_manifest
-from tests.redis_server import NoRedis, RedisServer, binary, binary_7
+from tests.redis_server import Guarded, NoRedis, binary, binary_7
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "redis"
 
@@ -45,23 +45,6 @@ WRITES = (
     *(("RPUSH", "x"), ("LPUSH", "x"), ("LPOP",), ("LTRIM", "0", "0"), ("SADD", "x"), ("ZADD", "1", "x")),
     *(("XADD", "*", "a", "b"), ("XTRIM", "MAXLEN", "0"), ("XDEL", "1-0"), ("PFADD", "x"), ("SETBIT", "1", "1")),
 )
-
-
-class Guarded(RedisServer):
-    """Lets in only the users of a file."""
-
-    def url_of(self, user: str) -> str:
-        """The address for a user."""
-        return f"redis://{user}:change-me-{user}@127.0.0.1:{self.port}/0"
-
-    def _answers(self) -> bool:
-        store = client.connect(self.url_of("operator"))
-        try:
-            return bool(store.redis.ping())
-        except client.UNAVAILABLE:
-            return False
-        finally:
-            store.close()
 
 
 def _guarded(stand: Stand) -> tuple[Guarded, bool]:

@@ -18,6 +18,11 @@ DOCS = Path(__file__).parents[2] / "docs"
         ),
         ("config_pages", "config-reference.md", "| `score` | TaintToleration 3, NodeAffinity 2,"),
         ("config_pages", "config-reference.md", "| `httpTimeout` | duration | `5s` |"),
+        (
+            "chart_pages",
+            "helm-values.md",
+            "| `redis.mode` | `embedded` | `embedded`: one Redis in the cluster, for a try.",
+        ),
         ("plugin_pages", "plugin-api.md", "filter(state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None\n"),
         ("plugin_pages", "plugin-api.md", "| `NODE` | `0` | The node object alone. |\n"),
         ("plugin_pages", "plugin-api.md", "waiting_pods() -> Iterator[WaitingPod]\n"),

@@ -21,9 +21,9 @@ class Deployment:
         objects: what kubectl makes of it.
     """
 
-    def __init__(self, server: ApiServer, overlay: str) -> None:
+    def __init__(self, server: ApiServer, overlay: str, folder: Path = KUSTOMIZATIONS) -> None:
         self._server = server
-        self._overlay = KUSTOMIZATIONS / "overlays" / overlay
+        self._overlay = folder / "overlays" / overlay
         self._kubeconfigs: dict[str, Path] = {}
         self.objects: list[Json] = list(yaml.safe_load_all(server.kubectl("kustomize", str(self._overlay))))
 

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,7 +70,7 @@ class Processes:
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
                 [sys.executable, "-m", *command],
-                env={**self.environment, **self._rights(component), **own},
+                env={**self.environment, **self.rights(component), **own},
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -96,7 +97,7 @@ class Processes:
         """Run a command as in one of the leader's containers."""
         return subprocess.run(
             [sys.executable, "-m", *command],
-            env={**self.environment, **self._rights("leader")},
+            env={**self.environment, **self.rights("leader")},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -113,6 +114,12 @@ class Processes:
     def restart_redis(self) -> None:
         """kill -9 Redis and start it again."""
         self.redis.kill()
+        self.redis.start()
+
+    def lose_redis(self) -> None:
+        """kill -9 Redis, and give it an empty disk at the same address."""
+        self.redis.kill()
+        shutil.rmtree(self.redis.folder)
         self.redis.start()
 
     def wait_for_workers(self) -> None:
@@ -179,7 +186,7 @@ class Processes:
     def _logs(self) -> list[Path]:
         return sorted(self.folder.glob("*.log"))
 
-    def _rights(self, component: str) -> dict[str, str]:
+    def rights(self, component: str) -> dict[str, str]:
         """Evaluators get none, as their pods have no token."""
         if component == "evaluator":
             return {"KUBECONFIG": os.devnull}

@@ -5,7 +5,8 @@ import re
 import shutil
 import subprocess
 import textwrap
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,14 @@ from tests.e2e.apiserver import ApiServer
 from tests.e2e.deployment import KUSTOMIZATIONS, NAMESPACE, Deployment, dry_run
 
 OVERLAYS = ("dev", "production")
+MONITORING, BY_TASKS = "monitoring", "autoscaling-by-tasks"
+VARIANTS = (
+    ("dev",),
+    ("production",),
+    ("dev", MONITORING),
+    ("production", MONITORING, BY_TASKS),
+)
+"""An overlay, and what a user adds to it."""
 COMPONENTS = ("leader", "evaluator", "binder")
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "kubernetes.md"
@@ -28,10 +37,22 @@ ADDED = re.compile(r"end of the overlay's `kustomization.yaml`:\n\n +```text\n( 
 Json = dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=OVERLAYS)
-def objects(request: pytest.FixtureRequest) -> list[Json]:
+@pytest.fixture(scope="module", params=VARIANTS, ids="+".join)
+def objects(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Json]:
     """What kubectl makes of an overlay; skipped without kubectl."""
-    return rendered(KUSTOMIZATIONS / "overlays" / request.param)
+    overlay, *components = request.param
+    if not components:
+        return rendered(KUSTOMIZATIONS / "overlays" / overlay)
+    return rendered(with_components(tmp_path_factory.mktemp("kustomize"), overlay, components))
+
+
+def with_components(folder: Path, overlay: str, components: Sequence[str]) -> Path:
+    """A copy of an overlay that names components, as the guide says: at its end."""
+    copied = folder / "kubernetes"
+    shutil.copytree(KUSTOMIZATIONS, copied)
+    with (copied / "overlays" / overlay / "kustomization.yaml").open("a") as file:
+        file.write("components:\n" + "".join(f"  - ../../components/{name}\n" for name in components))
+    return copied / "overlays" / overlay
 
 
 def rendered(folder: Path) -> list[Json]:
@@ -132,6 +153,12 @@ def test_selectors_select_their_own_pods_alone(objects: list[Json]):
         target = scaler["spec"]["scaleTargetRef"]
         scaled = named(objects, target["kind"])[target["name"]]
         assert "replicas" not in scaled["spec"], f"{name}: applying would undo what the autoscaler does"
+    for name, scaler in named(objects, "ScaledObject").items():
+        scaled = named(objects, "Deployment")[scaler["spec"]["scaleTargetRef"]["name"]]
+        assert "replicas" not in scaled["spec"], f"{name}: applying would undo what KEDA does"
+        # KEDA takes over the one that may be there of this name, and makes it otherwise.
+        assert scaler["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["name"] == name
+        assert name not in named(objects, "HorizontalPodAutoscaler"), f"{name}: two would say how many there are"
 
 
 def test_nobody_reaches_the_pods_but_who_must(objects: list[Json]):
@@ -144,6 +171,84 @@ def test_nobody_reaches_the_pods_but_who_must(objects: list[Json]):
     others = {name for name, _, _ in templates(objects)} - dsched
     guarded = [chosen(each["spec"]["podSelector"].get("matchLabels", {}), objects) for each in policies.values()]
     assert all({name} in guarded for name in others)
+
+
+def test_names_are_found_in_every_kind_of_cluster(objects: list[Json]):
+    """kube-dns itself, NodeLocal DNSCache before it, and OpenShift's, whose pods listen at 5353."""
+    (egress,) = [named(objects, "NetworkPolicy")["dsched"]["spec"]["egress"]]
+    allowed = {
+        (json.dumps(to, sort_keys=True), port["protocol"], port["port"])
+        for rule in egress
+        for to in rule["to"]
+        for port in rule["ports"]
+    }
+    asked: list[tuple[Json, int]] = [
+        ({"namespaceSelector": {}, "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}, 53),
+        ({"namespaceSelector": {}, "podSelector": {"matchLabels": {"k8s-app": "node-local-dns"}}}, 53),
+        ({"ipBlock": {"cidr": "169.254.20.10/32"}}, 53),
+        (
+            {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns"}},
+                "podSelector": {"matchLabels": {"dns.operator.openshift.io/daemonset-dns": "default"}},
+            },
+            5353,
+        ),
+    ]
+    wanted = {(json.dumps(to, sort_keys=True), protocol, port) for to, port in asked for protocol in ("UDP", "TCP")}
+    assert allowed == wanted
+
+
+def test_prometheus_reaches_what_it_is_to_scrape(objects: list[Json]):
+    (rule,) = named(objects, "NetworkPolicy")["dsched-metrics"]["spec"]["ingress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": "metrics"}]
+    for monitor in of_kind(objects, "PodMonitor"):
+        spec = monitor["spec"]
+        scraped = chosen(spec["selector"]["matchLabels"], objects)
+        assert scraped == {f"dsched-{component}" for component in COMPONENTS}
+        (endpoint,) = spec["podMetricsEndpoints"]
+        for name, labels, pod in templates(objects):
+            if name in scraped:
+                assert endpoint["port"] in {port["name"] for port in pod["containers"][0]["ports"]}
+                # What the alerts ask for: up{job="dsched"}, and $labels.process in what they say.
+                assert labels[spec["jobLabel"]] == "dsched"
+                assert labels["app.kubernetes.io/component"] in COMPONENTS
+
+
+def test_replicas_keep_apart(objects: list[Json]):
+    """Over the zones where that can be had; and leaders never on one node, where nodes are to be had."""
+    for name, workload in named(objects, "Deployment").items():
+        labels, pod = workload["spec"]["selector"]["matchLabels"], workload["spec"]["template"]["spec"]
+        assert pod["topologySpreadConstraints"] == [
+            {
+                "topologyKey": "topology.kubernetes.io/zone",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels},
+                "matchLabelKeys": ["pod-template-hash"],
+            }
+        ], name
+        # The production overlays have more than one node.
+        required = of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject") and name == "dsched-leader"
+        affinity = pod["affinity"]["podAntiAffinity"]
+        assert list(affinity) == [f"{'required' if required else 'preferred'}DuringSchedulingIgnoredDuringExecution"]
+        ((term,),) = affinity.values()
+        term = term.get("podAffinityTerm", term)
+        assert (term["topologyKey"], term["labelSelector"]) == ("kubernetes.io/hostname", {"matchLabels": labels})
+
+
+def test_everything_has_the_recommended_labels(objects: list[Json]):
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for each in objects:
+        what, labels = f"{each['kind']} {each['metadata']['name']}", each["metadata"]["labels"]
+        own = "dsched-redis" if "redis" in what and labels["app.kubernetes.io/name"] != "dsched" else "dsched"
+        assert labels["app.kubernetes.io/name"] == own, what
+        assert labels["app.kubernetes.io/part-of"] == "dsched", what
+        assert labels["app.kubernetes.io/managed-by"] == "kustomize", what
+        assert labels.get("app.kubernetes.io/version", version) == version, what
+    for name, labels, spec in templates(objects):
+        tag = spec["containers"][0]["image"].partition(":")[2]
+        if name != "dsched-redis":
+            assert labels["app.kubernetes.io/version"] == tag == version, name
 
 
 def test_pods_are_as_restricted_as_can_be(objects: list[Json]):
@@ -170,6 +275,21 @@ def test_where_dsched_serves_default_scheduler_kube_scheduler_starts_it(varied: 
     for _, _, spec in templates(changed):
         spec["schedulerName"] = "default-scheduler"
     assert changed == plain
+
+
+def test_all_components_go_together(tmp_path: Path):
+    """Each in its part: none undoes another's."""
+    every = sorted(folder.name for folder in (KUSTOMIZATIONS / "components").iterdir())
+    assert set(every) >= {MONITORING, BY_TASKS}
+    made = rendered(with_components(tmp_path, "production", every))
+    plain = rendered(KUSTOMIZATIONS / "overlays" / "production")
+    assert {spec["schedulerName"] for _, _, spec in templates(made)} == {"kube-scheduler"}
+    assert len(of_kind(made, "ScaledObject")) == 2
+    assert not of_kind(made, "HorizontalPodAutoscaler")
+    assert len(of_kind(made, "PodMonitor", "PrometheusRule")) == 2
+    for (_, _, spec), (_, _, was) in zip(templates(made), templates(plain), strict=True):
+        assert {**spec, "schedulerName": was["schedulerName"]} == was
+    assert all(name in GUIDE.read_text() for name in every)
 
 
 def test_a_quota_admits_pods_of_critical_priority(objects: list[Json]):
@@ -248,6 +368,28 @@ def test_an_api_server_takes_everything(api_server: ApiServer, deployment: Deplo
     assert "Warning" not in told
 
 
+def test_an_api_server_takes_what_operators_of_others_define(
+    api_server: ApiServer, deployment: Deployment, tmp_path: Path
+):
+    """Strictly: a field that the Prometheus operator or KEDA does not know is refused."""
+    definitions = sorted((api_server.programs / "crds").glob("*.yaml"))
+    if not definitions:
+        pytest.skip("no definitions of PodMonitors and others: run tests/e2e/build-assets")
+    files = [word for path in definitions for word in ("-f", str(path))]
+    api_server.kubectl("apply", "--server-side", *files)
+    try:
+        api_server.kubectl("wait", "--for=condition=Established", "--timeout=60s", *files)
+        made = rendered(with_components(tmp_path, "production", [MONITORING, BY_TASKS]))
+        custom = of_kind(made, "PodMonitor", "PrometheusRule", "ScaledObject")
+        assert len(custom) == 4
+        assert dry_run(api_server, *custom).count("created (server dry run)") == len(custom)
+        custom[0]["spec"]["podMetricsEndpoint"] = []
+        with pytest.raises(AssertionError, match="unknown field"):
+            dry_run(api_server, *custom)
+    finally:
+        api_server.kubectl("delete", *files)
+
+
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_pods_are_admitted_to_their_restricted_namespace(api_server: ApiServer, deployment: Deployment, overlay: str):
     """Pod security is judged when pods are created, which is not the Deployment's business."""
@@ -280,8 +422,39 @@ def test_applying_twice_changes_nothing(api_server: ApiServer, deployment: Deplo
     assert generations == {1}
 
 
-def test_the_guides_pod_is_one_that_dsched_would_take(api_server: ApiServer, deployment: Deployment):
-    (pod,) = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)]
-    assert "created (server dry run)" in dry_run(api_server, pod)
+def test_the_guides_deployment_is_one_that_dsched_would_take(api_server: ApiServer, deployment: Deployment):
+    (hello,) = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)]
+    assert "created (server dry run)" in dry_run(api_server, hello)
     served = yaml.safe_load(deployment.scheduler_configuration())["profiles"]
-    assert pod["spec"]["schedulerName"] in [profile["schedulerName"] for profile in served]
+    assert hello["spec"]["template"]["spec"]["schedulerName"] in [profile["schedulerName"] for profile in served]
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+SIZES = (ROOT / "docs" / "sizes.md").read_text()
+UNITS = {"Mi": 1, "Gi": 1024}
+
+
+def mebibytes(amount: str) -> int:
+    return int(amount[:-2]) * UNITS[amount[-2:]]
+
+
+def measured(process: str) -> list[int]:
+    """MiB for 100, 1,000 and 5,000 nodes."""
+    (row,) = re.findall(rf"^\| {process}, memory \|(.*)\|$", SIZES, re.MULTILINE)
+    return [int(cell.split()[0]) for cell in row.split("|")]
+
+
+@pytest.mark.parametrize(("overlay", "column"), [("dev", 0), ("production", 2)])
+def test_memory_is_what_was_measured_and_to_spare(overlay: str, column: int):
+    deployments = named(rendered(KUSTOMIZATIONS / "overlays" / overlay), "Deployment")
+    for component in COMPONENTS:
+        (container,) = deployments[f"dsched-{component}"]["spec"]["template"]["spec"]["containers"]
+        given = container["resources"]
+        took = measured(component)[column]
+        assert mebibytes(given["requests"]["memory"]) >= 1.5 * took, component
+        assert mebibytes(given["limits"]["memory"]) >= 3 * took, component
+        assert "cpu" not in given["limits"], "throttled, a leader loses its lease"
+        (row,) = re.findall(rf"^\| {component}: request, limit \|(.*)\|$", SIZES, re.MULTILINE)
+        told = [cell.strip() for cell in row.split("|")][0 if overlay == "dev" else 1]
+        assert told == f"{given['requests']['memory']}, {given['limits']['memory']}"

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from dsched.cluster import stored
+from dsched.cluster.standalone import stored
 from dsched.state import scripts
 
 

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from dsched.cluster.applying import Applier
+from dsched.cluster.standalone.applying import Applier
 from dsched.errors import DschedError
 from dsched.manifests import kinds
 from dsched.state import client

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from dsched import config
+from dsched.engine import replica_delta
 from dsched.errors import ConfigError, ManifestError, QuantityError
-from dsched.framework import delta
 from dsched.manifests import load
 from dsched.model import messages, quantity
 from dsched.model.messages import BindRequest, EvaluateShard, ShardResult
@@ -47,7 +47,7 @@ def message(content: bytes) -> None:
         with contextlib.suppress(msgspec.MsgspecError):
             messages.decode(content, kind)
     with contextlib.suppress(msgspec.MsgspecError):
-        delta.decode(content)
+        replica_delta.decode(content)
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {

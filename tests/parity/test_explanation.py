@@ -12,9 +12,9 @@ from dsched.conformance import decisions, vectors
 from dsched.model import meta
 from dsched.model.pod import Pod
 from dsched.plugins import registry
+from dsched.scheduler.memory import Memory
 from dsched.simulation.explanation import Explanation, explain
-from dsched.simulation.living import Standing
-from dsched.simulation.memory import Memory
+from dsched.simulation.live_cluster import LiveCluster
 from tests.parity.test_conformance import FAMILIES
 
 PER_FAMILY = 12
@@ -26,7 +26,7 @@ def explained(case: Any) -> Explanation:
     memory.snapshot = decisions.cluster(case)
     pod = meta.from_builtins(case["pod"], Pod)
     spec = msgspec.structs.replace(pod.spec, scheduler_name=configured.profiles[0].scheduler_name)
-    return explain(configured, registry.intree(), Standing(memory, msgspec.structs.replace(pod, spec=spec)))
+    return explain(configured, registry.intree(), LiveCluster(memory, msgspec.structs.replace(pod, spec=spec)))
 
 
 def statuses(found: Explanation) -> dict[str, Any]:

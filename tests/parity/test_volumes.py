@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from dsched import config
 from dsched.clock import ManualClock
-from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.engine.evaluation import Evaluation, evaluate
+from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.select import Selector
 from dsched.framework.snapshot import Snapshot
 from dsched.plugins import profiles, registry
 from tests.parity.random_storage import Storage, random_change, random_storage
 from tests.storage import Handle
 from tests.unit.framework.answers import said
 from tests.unit.framework.shards import replicas_of, through_the_wire
-from tests.unit.leader.test_cycle import AssumingSnapshot, Outcome, cycle_of, outcomes, queue_order
+from tests.unit.scheduler.test_cycle import AssumingSnapshot, Outcome, cycle_of, outcomes, queue_order
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched import config
+from dsched.engine import replica_delta, wire
 from dsched.errors import ConfigError, DschedError, ManifestError, QuantityError, SelectorError, StateError
-from dsched.framework import delta, wire
-from dsched.framework.contract import PluginFailure
+from dsched.framework.validation import PluginFailure
 from dsched.manifests import documents, load
 from dsched.manifests.reader import Document
 from dsched.model import messages, quantity, tape
@@ -241,7 +241,7 @@ def test_a_text_that_is_none_is_refused() -> None:
         with pytest.raises(msgspec.MsgspecError):
             messages.decode(raw, BindRequest)
     with pytest.raises(msgspec.MsgspecError):
-        delta.decode(b"\x91\x92\xff\x81\xa4type\xa1\xff")
+        replica_delta.decode(b"\x91\x92\xff\x81\xa4type\xa1\xff")
     with pytest.raises(msgspec.MsgspecError):
         tape.decode(b'{"type": "\xff"}')
     with pytest.raises(ManifestError, match="is not JSON: a text is not UTF-8"):
@@ -252,7 +252,7 @@ def test_a_text_that_is_none_is_refused() -> None:
 @given(BYTES | VALUES.map(_packed))
 def test_any_bytes_are_changes_or_refused(raw: bytes) -> None:
     with contextlib.suppress(msgspec.MsgspecError):
-        delta.decode(raw)
+        replica_delta.decode(raw)
 
 
 COLUMNS = st.lists(st.integers(-2, 4), max_size=5).map(lambda rows: np.array(rows, dtype="<i4").tobytes())

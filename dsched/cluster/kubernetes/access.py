@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from dsched import keepalive
 from dsched.errors import ClusterUnavailable, ConfigError
 
 DEFAULT_KUBECONFIG = Path("~/.kube/config")
@@ -23,7 +24,6 @@ REFRESH_S = 10.0
 """How often the official client is asked whether the token is still the same."""
 RENEW_S = 1.0
 """Credentials are not read anew more often than this, however often the API server refuses them."""
-_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 45_000))
 
 
 class Access:
@@ -127,9 +127,8 @@ class _Connection(http.client.HTTPConnection):
         super().connect()
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEPALIVE:
-            if hasattr(socket, name):  # not on every platform
-                self.sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        for option, value in keepalive.OPTIONS.items():
+            self.sock.setsockopt(socket.IPPROTO_TCP, option, value)
         if self._tls is not None:
             self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._tls_name)
 

@@ -20,14 +20,15 @@ from collections.abc import Sequence
 import msgspec
 
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict
-from dsched.cluster.kubernetes import calls, protobuf, resources
-from dsched.cluster.kubernetes.calls import ManyCalls, Outcome
-from dsched.cluster.kubernetes.exchange import PROTOBUF, Answer, Request
+from dsched.cluster.kubernetes import protobuf, resources
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import ManyCalls, Outcome
+from dsched.cluster.kubernetes.http.exchange import PROTOBUF, Answer, Request
 from dsched.model import meta
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
 
-NOT_OF_THE_NODE = frozenset({calls.UNAUTHORIZED, calls.NOT_FOUND, calls.CONFLICT, calls.TOO_MANY})
+NOT_OF_THE_NODE = frozenset({client.UNAUTHORIZED, client.NOT_FOUND, client.CONFLICT, client.TOO_MANY})
 """Refusals that would have come for any node: ``assignPod`` answers 409 to whatever is wrong with the pod."""
 NO_RIGHT = b"cannot create resource"
 """Stands in a 403 that has its reason in our own rights, as for a moment after an API server has started, and not in
@@ -47,7 +48,7 @@ class Binder:
         """Bind pods; gives one outcome a binding, in order."""
         answers = self._many.make([request(each) for each in bindings], PATIENCE_S)
         doubtful = [
-            number for number, answer in enumerate(answers) if not calls.succeeded(answer) and leaves_doubt(answer)
+            number for number, answer in enumerate(answers) if not client.succeeded(answer) and leaves_doubt(answer)
         ]
         looked = dict(zip(doubtful, self.look([bindings[n].key for n in doubtful]), strict=True))
         return [
@@ -71,21 +72,21 @@ def leaves_doubt(answer: Outcome) -> bool:
     """Whether the pod has to be read to know what became of a bind that did not succeed."""
     if not isinstance(answer, Answer):
         return True
-    return answer.status in (calls.CONFLICT, calls.NOT_FOUND) or answer.status >= 500
+    return answer.status in (client.CONFLICT, client.NOT_FOUND) or answer.status >= 500
 
 
 def outcome(binding: Binding, answer: Outcome, looked: Outcome | None) -> BindOutcome:
     """What became of a bind, by the answer to it and, where that leaves doubt, by the pod as it was read afterwards."""
-    if calls.succeeded(answer):
+    if client.succeeded(answer):
         return BindOutcome(binding.key, binding.uid, BindVerdict.BOUND, binding.node)
-    told = calls.told(answer)
+    told = client.told(answer)
     if looked is None:  # refused for a reason that has nothing to do with the pod: not allowed, malformed, throttled
         return _ended(binding, _refusal(answer), told)
-    if isinstance(looked, Answer) and looked.status == calls.NOT_FOUND:
+    if isinstance(looked, Answer) and looked.status == client.NOT_FOUND:
         return _ended(binding, BindVerdict.GONE, "there is no such pod")
     pod = decoded(looked)
     if pod is None:
-        return _ended(binding, BindVerdict.UNKNOWN, f"{told}; the pod could not be read: {calls.told(looked)}")
+        return _ended(binding, BindVerdict.UNKNOWN, f"{told}; the pod could not be read: {client.told(looked)}")
     return _judged(binding, answer, told, pod)
 
 
@@ -105,7 +106,7 @@ def _refusal(answer: Outcome) -> BindVerdict:
     """What an answer says that did not bind a pod which could have been bound."""
     if not isinstance(answer, Answer) or answer.status >= 500:
         return BindVerdict.UNKNOWN
-    ours = answer.status == calls.FORBIDDEN and NO_RIGHT in answer.body
+    ours = answer.status == client.FORBIDDEN and NO_RIGHT in answer.body
     return BindVerdict.NOT_NOW if ours or answer.status in NOT_OF_THE_NODE else BindVerdict.REFUSED
 
 

@@ -28,12 +28,13 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.kubernetes import bindings as binds
-from dsched.cluster.kubernetes import calls, resources
+from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.bindings import Binder
-from dsched.cluster.kubernetes.calls import Calls, ManyCalls
-from dsched.cluster.kubernetes.exchange import Answer, Request
 from dsched.cluster.kubernetes.feed import Feed
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import Calls, ManyCalls
+from dsched.cluster.kubernetes.http.exchange import Answer, Request
 from dsched.cluster.kubernetes.recorder import A_SECOND, Recorder
 from dsched.cluster.kubernetes.reflector import Reflector
 from dsched.cluster.kubernetes.volumes import VolumeWriter
@@ -178,8 +179,8 @@ class Kubernetes:
         found: list[Pod | None] = []
         for key, looked in zip(keys, self._binder.look(keys), strict=True):
             pod = binds.decoded(looked)
-            if pod is None and not (isinstance(looked, Answer) and looked.status == calls.NOT_FOUND):
-                raise ClusterUnavailable(f"pod {key} cannot be read: {calls.told(looked)}")
+            if pod is None and not (isinstance(looked, Answer) and looked.status == client.NOT_FOUND):
+                raise ClusterUnavailable(f"pod {key} cannot be read: {client.told(looked)}")
             found.append(pod)
         return found
 
@@ -197,10 +198,10 @@ class Kubernetes:
             outcome = self._calls.make(Request("GET", resource.path(key)), PATIENCE_S)
             if isinstance(outcome, Answer) and outcome.status == 200:
                 found.append(msgspec.json.decode(outcome.body, type=dict[str, Any]))
-            elif isinstance(outcome, Answer) and outcome.status == calls.NOT_FOUND:
+            elif isinstance(outcome, Answer) and outcome.status == client.NOT_FOUND:
                 found.append(None)
             else:
-                raise ClusterUnavailable(f"{kind.lower()} {key} cannot be read: {calls.told(outcome)}")
+                raise ClusterUnavailable(f"{kind.lower()} {key} cannot be read: {client.told(outcome)}")
         return found
 
     # -- writing ---------------------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from dsched.cluster.kubernetes import calls, resources
+from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.calls import Calls
-from dsched.cluster.kubernetes.exchange import Answer, Request
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import Calls
+from dsched.cluster.kubernetes.http.exchange import Answer, Request
 from dsched.cluster.kubernetes.resources import Resource
 from dsched.errors import ClusterError, ClusterUnavailable
 
@@ -90,14 +91,14 @@ class Everything:
         outcome = self._calls.make(Request("GET", resource.collection + query), PATIENCE_S)
         if not isinstance(outcome, Answer):
             raise ClusterUnavailable(f"{resource.plural} cannot be listed: {outcome}")
-        if outcome.status == calls.NOT_FOUND:
+        if outcome.status == client.NOT_FOUND:
             return None
-        if outcome.status == calls.GONE and following:
+        if outcome.status == client.GONE and following:
             raise _Expired
-        if outcome.status == calls.FORBIDDEN:
-            raise Withheld(f"{resource.plural} may not be listed: {calls.told(outcome)}")
-        if not calls.succeeded(outcome):
-            raise ClusterError(f"{resource.plural} cannot be listed: {calls.told(outcome)}")
+        if outcome.status == client.FORBIDDEN:
+            raise Withheld(f"{resource.plural} may not be listed: {client.told(outcome)}")
+        if not client.succeeded(outcome):
+            raise ClusterError(f"{resource.plural} cannot be listed: {client.told(outcome)}")
         try:
             return msgspec.json.decode(outcome.body, type=_Page)
         except msgspec.DecodeError as error:

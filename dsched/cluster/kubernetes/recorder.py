@@ -13,9 +13,11 @@ its own name.
 """
 
 import hashlib
+import math
 import socket
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,13 +27,14 @@ from typing import Any
 import msgspec
 
 from dsched.cluster.interface import PodEvent
-from dsched.cluster.kubernetes import calls
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.calls import Calls
-from dsched.cluster.kubernetes.exchange import MERGE_PATCH, Answer, Request
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import Calls
+from dsched.cluster.kubernetes.http.exchange import MERGE_PATCH, Answer, Request
 from dsched.errors import ConfigError
 from dsched.log import logger
 from dsched.metrics import EVENTS_RECORDED
+from dsched.model.meta import PodKey, PodUid
 
 _log = logger(__name__)
 
@@ -50,6 +53,8 @@ TELL_S = 300.0
 PATIENCE_S = 15.0
 LONGEST_NOTE = 1024
 """Bytes. Source: pkg/apis/core/validation/events.go ``NoteLengthLimit``."""
+LONGEST_NAME = 253
+"""Characters. Source: apimachinery pkg/util/validation/validation.go ``DNS1123SubdomainMaxLength``."""
 SCHEDULED = "Scheduled"
 _ACTIONS = {SCHEDULED: "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
 _ROOT = "/apis/events.k8s.io/v1/namespaces"
@@ -83,7 +88,7 @@ class Recorder:
         self._calls = Calls(access, stopped=self._stop)
         self._waiting: deque[tuple[PodEvent, float]] = deque()
         self._series: dict[tuple[str, ...], Series] = {}
-        self._bound_at = 0.0
+        self._bound_at = -math.inf
         self._next_at = 0.0
         self._busy = False
         self._hurry = False
@@ -143,7 +148,7 @@ class Recorder:
         self._calls.close()
 
     def _take(self, event: PodEvent, at_s: float) -> None:
-        key = (event.key, event.uid, event.type, event.reason)
+        key = (event.key, event.uid, event.type, event.reason, event.scheduler, *(event.related or ()))
         series = self._series.get(key)
         if series is None:
             self._begin(key, event, at_s)
@@ -169,7 +174,7 @@ class Recorder:
     def _begin(self, key: tuple[str, ...], event: PodEvent, at_s: float) -> None:
         namespace, _, name = event.key.partition("/")
         number = once(event.uid) if event.reason == SCHEDULED else int(at_s * 1e9)
-        called = f"{name}.{number:016x}"
+        called = event_name(name, number)
         if self._send(Request("POST", f"{_ROOT}/{namespace}/events", self.body(event, called, at_s)), at_s):
             self._series[key] = Series(f"{_ROOT}/{namespace}/events/{called}", 1, at_s, at_s)
 
@@ -187,10 +192,10 @@ class Recorder:
         except ConfigError as error:
             _log.warning("event not sent", extra={"action": "event", "error": str(error)})
             return False
-        done = calls.succeeded(outcome) or (isinstance(outcome, Answer) and outcome.status == calls.CONFLICT)
+        done = client.succeeded(outcome) or (isinstance(outcome, Answer) and outcome.status == client.CONFLICT)
         EVENTS_RECORDED.labels("sent" if done else "failed").inc()
         if not done and not self._stop.is_set():
-            _log.warning("event not sent", extra={"action": "event", "error": calls.told(outcome)})
+            _log.warning("event not sent", extra={"action": "event", "error": client.told(outcome)})
         return done
 
     def _wait_for_turn(self, at_s: float) -> None:
@@ -209,7 +214,7 @@ class Recorder:
 
     def body(self, event: PodEvent, called: str, at_s: float) -> bytes:
         """The event as the API server takes it."""
-        namespace, _, name = event.key.partition("/")
+        namespace = event.key.partition("/")[0]
         reporting = event.scheduler or self._reporting
         value: dict[str, Any] = {
             "apiVersion": "events.k8s.io/v1",
@@ -220,11 +225,31 @@ class Recorder:
             "reportingInstance": f"{reporting}-{self._host}"[:128],
             "action": _ACTIONS.get(event.reason, event.reason),
             "reason": event.reason,
-            "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": event.uid},
+            "regarding": reference(event.key, event.uid),
             "note": shortened(event.message),
             "type": event.type,
         }
+        if event.related is not None:
+            value["related"] = reference(*event.related)
         return msgspec.json.encode(value)
+
+
+def reference(key: PodKey, uid: PodUid) -> dict[str, str]:
+    """A pod as an ObjectReference, without the resourceVersion that client-go adds: each new condition would end the
+    series of the pod's events."""
+    namespace, _, name = key.partition("/")
+    return {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid}
+
+
+def event_name(pod: str, number: int) -> str:
+    """A name for an event about a pod, the same for the same number.
+
+    Source: client-go tools/record/util/util.go ``GenerateEventName``, which takes a UUID where the other is too long.
+    """
+    called = f"{pod}.{number:016x}"
+    if len(called) <= LONGEST_NAME:
+        return called
+    return str(uuid.UUID(bytes=hashlib.blake2b(called.encode(), digest_size=16).digest(), version=4))
 
 
 def once(uid: str) -> int:

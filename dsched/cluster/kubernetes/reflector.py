@@ -19,13 +19,14 @@ import msgspec
 
 from dsched.cluster import sound
 from dsched.cluster.interface import Change, Event
-from dsched.cluster.kubernetes import calls, resources, streams
+from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.exchange import Refused
 from dsched.cluster.kubernetes.feed import Feed
+from dsched.cluster.kubernetes.http import client, pages
+from dsched.cluster.kubernetes.http.connection import Connection
+from dsched.cluster.kubernetes.http.exchange import Refused
+from dsched.cluster.kubernetes.http.pages import Frame
 from dsched.cluster.kubernetes.resources import Known, Resource
-from dsched.cluster.kubernetes.streams import Frame
-from dsched.cluster.kubernetes.wire import Wire
 from dsched.errors import ClusterUnavailable, DschedError
 from dsched.log import logger
 from dsched.metrics import WATCH_LISTS, WATCH_UNREADABLE
@@ -47,7 +48,7 @@ LASTED_S = 10.0
 """A watch that lasted so long did not fail, even when nothing happened."""
 WATCHES_A_LISTING = 4
 """After so many of them, about half an hour, everything is listed anew: what the watches have left out is told then."""
-RELIST = frozenset({calls.GONE, 504})
+RELIST = frozenset({client.GONE, 504})
 """Answers to a watch after which it cannot go on from where it was: too long ago, or later than anything that happened
 (the API server's data was restored from a backup)."""
 
@@ -69,7 +70,7 @@ class Reflector:
         self.known: dict[str, Known] = {}
         self.problem = ""
         self._feed = feed
-        self._wire = Wire(access, TIMEOUT_S)
+        self._wire = Connection(access, TIMEOUT_S)
         self._access = access
         self._stop = threading.Event()
         self._synced = threading.Event()
@@ -127,25 +128,25 @@ class Reflector:
             if failed is not None:
                 self._feed.pause(self._failed(failed, attempt), self._stop.is_set)
             elif not lasted:
-                self._stop.wait(calls.pause_s(attempt))
+                self._stop.wait(client.pause_s(attempt))
 
     def _failed(self, error: Exception, attempt: int) -> float:
         """Take note of a failure; how long to wait before the next attempt."""
         answer = error.answer if isinstance(error, Refused) else None
-        told = calls.told(answer) if answer else str(error)
+        told = client.told(answer) if answer else str(error)
         if not self._stop.is_set():
             self.problem = told
             level = logging.WARNING if attempt > 1 else logging.INFO
             _log.log(level, "watch interrupted", extra={"action": "watch", "kind": self.resource.kind, "error": told})
-        if answer is None or answer.status != calls.NOT_FOUND:
+        if answer is None or answer.status != client.NOT_FOUND:
             self._feed.lost(self.resource.kind)
         if answer is None:
-            return calls.pause_s(attempt)
+            return client.pause_s(attempt)
         if answer.status in RELIST:
             self._version = ""
-        self._refused_credentials = answer.status == calls.UNAUTHORIZED
-        if answer.status != calls.NOT_FOUND:
-            return calls.pause_s(attempt, [answer])
+        self._refused_credentials = answer.status == client.UNAUTHORIZED
+        if answer.status != client.NOT_FOUND:
+            return client.pause_s(attempt, [answer])
         if not self._synced.is_set():
             self._take_all({})
         return ABSENT_S
@@ -165,7 +166,7 @@ class Reflector:
                     raise
                 self._watch_list = False  # the API server does not do it
         else:
-            found, version = streams.list_all(self._wire, self.resource)
+            found, version = pages.list_all(self._wire, self.resource)
             self._take_all({each.key: each for each in self._decoded(found)})
             self._version = version
             self._back()
@@ -176,12 +177,12 @@ class Reflector:
     def _watch(self, *, from_the_beginning: bool = False) -> None:
         timeout_s = WATCH_S + random.randrange(WATCH_S)
         gathered: dict[str, Known] | None = {} if from_the_beginning else None
-        request = streams.watch_request(self.resource, self._version, timeout_s)
-        for frames in streams.frames(self._wire.stream(request, timeout_s + TIMEOUT_S, self._back)):
+        request = pages.watch_request(self.resource, self._version, timeout_s)
+        for frames in pages.frames(self._wire.stream(request, timeout_s + TIMEOUT_S, self._back)):
             events: list[Event] = []
             for frame in frames:
                 if frame.type == "BOOKMARK":
-                    mark = msgspec.json.decode(frame.object, type=streams.Marked).metadata
+                    mark = msgspec.json.decode(frame.object, type=pages.Marked).metadata
                     if gathered is not None and mark.ends_the_beginning:
                         self._take_all(gathered)
                         gathered = None
@@ -205,8 +206,8 @@ class Reflector:
             raise ClusterUnavailable("the watch ended before everything was there; listing instead")
 
     def _error(self, frame: Frame) -> None:
-        status = msgspec.json.decode(frame.object, type=calls.Status)
-        if status.code == calls.GONE or status.reason in ("Expired", "Gone"):
+        status = msgspec.json.decode(frame.object, type=client.Status)
+        if status.code == client.GONE or status.reason in ("Expired", "Gone"):
             raise Expired
         raise ClusterUnavailable(f"{status.message or status.reason} ({status.code})")
 

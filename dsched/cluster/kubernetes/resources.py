@@ -14,7 +14,7 @@ import msgspec
 
 from dsched.cluster import sound
 from dsched.cluster.interface import Object
-from dsched.framework.sharing import shared
+from dsched.framework.interning import shared
 from dsched.manifests import kinds
 from dsched.model import meta
 from dsched.model.node import Node

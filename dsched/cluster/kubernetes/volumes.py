@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from dsched.cluster.kubernetes import calls, resources
-from dsched.cluster.kubernetes.calls import Calls
-from dsched.cluster.kubernetes.exchange import MERGE_PATCH, Answer, Request
+from dsched.cluster.kubernetes import resources
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import Calls
+from dsched.cluster.kubernetes.http.exchange import MERGE_PATCH, Answer, Request
 from dsched.cluster.kubernetes.resources import Resource
 from dsched.model.volumes import BOUND_BY_CONTROLLER, SELECTED_NODE, ClaimBinding, NodeSelection
 
@@ -78,21 +79,21 @@ class VolumeWriter:
     def _read(self, resource: Resource, key: str) -> tuple[Mapping[str, Any], str]:
         outcome = self._calls.make(Request("GET", resource.path(key)), PATIENCE_S)
         what = f"{resource.kind.lower()} {key}"
-        if isinstance(outcome, Answer) and outcome.status == calls.NOT_FOUND:
+        if isinstance(outcome, Answer) and outcome.status == client.NOT_FOUND:
             return {}, f"{what} does not exist"
         if not isinstance(outcome, Answer) or outcome.status != 200:
-            return {}, f"{what} cannot be read: {calls.told(outcome)}"
+            return {}, f"{what} cannot be read: {client.told(outcome)}"
         return msgspec.json.decode(outcome.body, type=dict[str, Any]), ""
 
     def _write(self, resource: Resource, key: str, patch: dict[str, Any], what: str) -> str:
         outcome = self._calls.make(
             Request("PATCH", resource.path(key), msgspec.json.encode(patch), MERGE_PATCH), PATIENCE_S
         )
-        if calls.succeeded(outcome):
+        if client.succeeded(outcome):
             return ""
-        if isinstance(outcome, Answer) and outcome.status == calls.CONFLICT:
-            return f"{what} has changed since the pod was reserved: {calls.told(outcome)}"
-        return f"{what} cannot be written: {calls.told(outcome)}"
+        if isinstance(outcome, Answer) and outcome.status == client.CONFLICT:
+            return f"{what} has changed since the pod was reserved: {client.told(outcome)}"
+        return f"{what} cannot be written: {client.told(outcome)}"
 
 
 def _another(key: str, uid: str, claim: Mapping[str, Any]) -> str:

@@ -24,10 +24,11 @@ from typing import Any
 import msgspec
 
 from dsched.cluster.interface import SchedulingStatus
-from dsched.cluster.kubernetes import bindings, calls, resources
+from dsched.cluster.kubernetes import bindings, resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.calls import Calls, Outcome
-from dsched.cluster.kubernetes.exchange import STRATEGIC_MERGE_PATCH, Answer, Request
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import Calls, Outcome
+from dsched.cluster.kubernetes.http.exchange import STRATEGIC_MERGE_PATCH, Answer, Request
 from dsched.errors import ClusterUnavailable
 from dsched.log import logger
 from dsched.metrics import CLUSTER_WRITES
@@ -154,13 +155,13 @@ class Writer:
         if outcome is not None and self._later(job, outcome, dropped):
             return
         result = "done"
-        if outcome is None or (isinstance(outcome, Answer) and outcome.status in (calls.NOT_FOUND, calls.CONFLICT)):
+        if outcome is None or (isinstance(outcome, Answer) and outcome.status in (client.NOT_FOUND, client.CONFLICT)):
             result = "passed over"
-        elif not calls.succeeded(outcome):
+        elif not client.succeeded(outcome):
             result = "failed"
             _log.error(
                 "not written to the API server",
-                extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": calls.told(outcome)},
+                extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": client.told(outcome)},
             )
         CLUSTER_WRITES.labels(_what(job), result).inc()
 
@@ -168,7 +169,7 @@ class Writer:
         """Whether it is written later: nobody answers, or what answers is out of order. A newer status goes first; what
         was dropped meanwhile stays dropped."""
         away = isinstance(outcome, ClusterUnavailable)
-        failing = isinstance(outcome, Answer) and calls.worth_repeating(outcome)
+        failing = isinstance(outcome, Answer) and client.worth_repeating(outcome)
         with self._changed:
             if not (away or failing) or dropped != self._dropped or self._put_off[job] >= PUT_OFF:
                 del self._put_off[job]
@@ -181,7 +182,7 @@ class Writer:
                 self._statuses.setdefault(job.uid, job)
         _log.warning(
             "not written to the API server, put off",
-            extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": calls.told(outcome)},
+            extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": client.told(outcome)},
         )
         return True
 
@@ -191,11 +192,11 @@ class Writer:
     def _evict(self, eviction: Eviction) -> Outcome | None:
         condition = PodCondition(DISRUPTION_TARGET, "True", eviction.reason, eviction.message)
         told = self._patch(eviction.key, eviction.uid, lambda pod: _status(pod, {}, condition))
-        if isinstance(told, ClusterUnavailable) or (told is not None and told.status == calls.NOT_FOUND):
+        if isinstance(told, ClusterUnavailable) or (told is not None and told.status == client.NOT_FOUND):
             return told
-        if told is not None and not calls.succeeded(told):  # who waits for the room needs it more than the reason why
+        if told is not None and not client.succeeded(told):  # who waits for the room needs it more than the reason why
             pod = {"pod": eviction.key, "uid": eviction.uid}
-            _log.warning("condition not written", extra={"action": "evict", **pod, "error": calls.told(told)})
+            _log.warning("condition not written", extra={"action": "evict", **pod, "error": client.told(told)})
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": eviction.uid}}
         path = resources.POD.path(eviction.key)
         return self._calls.make(Request("DELETE", path, msgspec.json.encode(body)), PATIENCE_S)
@@ -219,7 +220,7 @@ class Writer:
             outcome = self._calls.make(
                 Request("PATCH", path, msgspec.json.encode(patch), STRATEGIC_MERGE_PATCH), PATIENCE_S
             )
-            if not isinstance(outcome, Answer) or outcome.status != calls.CONFLICT:
+            if not isinstance(outcome, Answer) or outcome.status != client.CONFLICT:
                 self._remember(key, bindings.decoded(outcome))
                 return outcome
         return outcome

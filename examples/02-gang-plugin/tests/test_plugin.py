@@ -9,12 +9,12 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, ClusterEvent, Code, Hint, PermitResult, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.leader.pending import QueuedPod
-from dsched.leader.permit import WaitingPod
 from dsched.model.meta import NodeName, from_builtins
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import QueuedPod
+from dsched.scheduler.waiting_pods import WaitingPod
 
 STATE = CycleState()
 
@@ -44,7 +44,7 @@ class Leader:
     def add(self, *pods: Pod) -> None:
         """Pods come into the queue."""
         for pod in pods:
-            self.pending[pod.key] = QueuedPod(PodInfo(pod), Place.ACTIVE)
+            self.pending[pod.key] = QueuedPod(PodInfo(pod), QueueName.ACTIVE)
 
     def place(self, pod: Pod, node: str) -> PermitResult:
         """A pod is reserved on a node; what Permit says."""

@@ -13,10 +13,10 @@ from dsched.bench.results import PASSED
 from dsched.bench.session import Running, Shape
 from dsched.bench.suite import Suite
 from dsched.bench.workloads import Case
-from dsched.cluster import keys as cluster_keys
-from dsched.cluster.applying import Applier
-from dsched.cluster.objects import Objects
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone import keys as cluster_keys
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects
 from dsched.manifests import kinds
 from dsched.state import keys
 
@@ -61,7 +61,7 @@ def empty(running: Running) -> None:
     applier, objects = Applier(store), Objects(store)
     for kind in reversed(kinds.ALL):
         applier.delete(kind, [key.decode() for key in store.redis.hkeys(store.key(cluster_keys.objects(kind).name))])
-    newest = Standalone(store).newest_version()
+    newest = StandaloneCluster(store).newest_version()
 
     def settled() -> bool:
         known = int(store.redis.hget(store.key(keys.INTAKE.name), "version") or 0)

@@ -30,19 +30,19 @@ def inject(run: Run) -> None:
 
 def _at_once(run: Run, low: list[str]) -> None:
     """The victims go when they are told to."""
-    rivals = run.seed // 2 // len(POINTS) % 2
+    foreign_binds = run.seed // 2 // len(POINTS) % 2
     kill = LeaderKill(run, POINTS[run.seed // 2 % len(POINTS)])
     (high,) = stage.pods(run, 1, "2", 100_000)
     kill.wait(20)
     run.churn.pausing.clear()
     kill.wait_for_next()
-    if rivals:  # somebody of still higher priority comes for the same room
+    if foreign_binds:  # somebody of still higher priority comes for the same room
         (higher,) = stage.pods(run, 1, "2", 200_000)
         run.require(wait_for(lambda: bool(waits.done(run, [higher])), 60), "I9 the higher pod was not placed")
     run.require(wait_for(lambda: bool(waits.done(run, [high])), 60), "I9 the pod that needed room was not placed")
     with run.arena.history.lock:
         left = [key for key in low if key in run.arena.history.pods]
-    budget = NEEDED * (1 + rivals)
+    budget = NEEDED * (1 + foreign_binds)
     run.require(len(left) >= VICTIMS - budget, f"I9 {VICTIMS - len(left)} pods were evicted where {budget} had to go")
     stage.clear(run, *low, high)
 

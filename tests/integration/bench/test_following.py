@@ -11,8 +11,8 @@ from dsched.bench.making import Maker
 from dsched.bench.usage import BENCHMARK
 from dsched.bench.writing import Writer
 from dsched.cluster.interface import Binding, SchedulingStatus
-from dsched.cluster.objects import Objects
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects
 from dsched.errors import Conflict, DschedError, NotFound
 from dsched.manifests import kinds
 from dsched.manifests.load import Manifest
@@ -43,7 +43,7 @@ def bind(store: Store) -> Callable[[Manifest], None]:
     def bind(pod: Manifest) -> None:
         uid = pod.value["metadata"].get("uid") or Objects(store).get(kinds.POD, [pod.key])[0]["metadata"]["uid"]
         store.redis.hset(store.key("reservations"), uid, f"{pod.key} n1 1 binding 1 1700000000000")
-        (outcome,) = Standalone(store).bind([Binding(PodKey(pod.key), PodUid(uid), NodeName("n1"), 1)])
+        (outcome,) = StandaloneCluster(store).bind([Binding(PodKey(pod.key), PodUid(uid), NodeName("n1"), 1)])
         assert outcome.verdict.value == "bound"
 
     return bind
@@ -81,7 +81,9 @@ def test_pods_that_fit_nowhere_were_tried_and_gated_ones_are_known(
     gated = pod_manifest("a/gated", schedulingGates=[{"name": "example.com/x"}])
     pending = pod_manifest("a/big", uid="b1a5c5d2-3b5b-4a51-9d8c-0a4c2f6d1e11")
     writer.create(loaded(tmp_path, pending, gated, pod_manifest("a/new")))
-    Standalone(store).report([SchedulingStatus(PodKey("a/big"), PodUid(pending["metadata"]["uid"]), "No", "too big")])
+    StandaloneCluster(store).report(
+        [SchedulingStatus(PodKey("a/big"), PodUid(pending["metadata"]["uid"]), "No", "too big")]
+    )
 
     wait(follower, lambda: follower.tried("a", {}) == 2)
 
@@ -117,7 +119,7 @@ def test_a_pod_that_was_bound_counts_when_it_is_evicted(
     wait(follower, lambda: follower.bound("a", {}) == 2)
     uids = [each["metadata"]["uid"] for each in Objects(store).get(kinds.POD, ["a/x", "a/z"]) if each]
 
-    cluster = Standalone(store)
+    cluster = StandaloneCluster(store)
     cluster.lead(1, lambda: True)
     store.redis.set(store.key("leader:epoch"), 1)
     victims = [(PodKey(key), PodUid(uid)) for key, uid in zip(["a/x", "a/z"], uids, strict=True)]

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from dsched.bench import latency
-from dsched.leader.phases import EVALUATE, POP, WAIT, Phases
+from dsched.leader.observers.loop_time import EVALUATE, POP, WAIT, LoopTime
 from dsched.metrics import ATTEMPT_DURATION
 from dsched.state import phases
 from dsched.state.client import Store
@@ -13,7 +13,7 @@ from dsched.state.client import Store
 
 def test_phases_add_up_to_the_time_that_has_passed(store: Store) -> None:
     began = time.perf_counter()
-    clock = Phases(store)
+    clock = LoopTime(store)
     for phase in (POP, EVALUATE, POP, EVALUATE, WAIT):
         clock.to(phase)
         time.sleep(0.002)
@@ -29,7 +29,7 @@ def test_phases_add_up_to_the_time_that_has_passed(store: Store) -> None:
 
 
 def test_attempts_can_be_read_with_percentiles(store: Store) -> None:
-    clock = Phases(store)
+    clock = LoopTime(store)
     clock.write()
     before = latency.read(store)
     ATTEMPT_DURATION.labels("scheduled", "p").observe_many(0.003, 90)
@@ -54,7 +54,7 @@ def test_where_no_leader_has_written_there_is_nothing(store: Store) -> None:
 
 
 def test_reading_settled_waits_until_the_leader_has_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Phases(store)
+    clock = LoopTime(store)
     reads: list[int] = []
     real = phases.read
 

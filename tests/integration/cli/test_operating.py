@@ -10,21 +10,21 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dsched import config
-from dsched.cli import pausing
+from dsched.cli.commands import pause
 from dsched.cli.main import app
 from dsched.clock import SystemClock
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import DschedError, NotFound, StateError
-from dsched.leader import reign as reign_module
+from dsched.leader import term as reign_module
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
 from dsched.model.meta import PodKey, PodUid
 from dsched.plugins import registry
-from dsched.state import client, control, explained, keys
+from dsched.scheduler.ports import QueueName
+from dsched.state import attempt_history, client, keys, pauses
 from dsched.state.client import Store
-from dsched.state.control import EVERYTHING
+from dsched.state.pauses import EVERYTHING
 from dsched.state.places import Places
-from dsched.state.queue import Place
 from tests.integration.leader.rig import RecordingDispatcher, Rig
 from tests.integration.workers.processes import wait_until
 from tests.manifests import apply, node_manifest, pod_manifest
@@ -64,10 +64,12 @@ def leader(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leader]:
     """A leader in a thread, whose pods no binder binds."""
     monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
     own = client.connect(store.url, store.name)
-    process = Leader(Settings(identity="one"), own, Standalone(own), config.default(), registry.intree(), SystemClock())
+    process = Leader(
+        Settings(identity="one"), own, StandaloneCluster(own), config.default(), registry.intree(), SystemClock()
+    )
     thread = threading.Thread(target=process.run, daemon=True)
     thread.start()
-    wait_until("it leads", lambda: process._reign is not None and process._reign._inbox is not None)
+    wait_until("it leads", lambda: process._term is not None and process._term._sources is not None)
     yield process
     process.stop()
     thread.join(30)
@@ -75,7 +77,7 @@ def leader(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leader]:
     own.close()
 
 
-def stand(store: Store, place: Place, count: int) -> None:
+def stand(store: Store, place: QueueName, count: int) -> None:
     """Wait until so many pods stand in a place."""
     wait_until(f"{count} pods are {place}", lambda: Places(store).counts()[place] == count)
 
@@ -88,7 +90,7 @@ def test_pausing_and_going_on(store: Store, dsched: Run, leader: Leader, tmp_pat
     assert answer["changed"] is True
     assert [(each["profile"], each["reason"]) for each in answer["paused"]] == [("*", "a try")]
     apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web"))
-    stand(store, Place.ACTIVE, 1)
+    stand(store, QueueName.ACTIVE, 1)
     assert "paused already" in dsched("pause").stdout
     assert "all profiles for" in dsched("status").stdout
     assert told(dsched("status", "-o", "json"))["state"]["paused"][0]["profile"] == "*"
@@ -98,7 +100,7 @@ def test_pausing_and_going_on(store: Store, dsched: Run, leader: Leader, tmp_pat
     assert "shop/web is number 1 of 1 in the active queue (tried 0 times)" in position
     assert "paused: all profiles" in position
     assert dsched("resume").stdout == "resumed: all profiles\n"
-    stand(store, Place.RESERVED, 1)
+    stand(store, QueueName.RESERVED, 1)
     assert dsched("resume").stdout == "nothing to resume\n"
 
 
@@ -108,7 +110,7 @@ def test_a_profile_that_there_is_not(store: Store, dsched: Run, leader: Leader) 
             dsched(command, "--profile", "batch")
         with pytest.raises(NotFound, match="there is no profile ''"):
             dsched(command, "--profile", "")
-    control.pause(store, "batch", 0)  # while there was one
+    pauses.pause(store, "batch", 0)  # while there was one
     assert told(dsched("resume", "--profile", "batch", "-o", "json"))["changed"] is True
     assert dsched("resume", "--profile", "default-scheduler").stdout == "nothing to resume\n"
     dsched("pause", "--profile", "default-scheduler")
@@ -123,15 +125,15 @@ def test_draining_an_idle_system(store: Store, dsched: Run, leader: Leader) -> N
         "drained": True,
         "moving": {"inflight": 0, "waiting": 0, "reserved": 0},
     }
-    assert [each.profile for each in control.read(store)] == [EVERYTHING]
+    assert [each.profile for each in pauses.read(store)] == [EVERYTHING]
 
 
 def test_draining_takes_longer_than_there_is_time(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> None:
     apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web"))
-    stand(store, Place.RESERVED, 1)
+    stand(store, QueueName.RESERVED, 1)
     done = dsched("drain", "--timeout", "0", code=1)
     assert "not drained after 0s: 0 inflight, 0 waiting, 1 reserved; scheduling stays paused" in done.stderr
-    assert control.read(store)
+    assert pauses.read(store)
 
 
 def test_draining_where_nobody_leads_says_so(store: Store, dsched: Run) -> None:
@@ -143,7 +145,7 @@ def test_a_drain_waits_for_what_is_on_its_way_and_nothing_else_comes(rig: Rig) -
     rig.apply(node_manifest("n1"), *(pod_manifest(f"shop/web-{number}") for number in range(3)))
     led = rig.lead()
     led.turn()
-    control.pause(rig.store, EVERYTHING, 5)
+    pauses.pause(rig.store, EVERYTHING, 5)
     rig.apply(pod_manifest("shop/late"))
     looks: list[Mapping[str, int]] = []
 
@@ -154,7 +156,7 @@ def test_a_drain_waits_for_what_is_on_its_way_and_nothing_else_comes(rig: Rig) -
             for request in led.requests():
                 rig.binder.work(request)
 
-    left = pausing.wait(rig.store, rig.clock, 60.0, work)
+    left = pause.wait(rig.store, rig.clock, 60.0, work)
     assert not any(left.values())
     assert [look["reserved"] for look in looks[:2]] == [3, 3]
     assert (rig.queue("shop/late"), rig.node_of("shop/web-0")) == ("active", "n1")
@@ -165,7 +167,7 @@ def test_a_drain_that_somebody_ends(rig: Rig) -> None:
     rig.apply(node_manifest("n1"), pod_manifest("shop/web"))
     rig.lead().turn()
     with pytest.raises(DschedError, match="somebody has resumed"):
-        pausing.wait(rig.store, rig.clock, 60.0)
+        pause.wait(rig.store, rig.clock, 60.0)
 
 
 # -- queue requeue, queue position -----------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ def test_a_drain_that_somebody_ends(rig: Rig) -> None:
 
 def test_requeue(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> None:
     apply(store, tmp_path, node_manifest("n1"), *(pod_manifest(f"shop/{name}", nodeSelector=SSD) for name in "ab"))
-    stand(store, Place.UNSCHEDULABLE, 2)
+    stand(store, QueueName.UNSCHEDULABLE, 2)
     dsched("pause")
     done = dsched("queue", "requeue", "-n", "shop", "a")
     assert done.stdout == "shop/a: put from unschedulable to the active queue\n"
@@ -188,7 +190,7 @@ def test_requeue(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> N
     assert dsched("queue", "requeue", "shop/a").exit_code == 0
     dsched("resume")
     wait_until(
-        "both were tried again", lambda: [pod.attempts for pod in Places(store).pods(Place.UNSCHEDULABLE)] == [2, 2]
+        "both were tried again", lambda: [pod.attempts for pod in Places(store).pods(QueueName.UNSCHEDULABLE)] == [2, 2]
     )
 
 
@@ -225,7 +227,7 @@ def test_positions(rig: Rig, dsched: Run) -> None:
     assert position(dsched, "shop/reserved") == ("reserved", None, None)
     rig.apply(node_manifest("n2", labels=SSD))
     led.hear()
-    led.reign._events.apply()
+    led.term._events.apply()
     assert position(dsched, "shop/ssd") == ("backoff", 3, 1)
     assert "in backoff" in dsched("queue", "position", "shop/ssd").stdout
     assert "gated by SchedulingGates" in dsched("queue", "position", "shop/gated").stdout
@@ -246,8 +248,8 @@ def test_a_pod_that_stands_nowhere_is_an_error(rig: Rig, dsched: Run) -> None:
 
 def test_history(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> None:
     apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web", nodeSelector=SSD))
-    stand(store, Place.UNSCHEDULABLE, 1)
-    wait_until("it is kept", lambda: explained.read(store, PodKey("shop/web")))
+    stand(store, QueueName.UNSCHEDULABLE, 1)
+    wait_until("it is kept", lambda: attempt_history.read(store, PodKey("shop/web")))
     found = told(dsched("explain", "pod", "shop/web", "--history", "-o", "json"))["attempts"]
     assert [(each["attempt"], each["result"]) for each in found] == [(1, "unschedulable")]
     assert found[0]["groups"][0]["plugin"] == "NodeAffinity"
@@ -267,14 +269,14 @@ def test_no_history(store: Store, dsched: Run, tmp_path: Path) -> None:
 
 def test_a_pod_that_is_gone_keeps_its_history(store: Store, dsched: Run) -> None:
     store.redis.set(store.key(keys.EPOCH.name), 1)
-    attempt = explained.Attempt(1, 0, 1, PodUid("u1"), "default-scheduler", explained.UNSCHEDULABLE, 3)
-    explained.Keeper(store, 1).keep([(PodKey("shop/gone"), attempt)], 0)
+    attempt = attempt_history.Attempt(1, 0, 1, PodUid("u1"), "default-scheduler", attempt_history.UNSCHEDULABLE, 3)
+    attempt_history.AttemptHistory(store, 1).keep([(PodKey("shop/gone"), attempt)], 0)
     assert "attempts kept: 1" in dsched("explain", "pod", "shop/gone", "--history").stdout
 
 
 def test_top(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> None:
     apply(store, tmp_path, node_manifest("n1"), node_manifest("n2", cpu="1"), pod_manifest("shop/web", nodeName=None))
-    stand(store, Place.RESERVED, 1)
+    stand(store, QueueName.RESERVED, 1)
     dsched("pause")
 
     def look() -> Any:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dsched.clock import ManualClock
-from dsched.cluster.applying import Applied, Applier
 from dsched.cluster.interface import Binding
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.applying import Applied, Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state.client import Store
 from tests.manifests import Json, loaded
@@ -20,8 +20,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def cluster(store: Store, clock: ManualClock) -> Standalone:
-    return Standalone(store, clock)
+def cluster(store: Store, clock: ManualClock) -> StandaloneCluster:
+    return StandaloneCluster(store, clock)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def apply(store: Store, clock: ManualClock, tmp_path: Path) -> Callable[..., Seq
 
 
 @pytest.fixture
-def reserve(store: Store, cluster: Standalone) -> Callable[..., Binding]:
+def reserve(store: Store, cluster: StandaloneCluster) -> Callable[..., Binding]:
     """Reserves a node for a pod that is there, the way the leader does, and makes the binding for it."""
 
     def reserve(key: str = "default/web", node: str = "n1", epoch: int = 7, state: str = "binding") -> Binding:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dsched.cluster.applying import ATTEMPTS, Applier
 from dsched.cluster.interface import Change
-from dsched.cluster.objects import Objects
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.applying import ATTEMPTS, Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects
 from dsched.errors import Conflict, ManifestError
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey
@@ -254,10 +254,10 @@ def test_two_callers_at_once_leave_one_of_both(store, connect, apply, tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    pods = Standalone(store).list().pods
+    pods = StandaloneCluster(store).list().pods
     assert sorted(pod.key for pod in pods) == sorted(keys)
     assert len({pod.metadata.labels["by"] for pod in pods}) == 1
-    events, _ = Standalone(store).watch(0, 0)
+    events, _ = StandaloneCluster(store).watch(0, 0)
     assert [event.version for event in events] == list(range(1, 401))
 
 
@@ -280,10 +280,10 @@ PODS = st.builds(
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pods=st.lists(PODS, min_size=1, max_size=5, unique_by=lambda pod: pod["metadata"]["name"]))
 def test_what_is_applied_is_listed(store, tmp_path, pods):
-    Applier(store).delete(kinds.POD, [pod.key for pod in Standalone(store).list().pods])
+    Applier(store).delete(kinds.POD, [pod.key for pod in StandaloneCluster(store).list().pods])
     manifests = loaded(tmp_path, *pods)
     Applier(store).apply(manifests)
-    listed = {pod.key: pod for pod in Standalone(store).list().pods}
+    listed = {pod.key: pod for pod in StandaloneCluster(store).list().pods}
     assert list(listed) == [each.key for each in manifests]
     for manifest in pods:
         pod = listed[f"default/{manifest['metadata']['name']}"]

@@ -8,8 +8,8 @@ import pytest
 
 from dsched.clock import ManualClock
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Change, SchedulingStatus
-from dsched.cluster.objects import Objects
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state import client
 from dsched.state.client import Store
@@ -25,7 +25,7 @@ def events(store: Store, key: PodKey = WEB) -> list[str]:
 SCHEDULED = "Normal Scheduled x1: Successfully assigned default/web to n1"
 
 
-def bind(cluster: Standalone, binding: Binding) -> BindOutcome:
+def bind(cluster: StandaloneCluster, binding: Binding) -> BindOutcome:
     (outcome,) = cluster.bind([binding])
     return outcome
 
@@ -163,7 +163,7 @@ def test_parallel_binds_of_the_same_pods_bind_each_once(
     keys = [f"default/p{number}" for number in range(300)]
     apply(node_manifest("n1"), *(pod_manifest(key) for key in keys))
     bindings = [reserve(key) for key in keys]
-    clusters = [Standalone(connect(store.name), clock) for _ in range(2)]
+    clusters = [StandaloneCluster(connect(store.name), clock) for _ in range(2)]
     start, results = threading.Barrier(2), {}
 
     def run(number: int) -> None:
@@ -185,6 +185,6 @@ def test_parallel_binds_of_the_same_pods_bind_each_once(
 def test_the_outcome_is_unknown_when_redis_does_not_answer():
     store = client.connect("redis://127.0.0.1:1/0", "nowhere")
     binding = Binding(WEB, PodUid("u"), NodeName("n1"), 7)
-    outcomes = Standalone(store).bind([binding, binding])
+    outcomes = StandaloneCluster(store).bind([binding, binding])
     assert [each.verdict for each in outcomes] == [BindVerdict.UNKNOWN] * 2
     assert "does not answer" in outcomes[0].message

@@ -3,7 +3,7 @@
 import pytest
 
 from dsched.cluster.interface import Change, PodEvent, SchedulingStatus
-from dsched.cluster.objects import Objects
+from dsched.cluster.standalone.objects import Objects
 from dsched.errors import ClusterError, StaleEpoch
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey, PodUid

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from dsched.cluster.applying import Applier
 from dsched.cluster.interface import Change, SchedulingStatus
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import WatchExpired
 from dsched.manifests import kinds
 from dsched.model.node import Node
@@ -119,7 +119,7 @@ def test_listed_pods_come_in_the_order_in_which_they_were_applied(cluster, apply
 def test_a_watch_from_before_the_log_expires(store, clock, tmp_path):
     short = Applier(store, clock, log_length=100)
     short.apply(loaded(tmp_path, *(node_manifest(f"n{number}") for number in range(500))))
-    cluster = Standalone(store, clock)
+    cluster = StandaloneCluster(store, clock)
     with pytest.raises(WatchExpired, match="begins at"):
         cluster.watch(0, 0)
     events, _ = cluster.watch(490, 0)

@@ -9,7 +9,7 @@ import pytest
 from dsched import config
 from dsched.config import SchedulerConfiguration
 from dsched.extenders.extenders import Extenders
-from dsched.framework.extending import ReadObjects
+from dsched.framework.extender import ReadObjects
 from tests.extender import TestExtender
 
 Start = Callable[..., TestExtender]

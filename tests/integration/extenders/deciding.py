@@ -5,15 +5,15 @@ from typing import Any
 
 from dsched.config import SchedulerConfiguration
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.cycle import Decision
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import registry
+from dsched.scheduler.cycle import Decision
+from dsched.scheduler.memory import Memory
 from dsched.simulation.explanation import Explanation, explain
-from dsched.simulation.given import Given
-from dsched.simulation.living import Standing
-from dsched.simulation.memory import Memory
+from dsched.simulation.from_manifests import ManifestCluster
+from dsched.simulation.live_cluster import LiveCluster
 from dsched.simulation.placing import simulate
 from tests.builders import make_snapshot
 from tests.unit.simulation.worlds import NOW_MS
@@ -25,7 +25,7 @@ def decided(
     """The decisions about the pods without a node, in order."""
     pods = list(pods)
     bound = tuple(pod for pod in pods if pod.node_name)
-    given = Given(tuple(nodes), bound, tuple(pod for pod in pods if not pod.node_name))
+    given = ManifestCluster(tuple(nodes), bound, tuple(pod for pod in pods if not pod.node_name))
     found: list[Decision] = []
     simulate(configured, registry.intree(), given, NOW_MS, 0, lambda each, _: found.append(each))
     return found
@@ -54,4 +54,4 @@ def explained(
     memory.snapshot = make_snapshot(nodes, pods)
     if promised:
         memory.snapshot.nominations.set(PodInfo(pod), NodeName(promised))
-    return explain(configured, registry.intree(), Standing(memory, pod))
+    return explain(configured, registry.intree(), LiveCluster(memory, pod))

@@ -20,7 +20,7 @@ from tests.integration.extenders.conftest import Start, named, text
 from tests.integration.leader.rig import Led, Rig
 from tests.integration.workers.agreeing import Agreeing
 from tests.manifests import node_manifest, pod_manifest
-from workers.slots import Slots
+from workers.running_plugins import RunningPlugins
 
 WEB, DB = "shop/web", "shop/db"
 GPU = {"managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}]}
@@ -41,7 +41,7 @@ class Bound:
             cluster=rig.cluster, store=rig.store, frameworks=frameworks, config=rig.configuration, following=Agreeing()
         )
         module = importlib.import_module("workers.binder")
-        self.binder = module.Binder(SimpleNamespace(system=system, name="binder-0", slots=Slots()))
+        self.binder = module.Binder(SimpleNamespace(system=system, name="binder-0", slots=RunningPlugins()))
 
     def by_hand(self, question: Any) -> None:
         """What an extender does that binds."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dsched.extenders.breaker import OPENS_AFTER
-from dsched.framework.extending import EXTENDER
+from dsched.framework.extender import EXTENDER
 from dsched.framework.interface import Code
 from dsched.model.pod import Pod
 from tests.builders import make_container, make_node, make_pod, make_term

@@ -13,7 +13,7 @@ import pytest
 from dsched.extenders import limits, wire
 from dsched.extenders.client import Client
 from dsched.extenders.errors import CallFailed, Ending
-from dsched.framework.extending import BindFailure, ExtenderFailure
+from dsched.framework.extender import BindFailure, ExtenderFailure
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName
 from tests.builders import make_node, make_pod

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from dsched.clock import ManualClock
-from dsched.cluster.applying import Applier
 from dsched.cluster.interface import Binding, BindVerdict
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck import inspection
 from dsched.fsck.inspection import Report
@@ -16,11 +16,12 @@ from dsched.manifests import kinds
 from dsched.model import quantity
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
+from dsched.scheduler.cache import amounts
+from dsched.scheduler.ports import Move, QueueName
 from dsched.state import keys
-from dsched.state.cache import amounts
 from dsched.state.client import Store
 from dsched.state.lease import Lease
-from dsched.state.queue import Move, Place, Queue
+from dsched.state.queue import Queue
 from dsched.state.reservations import OK, Request, Reservations
 from dsched.state.results import Binds
 from dsched.state.usage import Usage
@@ -47,7 +48,7 @@ class ByHand:
     def __init__(self, store: Store, folder: Path) -> None:
         self.store = store
         self.clock = ManualClock()
-        self.cluster = Standalone(store, self.clock)
+        self.cluster = StandaloneCluster(store, self.clock)
         self._applier = Applier(store, self.clock)
         self._folder = folder
         self._known: set[str] = set()
@@ -108,7 +109,7 @@ class ByHand:
             if pod.node_name:
                 self.usage.add(pod.node_name, amounts(PodInfo(pod)))
         self.usage.flush()
-        moves = [self._move(pod, Place.NOWHERE, Place.ACTIVE) for pod in pods if not pod.node_name]
+        moves = [self._move(pod, QueueName.NOWHERE, QueueName.ACTIVE) for pod in pods if not pod.node_name]
         assert self.queue.move(moves) == []
         self._known |= {node.name for node in nodes} | {pod.uid for pod in pods}
         self.mark()
@@ -121,7 +122,7 @@ class ByHand:
         """Take pods from the head of the active queue."""
         self.queue.pop(f"{self.epoch}-1", count, self.clock.now_ms(), from_backoff=False)
 
-    def put(self, name: str, place: Place, source: Place = Place.INFLIGHT, **fields: Any) -> None:
+    def put(self, name: str, place: QueueName, source: QueueName = QueueName.INFLIGHT, **fields: Any) -> None:
         """Move a pod."""
         fields = {"plugins": "NodeResourcesFit", "message": "0/2 nodes are available"} | fields
         assert self.queue.move([self._move(self.pod(name), source, place, **fields)]) == []
@@ -153,10 +154,10 @@ class ByHand:
         assert self.reservations.confirm([(pod.key, pod.uid)]) == [True]
         self.mark()
 
-    def release(self, name: str, place: Place) -> None:
+    def release(self, name: str, place: QueueName) -> None:
         """The bind failed: the pod goes back."""
         pod = self.pod(name)
-        released = (self._move(pod, Place.RESERVED, place), NodeName("n1"), amounts(PodInfo(pod)))
+        released = (self._move(pod, QueueName.RESERVED, place), NodeName("n1"), amounts(PodInfo(pod)))
         assert self.reservations.release([released]) == [True]
 
     def forget(self, name: str) -> None:
@@ -171,10 +172,10 @@ class ByHand:
         self.bind(name, node)
         self.confirm(name)
 
-    def _move(self, pod: Pod, source: Place, target: Place, **fields: Any) -> Move:
+    def _move(self, pod: Pod, source: QueueName, target: QueueName, **fields: Any) -> Move:
         now_ms = self.clock.now_ms()
         written = {"error": 0, "queued_us": now_ms * 1000, "profile": pod.spec.scheduler_name, "plugins": "", **fields}
-        score = 0 if target is Place.ACTIVE else now_ms
+        score = 0 if target is QueueName.ACTIVE else now_ms
         return Move(pod.key, pod.uid, source, target, score, f"turn-{pod.metadata.name}", 0, written)
 
     # -- the checker ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """A pod ``default/web`` in each state, as the real scripts leave it."""
 
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from tests.integration.fsck.by_hand import ByHand
 
 FAR_MS = 10**15
@@ -18,7 +18,7 @@ def in_flight(system: ByHand) -> None:
 
 def unschedulable(system: ByHand) -> None:
     in_flight(system)
-    system.put("web", Place.UNSCHEDULABLE)
+    system.put("web", QueueName.UNSCHEDULABLE)
 
 
 def reserved(system: ByHand) -> None:

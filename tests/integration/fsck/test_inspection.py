@@ -5,8 +5,8 @@ import pytest
 
 from dsched.fsck.profiles import Checked, Profiles
 from dsched.manifests import kinds
+from dsched.scheduler.ports import QueueName
 from dsched.state import keys
-from dsched.state.queue import Place
 from tests.integration.fsck.states import FAR_MS, bound, in_flight, queued, reserved
 from tests.manifests import node_manifest, pod_manifest
 
@@ -30,7 +30,7 @@ def test_every_step_from_active_to_bound_is_clean(system):
     assert system.breaches() == []
 
 
-@pytest.mark.parametrize("place", [Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE])
+@pytest.mark.parametrize("place", [QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE])
 def test_pods_that_were_put_back_are_clean(system, place):
     system.cluster_with("web")
     system.pop()
@@ -40,7 +40,7 @@ def test_pods_that_were_put_back_are_clean(system, place):
 
 def test_gated_and_waiting_pods_are_clean(system):
     system.cluster_with("web", "db")
-    system.put("web", Place.GATED, source=Place.ACTIVE)
+    system.put("web", QueueName.GATED, source=QueueName.ACTIVE)
     system.pop()
     system.reserve("db", deadline_ms=FAR_MS)
     assert system.breaches() == []
@@ -61,7 +61,7 @@ def test_a_released_reservation_is_clean(system):
     system.cluster_with("web")
     system.pop()
     system.reserve("web")
-    system.release("web", Place.BACKOFF)
+    system.release("web", QueueName.BACKOFF)
     assert system.breaches() == []
 
 

@@ -7,19 +7,19 @@ from typing import Any
 
 from dsched import config
 from dsched.clock import ManualClock
-from dsched.cluster import keys as cluster_keys
-from dsched.cluster.applying import Applier
 from dsched.cluster.interface import Binding, BindVerdict
-from dsched.cluster.objects import Objects
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone import keys as cluster_keys
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects
 from dsched.errors import StaleEpoch
 from dsched.framework.interface import Registry
-from dsched.leader import reign as reign_module
-from dsched.leader.courier import Courier, Job
-from dsched.leader.fanout import Mode
-from dsched.leader.inbox import Answered, Heard
-from dsched.leader.reign import Reign
+from dsched.leader import term as reign_module
+from dsched.leader.binders.sender import BindSender, Job
+from dsched.leader.evaluators.router import Mode
 from dsched.leader.settings import Settings
+from dsched.leader.sources import Answered, Heard
+from dsched.leader.term import LeaderTerm
 from dsched.manifests import kinds
 from dsched.model import messages
 from dsched.model.messages import BindItem, BindRequest
@@ -63,7 +63,7 @@ class RecordingDispatcher:
         pass
 
 
-class SteppedCourier(Courier):
+class SteppedCourier(BindSender):
     """Sends at once."""
 
     def bind(self, request: BindRequest, *, refused: bool = False) -> None:
@@ -73,7 +73,7 @@ class SteppedCourier(Courier):
 class SteppedBinder:
     """Does what a binder does, a step a call, so that a test can stop in between."""
 
-    def __init__(self, store: Store, cluster: Standalone, name: str = "binder") -> None:
+    def __init__(self, store: Store, cluster: StandaloneCluster, name: str = "binder") -> None:
         self._binds = Binds(store)
         self._cluster = cluster
         self._name = name
@@ -119,9 +119,9 @@ class SteppedBinder:
 class Led:
     """One epoch's leader, after it took over."""
 
-    def __init__(self, rig: "Rig", made: Reign, epoch: int) -> None:
+    def __init__(self, rig: "Rig", made: LeaderTerm, epoch: int) -> None:
         self.rig = rig
-        self.reign: Any = made
+        self.term: Any = made
         self.epoch = epoch
         self.dispatcher: RecordingDispatcher = made._dispatcher  # type: ignore[assignment]
         self._read = "0"
@@ -129,48 +129,48 @@ class Led:
 
     def take_over(self) -> None:
         """What comes before the loop."""
-        version = self.reign._takeover.run()
-        self.reign._line.settle()
-        self.reign._marked, self.reign._heard, self.reign._to_mark = version, version, (version, 0)
+        version = self.term._takeover.run()
+        self.term._line.settle()
+        self.term._marked, self.term._heard, self.term._to_mark = version, version, (version, 0)
 
     def hear(self) -> None:
         """Take in what happened in the cluster."""
-        events, version = self.rig.cluster.watch(self.reign._heard, 0)
+        events, version = self.rig.cluster.watch(self.term._heard, 0)
         while events:
-            self.reign._hear([Heard(events, version)])
+            self.term._hear([Heard(events, version)])
             events, version = self.rig.cluster.watch(version, 0)
-        self.reign._line.settle()
-        self.reign._mark()
+        self.term._line.settle()
+        self.term._mark()
 
     def settle(self) -> None:
         """Act on what binders have reported."""
         results = self.unread()
         if results:
             self._read = results[-1].entry
-            self.reign._hear([Answered(results)])
-            self.reign._line.settle()
+            self.term._hear([Answered(results)])
+            self.term._line.settle()
 
     def unread(self) -> list[Result]:
         """Results that the leader has not read; it waits for none, because Redis is slow to end a wait."""
         after = self._read if self._read == "0" else f"({self._read}"
         if not self.rig.store.redis.xrange(self.rig.store.key(keys.RESULTS.name), min=after, count=1):
             return []
-        found: list[Result] = self.reign._results.read(self._read, 1.0)
+        found: list[Result] = self.term._results.read(self._read, 1.0)
         return found
 
     def turn(self) -> bool:
         """One turn of the loop; False when there was nothing to decide."""
         self.hear()
         self.settle()
-        self.reign._batches.finish()
-        self.reign._timers.run()
-        self.reign._commit.settle_waiting()
-        self.reign._events.apply()
-        decided: bool = self.reign._batches.decide()
-        self.reign._batches.finish()
-        self.reign._line.settle()
-        self.reign._mark()
-        self.reign._taping.flush()
+        self.term._batches.finish()
+        self.term._timers.run()
+        self.term._commit.settle_waiting()
+        self.term._events.apply()
+        decided: bool = self.term._batches.decide() or self.term._events.busy
+        self.term._batches.finish()
+        self.term._line.settle()
+        self.term._mark()
+        self.term._recording_observer.flush()
         return decided
 
     def turns(self) -> None:
@@ -205,23 +205,23 @@ class Led:
 
     def agree(self) -> None:
         """Between two turns the leader's memory is what is in Redis and in the cluster."""
-        store, table = self.rig.store, self.reign._cache.snapshot.table
-        usage = self.reign._cache.usage
+        store, table = self.rig.store, self.term._cache.snapshot.table
+        usage = self.term._cache.usage
         assert {name: usage.seen(name) for name in table.names} == read_versions(store, table.names)
         records = {record.key: record.fields for record in read_records(store)}
-        known = {pod.key: (str(pod.place), pod.turn, str(pod.order)) for pod in self.reign._pending}
+        known = {pod.key: (str(pod.place), pod.turn, str(pod.order)) for pod in self.term._pending}
         assert known == {key: (fields["queue"], fields["place"], fields["order"]) for key, fields in records.items()}
         homes = {found.uid: found.node for found in read_reservations(store)}
         pods = [pod for pod in self.rig.cluster.list().pods if not pod.finished]
         homes |= {pod.uid: pod.node_name for pod in pods if pod.node_name}
         assert {pod.uid: name for name, pod in table.placed()} == homes
-        nominations = self.reign._cache.snapshot.nominations
+        nominations = self.term._cache.snapshot.nominations
         assert not [pod.key for name in nominations.nodes() for pod in nominations.on(name) if pod.uid in homes]
-        assert set(self.reign._cache._assumed) == {found.uid for found in read_reservations(store)}
+        assert set(self.term._cache._assumed) == {found.uid for found in read_reservations(store)}
 
     def place(self, key: str) -> str:
         """Where the leader believes that a pod stands; "" when it is not pending."""
-        pod = self.reign._pending.get(PodKey(key))
+        pod = self.term._pending.get(PodKey(key))
         return "" if pod is None else str(pod.place)
 
 
@@ -239,7 +239,7 @@ class Rig:
         self.store = store
         self.clock = clock or ManualClock()
         self.mode = mode
-        self.cluster = Standalone(store, self.clock)
+        self.cluster = StandaloneCluster(store, self.clock)
         self.binder = SteppedBinder(store, self.cluster)
         self._applier = Applier(store, self.clock)
         self._objects = Objects(store)
@@ -247,9 +247,12 @@ class Rig:
         self.configuration = config.default()
         self.plugins: Registry = registry.intree()
         self.tracing: Tracing | None = None
+        self.remembers, self.highest = False, 0
+        self._made: list[LeaderTerm] = []
+        """Whether leaders know the epochs of those before them whatever Redis has lost."""
         if monkeypatch is not None:
             monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
-            monkeypatch.setattr(reign_module, "Courier", SteppedCourier)
+            monkeypatch.setattr(reign_module, "BindSender", SteppedCourier)
 
     def configure(self, text: str, *plugins: type[Any]) -> None:
         """Use another configuration from the next leader on, with plugins of the test."""
@@ -343,11 +346,19 @@ class Rig:
         """A new leader, as if the lease of the present one had run out; it has not taken over yet."""
         self.store.redis.delete(self.store.key(keys.LEADER.name))
         lease = Lease(self.store, f"leader-{uuid.uuid4().hex}", LONG_MS)
+        lease._highest = self.highest  # as a process has it that stood by all the time
         assert lease.acquire()
+        self.highest = lease.epoch if self.remembers else 0
         settings = Settings(identity=lease.identity, mode=self.mode)
         given = (settings, self.store, self.cluster, self.configuration, self.plugins, lease.epoch, self.clock)
-        made = Reign(*given, tracing=self.tracing)
+        made = LeaderTerm(*given, tracing=self.tracing)
+        self._made.append(made)
         return Led(self, made, lease.epoch)
+
+    def over(self) -> None:
+        """The leaders' processes are gone, and their connections with them."""
+        for made in self._made:
+            made._line.close()
 
     def lead(self) -> Led:
         """A new leader that has taken over."""

@@ -8,21 +8,21 @@ from typing import Any
 import msgspec
 
 from dsched.clock import SystemClock
-from dsched.framework.contract import PluginFailure
-from dsched.framework.evaluate import Evaluation, evaluate
-from dsched.framework.judge import judge_apart
-from dsched.framework.parts import Parting
+from dsched.engine.evaluation import Evaluation, evaluate
+from dsched.engine.judge import judge_apart
+from dsched.engine.partitions import Partitions
+from dsched.engine.wire import pack, pack_failure, unpack_closed
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.wire import pack, pack_failure, unpack_closed
-from dsched.leader.fanout import Fanout, Mode
+from dsched.framework.validation import PluginFailure
+from dsched.leader.evaluators.router import Mode, Router
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
 from dsched.model.meta import NodeName
+from dsched.scheduler.cache import Cache
 from dsched.state import keys, replies, workers
-from dsched.state.cache import Cache
 from dsched.state.client import Store
-from dsched.state.nodelog import NodeLog, Replica
+from dsched.state.node_log import NodeLog, Replica
 from dsched.state.usage import Usage
 from dsched.state.workers import Worker
 from tests.unit.framework.answers import said
@@ -72,7 +72,7 @@ class Evaluators:
 
     def _judged(self, profile: str, pod: Any, raw: bytes, shard: EvaluateShard) -> Any:
         snapshot, closed = self.replicas[self._name].snapshot, unpack_closed(raw, shard.rows)
-        rows = Parting().rows(snapshot.table, shard.parts)[: shard.rows]
+        rows = Partitions().rows(snapshot.table, shard.parts)[: shard.rows]
         try:
             return pack(judge_apart(self._frameworks[profile], PodInfo(pod), snapshot, rows, closed))
         except PluginFailure as failure:
@@ -145,7 +145,7 @@ class Room:
         self.evaluators = Evaluators(store, frameworks(CONFIGURATION))
         clock = SystemClock()
         asked: Any = dispatcher or self.evaluators
-        self.fanout = Fanout(mode, store, epoch, config, self.cache, asked, clock)
+        self.router = Router(mode, store, epoch, config, self.cache, asked, clock)
         for number in range(0 if dispatcher else count):
             workers.note(store, Worker(f"evaluator-{number}", "evaluator", clock.now_ms(), config))
 
@@ -161,7 +161,7 @@ class Room:
         """Fan out once; the answers are those of this process."""
         evaluations = self.open()
         assert len(evaluations) > 3
-        self.fanout(evaluations)
+        self.router(evaluations)
         table = self.cache.snapshot.table
         for evaluation in evaluations:
             here = evaluate(evaluation.framework, evaluation.pod, self.cache.snapshot)

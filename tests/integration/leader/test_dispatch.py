@@ -19,7 +19,7 @@ from tests.redis_server import RedisServer
 
 FIRST_MESSAGE = """
 import sys
-from dsched.leader import dispatch, reign
+from dsched.leader import dispatch, term
 from dsched.model.messages import BindRequest
 from dsched.state.client import connect
 

@@ -11,20 +11,22 @@ import pytest
 from dsched import config
 from dsched.clock import ManualClock, SystemClock
 from dsched.cluster.interface import Change, Event
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import PluginError, StateError, UnfitRedis, WatchExpired
 from dsched.leader import batches as batches_module
 from dsched.leader import main as main_module
-from dsched.leader import reign as reign_module
+from dsched.leader import term as reign_module
 from dsched.leader.batches import Batches
-from dsched.leader.inbox import Broken, Heard, Inbox
+from dsched.leader.health import Stage
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
+from dsched.leader.sources import Broken, Heard, Sources
 from dsched.plugins import registry
+from dsched.scheduler.ports import QueueName
 from dsched.state import client, keys, lease
 from dsched.state.client import Store
 from dsched.state.lease import Lease
-from dsched.state.queue import Place, read_records
+from dsched.state.queue import read_records
 from dsched.state.results import Results
 from tests.busy_redis import busy
 from tests.full_disk import full_disk
@@ -42,7 +44,9 @@ class Running:
     def __init__(self, name: str, store: Store) -> None:
         self.store = store
         settings = Settings(identity=name, lease_s=LEASE_S)
-        self.leader = Leader(settings, store, Standalone(store), config.default(), registry.intree(), SystemClock())
+        self.leader = Leader(
+            settings, store, StandaloneCluster(store), config.default(), registry.intree(), SystemClock()
+        )
         self.error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -56,8 +60,8 @@ class Running:
     @property
     def leads(self) -> bool:
         """Whether it has taken over."""
-        reign = self.leader._reign
-        return reign is not None and reign._inbox is not None
+        term = self.leader._term
+        return term is not None and term._sources is not None
 
     def ended(self) -> bool:
         return not self._thread.is_alive()
@@ -83,10 +87,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Running]]:
 
 
 def handed_out(leader: Running) -> set[str]:
-    reign = leader.leader._reign
-    if reign is None:
+    term = leader.leader._term
+    if term is None:
         return set()
-    dispatcher: Any = reign._dispatcher
+    dispatcher: Any = term._dispatcher
     return {item.key for request in dispatcher.binds for item in request.pods}
 
 
@@ -125,7 +129,7 @@ def test_a_leader_that_is_told_to_stop_decides_what_it_has_in_flight(
     assert begun == [True]
     assert store.redis.hlen(store.key(keys.INFLIGHT.name)) == 0
     places = Counter(record.queue for record in read_records(store))
-    assert places == {Place.RESERVED: 64, Place.ACTIVE: 36}
+    assert places == {QueueName.RESERVED: 64, QueueName.ACTIVE: 36}
 
 
 def test_a_standby_takes_over(store: Store, run: Callable[..., Running], tmp_path: Path) -> None:
@@ -145,8 +149,8 @@ def test_a_standby_hears_that_the_lease_was_given_back(
     store: Store, run: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until it asked by itself, the pods that have come meanwhile would wait."""
-    monkeypatch.setattr(main_module, "STANDBY_S", 600.0)
-    monkeypatch.setitem(globals(), "LEASE_S", 3600.0)
+    monkeypatch.setattr(main_module, "STANDBY_S", 30.0)
+    monkeypatch.setitem(globals(), "LEASE_S", 50.0)
     first = run("first", store)
     wait_until("the first one leads", lambda: first.leads)
     asked: list[str] = []
@@ -169,10 +173,34 @@ def test_a_leader_whose_epoch_is_over_steps_down(store: Store, run: Callable[...
     wait_until("it leads", lambda: leader.leads)
     store.redis.set(store.key(keys.LEADER.name), "other 2", px=60_000)
     store.redis.set(store.key(keys.EPOCH.name), 2)
-    wait_until("it steps down", lambda: leader.leader._reign is None)
+    wait_until("it steps down", lambda: leader.leader._term is None)
     store.redis.delete(store.key(keys.LEADER.name))
     wait_until("it leads again", lambda: leader.leads)
     assert lease.holder(store) == ("old", 3)
+
+
+def test_a_leader_that_hears_nothing_of_its_renewal_stops_leading(
+    store: Store, run: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renewal that neither fails nor returns, as over a connection whose other end is gone."""
+    asked, heard = threading.Event(), threading.Event()
+    renew = Lease.renew
+
+    def renewed(self: Lease) -> None:
+        if self.identity == "one":
+            asked.set()
+            heard.wait()
+        renew(self)
+
+    leader = run("one", store)
+    wait_until("it leads", lambda: leader.leads)
+    monkeypatch.setattr(Lease, "renew", renewed)
+    try:
+        assert asked.wait(20)
+        wait_until("it no longer leads", lambda: leader.leader.progress.stage is Stage.STANDBY)
+    finally:
+        heard.set()
+    wait_until("it leads again", lambda: leader.leads)
 
 
 def test_leader_and_standby_outlive_redis(run: Callable[..., Running], tmp_path: Path) -> None:
@@ -183,7 +211,7 @@ def test_leader_and_standby_outlive_redis(run: Callable[..., Running], tmp_path:
     wait_until("it leads", lambda: leader.leads)
     standby = run("standby", client.connect(server.url, "outlived"))
     server.kill()
-    wait_until("nobody leads", lambda: leader.leader._reign is None)
+    wait_until("nobody leads", lambda: leader.leader._term is None)
     threading.Event().wait(1.0)  # long enough for either of them to have tried again
     assert not leader.ended()
     assert not standby.ended()
@@ -230,7 +258,7 @@ def test_leader_and_standby_wait_for_a_disk_that_is_full(
 def test_a_leader_that_waits_for_redis_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unready, never dead: to start it again would not help."""
     store, clock = client.connect("redis://127.0.0.1:1/0"), ManualClock()
-    leader = Leader(Settings("one"), store, Standalone(store), config.default(), registry.intree(), clock)
+    leader = Leader(Settings("one"), store, StandaloneCluster(store), config.default(), registry.intree(), clock)
     found: list[tuple[str, bool]] = []
 
     def pause(pause_s: float, error: Exception, *_: float) -> float:
@@ -354,7 +382,7 @@ profiles: [{plugins: {multiPoint: {enabled: [{name: Impossible}]}}}]
 """
     plugins = {**registry.intree(), "Impossible": Impossible}
     broken = config.load(text, "test.yaml", plugins=registry.served(plugins))
-    process = Leader(Settings(identity="broken"), store, Standalone(store), broken, plugins, SystemClock())
+    process = Leader(Settings(identity="broken"), store, StandaloneCluster(store), broken, plugins, SystemClock())
     with pytest.raises(PluginError, match="Impossible"):
         process.run()
     assert lease.holder(store) is None
@@ -362,7 +390,7 @@ profiles: [{plugins: {multiPoint: {enabled: [{name: Impossible}]}}}]
     wait_until("another one leads", lambda: able.leads)
 
 
-# -- the inbox -----------------------------------------------------------------------------------------------------
+# -- the sources ---------------------------------------------------------------------------------------------------
 
 
 class Spoken:
@@ -383,13 +411,13 @@ class Spoken:
 
 
 def letters_of(store: Store, *answers: Any) -> list[Any]:
-    inbox = Inbox(Spoken(*answers), Results(store, 1), 0)  # type: ignore[arg-type]
-    inbox.open()
+    sources = Sources(Spoken(*answers), Results(store, 1), 0)  # type: ignore[arg-type]
+    sources.open()
     found: list[Any] = []
     try:
-        wait_until("letters", lambda: found.extend(inbox.letters(0.1)) or sum(map(_told, found)) >= len(answers))
+        wait_until("letters", lambda: found.extend(sources.letters(0.1)) or sum(map(_told, found)) >= len(answers))
     finally:
-        inbox.close()
+        sources.close()
     return found
 
 
@@ -424,7 +452,7 @@ def test_a_thread_that_fails_otherwise_does_not_go_unnoticed(store: Store) -> No
 
 
 def test_waking_and_waiting(store: Store) -> None:
-    inbox = Inbox(Spoken(), Results(store, 1), 0)  # type: ignore[arg-type]
-    assert inbox.letters(0.0) == []
-    inbox.wake()
-    assert inbox.letters(60.0) == []
+    sources = Sources(Spoken(), Results(store, 1), 0)  # type: ignore[arg-type]
+    assert sources.letters(0.0) == []
+    sources.wake()
+    assert sources.letters(60.0) == []

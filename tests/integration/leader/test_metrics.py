@@ -3,11 +3,11 @@
 import pytest
 from prometheus_client import REGISTRY
 
-from dsched.leader.progress import Progress, Stage
-from dsched.leader.scrape import Memory
-from dsched.metrics import recording
+from dsched.leader.gauges import Memory
+from dsched.leader.health import LeaderHealth, Stage
+from dsched.metrics import collect
 from dsched.observe.queues import Queues
-from dsched.state import control
+from dsched.state import pauses
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, pod_manifest
 
@@ -22,7 +22,7 @@ class Counts:
         self._before = self._now()
 
     def _now(self):
-        recording.flush()
+        collect.flush()
         return {
             (sample.name, frozenset(sample.labels.items())): sample.value
             for family in REGISTRY.collect()
@@ -44,12 +44,12 @@ def counts():
 
 
 class Process:
-    """A leader process that leads by this reign."""
+    """A leader process that leads by this term."""
 
     def __init__(self, led: Led, rig: Rig) -> None:
-        self.progress = Progress(rig.clock)
+        self.progress = LeaderHealth(rig.clock)
         self.progress.enter(Stage.LEADING, 1)
-        self.held = led.reign.held
+        self.held = led.term.held
 
 
 def gauges(collector):
@@ -129,7 +129,7 @@ def test_a_bind_that_fails_is_an_error(rig: Rig, counts: Counts):
     assert counts.more("scheduler_schedule_attempts_total", result="error") == 1
     assert counts.more("scheduler_queue_incoming_pods_total", queue="backoff", event="ScheduleAttemptFailure") == 1
     rig.clock.advance(20.0)
-    led.reign._flush_backoff()
+    led.term._flush_backoff()
     assert counts.more("scheduler_queue_incoming_pods_total", queue="active", event="BackoffComplete") == 1
 
 
@@ -156,7 +156,7 @@ def test_the_queues_are_read_from_redis_by_the_one_that_leads(rig: Rig):
     led = lead(rig)
     rig.apply(pod_manifest("shop/new"))
     led.hear()
-    control.pause(rig.store, "batch", rig.clock.now_ms())
+    pauses.pause(rig.store, "batch", rig.clock.now_ms())
     found = gauges(Queues(rig.store, rig.clock, lambda: True))
     assert found["dsched_paused", "batch"] == 1
     expected = {"active": 1, "backoff": 0, "unschedulable": 1, "gated": 1}

@@ -4,8 +4,8 @@ from the first decision on, even before the leader hears of the bind."""
 import pytest
 
 from dsched.cluster.interface import Change
-from dsched.leader.binding import LANDED_S, LANDING_S
-from dsched.leader.inbox import Heard
+from dsched.leader.binders.tracker import LANDED_S, LANDING_S
+from dsched.leader.sources import Heard
 from tests.integration.leader.rig import Rig
 from tests.manifests import node_manifest, pod_manifest
 
@@ -24,10 +24,10 @@ def test_a_pod_bound_to_the_new_node_counts_at_once(rig: Rig) -> None:
     rig.apply(node_manifest("n1"), big("second"))
     rig.binder.work(request)
     assert rig.node_of("shop/first") == "n1"
-    events, _ = rig.cluster.watch(led.reign._marked, 0)
+    events, _ = rig.cluster.watch(led.term._marked, 0)
     heard = [event for event in events if event.change is not Change.BOUND]
-    led.reign._hear([Heard(heard, heard[-1].version)])
-    led.reign._batches.decide()
+    led.term._hear([Heard(heard, heard[-1].version)])
+    led.term._batches.decide()
     assert "shop/second" not in rig.reserved()
     led.run()
     assert rig.node_of("shop/second") == ""

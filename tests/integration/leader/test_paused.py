@@ -8,10 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dsched.model.meta import PodKey, PodUid
-from dsched.state import client, control
+from dsched.scheduler.ports import Move, QueueName
+from dsched.state import client, pauses
 from dsched.state.client import Store
-from dsched.state.control import EVERYTHING, Paused
-from dsched.state.queue import Move, Place, Queue
+from dsched.state.pauses import EVERYTHING, Paused
+from dsched.state.queue import Queue
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Rig
 from tests.integration.state.support import take_over
@@ -34,14 +35,14 @@ def two(rig: Rig) -> Rig:
 
 
 def test_paused_pods_are_taken_in_and_wait(two: Rig, check: Checker) -> None:
-    control.pause(two.store, EVERYTHING, 5, "upgrade")
+    pauses.pause(two.store, EVERYTHING, 5, "upgrade")
     led = two.lead()
     two.apply(pod_manifest("shop/web"), pod_manifest("shop/job", schedulerName="batch"))
     led.run()
     assert [two.queue(f"shop/{name}") for name in ("web", "job")] == ["active", "active"]
     assert two.record("shop/web").get("attempts", "0") == "0"
     check.settled()
-    assert control.resume(two.store, EVERYTHING) == [EVERYTHING]
+    assert pauses.resume(two.store, EVERYTHING) == [EVERYTHING]
     led.run()
     assert [two.node_of(f"shop/{name}") for name in ("web", "job")] == ["n1", "n1"]
     check.at_rest()
@@ -49,7 +50,7 @@ def test_paused_pods_are_taken_in_and_wait(two: Rig, check: Checker) -> None:
 
 def test_a_pause_outlives_the_leader(two: Rig) -> None:
     two.lead()
-    control.pause(two.store, EVERYTHING, 5)
+    pauses.pause(two.store, EVERYTHING, 5)
     two.apply(pod_manifest("shop/web"))
     later = two.lead()
     later.run()
@@ -58,14 +59,14 @@ def test_a_pause_outlives_the_leader(two: Rig) -> None:
 
 def test_one_profile_is_paused_and_the_others_go_on(two: Rig, check: Checker) -> None:
     led = two.lead()
-    control.pause(two.store, "batch", 5)
+    pauses.pause(two.store, "batch", 5)
     jobs = [pod_manifest(f"shop/job-{number}", schedulerName="batch", priority=9) for number in range(3)]
     two.apply(*jobs, pod_manifest("shop/web"))
     led.run()
     assert two.node_of("shop/web") == "n1"
     assert {two.queue(f"shop/job-{number}") for number in range(3)} == {"active"}
     check.settled()
-    control.resume(two.store, "batch")
+    pauses.resume(two.store, "batch")
     led.run()
     assert {two.node_of(f"shop/job-{number}") for number in range(3)} == {"n1"}
 
@@ -74,7 +75,7 @@ def test_pods_in_backoff_are_not_tried_early_either(two: Rig) -> None:
     led = two.lead()
     two.apply(pod_manifest("shop/job", schedulerName="batch", nodeSelector={"disk": "ssd"}))
     led.run()
-    control.pause(two.store, "batch", 5)
+    pauses.pause(two.store, "batch", 5)
     two.apply(node_manifest("n2", labels={"disk": "ssd"}))
     led.run()
     assert two.queue("shop/job") == "backoff"
@@ -87,7 +88,7 @@ def test_what_is_on_its_way_goes_on(two: Rig, check: Checker) -> None:
     led = two.lead()
     two.apply(pod_manifest("shop/web"))
     led.turn()
-    control.pause(two.store, EVERYTHING, 5)
+    pauses.pause(two.store, EVERYTHING, 5)
     for request in led.requests():
         two.binder.work(request)
     led.run()
@@ -102,7 +103,7 @@ def active(number: int, profile: str, order: int = 0) -> Move:
     """A new pod of a profile on its way into the active queue."""
     fields = {"profile": profile}
     key = PodKey(f"shop/{number:04}")
-    return Move(key, PodUid(key), Place.NOWHERE, Place.ACTIVE, order, f"t{number:04}", order, fields)
+    return Move(key, PodUid(key), QueueName.NOWHERE, QueueName.ACTIVE, order, f"t{number:04}", order, fields)
 
 
 @settings(max_examples=15)
@@ -120,7 +121,7 @@ def test_pop_gives_the_first_that_are_not_paused(
         names = [PodKey(f"shop/{number:04}") for number in range(len(profiles))]
         queue.move([active(number, profile) for number, profile in enumerate(profiles)])
         for profile in paused:
-            control.pause(store, profile, 5)
+            pauses.pause(store, profile, 5)
         popped = [each.key for each in queue.pop("1", count, 0, from_backoff=True)]
         expected = [key for key, profile in zip(names, profiles, strict=True) if profile not in paused]
         assert popped == expected[:count]
@@ -169,10 +170,10 @@ def test_what_was_passed_over_hides_nobody(redis_server: RedisServer, steps: lis
                     assert popped == [key for _, _, key in sorted(free)[:count]]
                     flying |= {key: active_pods.pop(key)[2] for key in popped}
                 case ("pause", profile):
-                    control.pause(store, profile, 5)
+                    pauses.pause(store, profile, 5)
                     paused.add(profile)
                 case ("resume", profile):
-                    control.resume(store, profile)
+                    pauses.resume(store, profile)
                     paused.discard(profile)
                 case ("remove", which) if active_pods:
                     key = list(active_pods)[which % len(active_pods)]
@@ -181,7 +182,9 @@ def test_what_was_passed_over_hides_nobody(redis_server: RedisServer, steps: lis
                 case ("again", which, order) if flying:
                     key = list(flying)[which % len(flying)]
                     move = active(number, flying[key], order)
-                    again = Move(key, PodUid(key), Place.INFLIGHT, Place.ACTIVE, order, move.place, order, move.fields)
+                    again = Move(
+                        key, PodUid(key), QueueName.INFLIGHT, QueueName.ACTIVE, order, move.place, order, move.fields
+                    )
                     assert queue.move([again]) == []
                     active_pods[key] = (order, f"t{number:04} {key}", flying.pop(key))
     finally:
@@ -192,31 +195,38 @@ def test_more_paused_pods_than_are_looked_at_at_once(store: Store) -> None:
     queue = Queue(store, take_over(store))
     moves = [
         Move(
-            PodKey(f"shop/{n:04}"), PodUid(str(n)), Place.NOWHERE, Place.ACTIVE, 0, f"t{n:04}", 0, {"profile": profile}
+            PodKey(f"shop/{n:04}"),
+            PodUid(str(n)),
+            QueueName.NOWHERE,
+            QueueName.ACTIVE,
+            0,
+            f"t{n:04}",
+            0,
+            {"profile": profile},
         )
         for n, profile in enumerate(["batch"] * 1200 + ["other"])
     ]
     queue.move(moves)
-    control.pause(store, "batch", 5)
+    pauses.pause(store, "batch", 5)
     assert [each.key for each in queue.pop("1", 10, 0, from_backoff=True)] == ["shop/1200"]
     assert queue.pop("2", 10, 0, from_backoff=True) == []
 
 
 def test_pauses_as_they_are_read(store: Store) -> None:
-    assert control.pause(store, "batch", 5, "quota review")
-    assert not control.pause(store, "batch", 9)
-    assert control.read(store) == [Paused("batch", 5, "quota review")]
-    assert not control.pause(store, "batch", 9, "another reason")
-    assert control.read(store) == [Paused("batch", 5, "another reason")]
-    assert control.pause(store, EVERYTHING, 7)
-    assert control.read(store) == [Paused(EVERYTHING, 7), Paused("batch", 5, "another reason")]
-    assert control.resume(store, "other") == []
-    assert control.resume(store, EVERYTHING) == [EVERYTHING, "batch"]
-    assert control.read(store) == []
+    assert pauses.pause(store, "batch", 5, "quota review")
+    assert not pauses.pause(store, "batch", 9)
+    assert pauses.read(store) == [Paused("batch", 5, "quota review")]
+    assert not pauses.pause(store, "batch", 9, "another reason")
+    assert pauses.read(store) == [Paused("batch", 5, "another reason")]
+    assert pauses.pause(store, EVERYTHING, 7)
+    assert pauses.read(store) == [Paused(EVERYTHING, 7), Paused("batch", 5, "another reason")]
+    assert pauses.resume(store, "other") == []
+    assert pauses.resume(store, EVERYTHING) == [EVERYTHING, "batch"]
+    assert pauses.read(store) == []
 
 
 @pytest.mark.parametrize(
     ("text", "since_ms", "reason"), [("12 a b", 12, "a b"), ("12", 12, ""), ("yes", 0, "yes"), ("", 0, "")]
 )
 def test_what_was_set_by_hand_counts_as_paused(text: str, since_ms: int, reason: str) -> None:
-    assert control.parse("batch", text) == Paused("batch", since_ms, reason)
+    assert pauses.parse("batch", text) == Paused("batch", since_ms, reason)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dsched.cluster import keys as cluster_keys
-from dsched.cluster.applying import Applier
+from dsched.cluster.standalone import keys as cluster_keys
+from dsched.cluster.standalone.applying import Applier
 from dsched.framework.interface import Code, PermitResult, Status
 from dsched.fsck.inspection import inspect
 from dsched.manifests import kinds

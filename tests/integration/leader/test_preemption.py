@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import pytest
 
 from dsched.framework.interface import Code, Status
-from dsched.leader.preempting import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMISE_S
-from dsched.leader.reign import PROMISES_EVERY_S
+from dsched.leader.term import PROMISES_EVERY_S
 from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS, PROMISES_EXPIRED
 from dsched.model.meta import PodKey
+from dsched.scheduler.nominations import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMISE_S
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import Json, node_manifest, pod_manifest
@@ -298,7 +298,7 @@ def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, c
     rig.apply(pod(SMALL, "2"))
     led.run()
     assert nominated(rig, BIG) == ""
-    assert led.reign._cache.snapshot.nominations.nodes() == []
+    assert led.term._cache.snapshot.nominations.nodes() == []
     wait(rig, led, 2)
     # The big one may have evicted it again since: what counts is that it was not kept out.
     assert (SMALL, "n1") in [(key, node) for key, _, node in rig.binds()]

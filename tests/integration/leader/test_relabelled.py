@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from dsched.cluster.interface import BindVerdict, Change, Event
-from dsched.leader.binding import OVERDUE_S
-from dsched.leader.inbox import Heard
+from dsched.leader.binders.tracker import OVERDUE_S
+from dsched.leader.sources import Heard
 from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey, PodUid
 from dsched.model.pod import Pod
@@ -34,7 +34,7 @@ def rival(app: str) -> Json:
 
 def known(led: Led, uid: str) -> Pod:
     """The pod as the leader has it on its node."""
-    info = led.reign._cache.snapshot.table.pod(PodUid(uid))
+    info = led.term._cache.snapshot.table.pod(PodUid(uid))
     assert info is not None
     found: Pod = info.pod
     return found
@@ -50,8 +50,8 @@ def told(rig: Rig, led: Led, change: Change, pod: Pod) -> None:
     """The watch of an API server says so: it shows the pod with everything that is so by then."""
     version = int(pod.metadata.resource_version)
     event = Event(change, "Pod", pod.key, version, pod.uid, pod, pod.node_name)
-    led.reign._hear([Heard([event], rig.cluster.newest_version())])
-    led.reign._line.settle()
+    led.term._hear([Heard([event], rig.cluster.newest_version())])
+    led.term._line.settle()
 
 
 def report(rig: Rig, led: Led, request: BindRequest) -> None:
@@ -88,7 +88,7 @@ def look_up(rig: Rig, led: Led, request: BindRequest) -> None:
     rig.apply(a("new"))
     rig.binder.bind(request, rig.binder.begin(request))
     rig.clock.advance(OVERDUE_S + 1)
-    led.reign._binding.look_up_overdue()
+    led.term._binding.look_up_overdue()
 
 
 def look_up_unclear(rig: Rig, led: Led, request: BindRequest) -> None:
@@ -120,8 +120,8 @@ def reserved(rig: Rig) -> tuple[Led, BindRequest]:
     """A leader that has just handed out the pod."""
     rig.apply(node_manifest("n1", labels={HOST: "n1"}), a("old"))
     led = rig.lead()
-    led.reign._batches.decide()
-    led.reign._batches.finish()
+    led.term._batches.decide()
+    led.term._batches.finish()
     (request,) = led.requests()
     return led, request
 
@@ -182,7 +182,7 @@ def test_what_a_watch_repeats_does_not_bring_old_labels_back(rig: Rig) -> None:
     rig.apply(a("new"))
     rig.bind_foreign(A, "n1")
     led = rig.lead()
-    led.reign._marked = led.reign._heard = before
+    led.term._marked = led.term._heard = before
     led.hear()
     assert known(led, rig.uid(A)).metadata.labels == {"app": "new"}
 

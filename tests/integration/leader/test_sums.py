@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsched.leader import comparer
+from dsched.leader.audit import compare
 from dsched.model.meta import NodeName
 from dsched.model.quantity import LARGEST
 from dsched.state import beyond, keys
@@ -69,11 +69,11 @@ def test_the_comparer_has_nothing_to_say_of_an_exact_sum_and_repairs_a_wrapped_o
     crowded(rig)
     led = rig.lead()
     led.run()
-    node, made = rig.store.key(keys.NODE.name + "n1"), led.reign._comparer
+    node, made = rig.store.key(keys.NODE.name + "n1"), led.term._audit
     assert not made._wrong_usage("n1", read_usage(rig.store, NodeName("n1")))
     for text in ("-2", "--5", "a lot", str(LARGEST)):
         rig.store.redis.hset(node, "used.memory", text)
-        for seconds in (comparer.EVERY_S, comparer.UNHEARD_S, comparer.EVERY_S):
+        for seconds in (compare.EVERY_S, compare.UNHEARD_S, compare.EVERY_S):
             rig.clock.advance(seconds)
             made.step()
             while made.looking:

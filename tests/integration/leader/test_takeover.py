@@ -115,14 +115,15 @@ STEP = 8
 
 def systems(rig: Rig, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[Rig, Checker]]:
     """Fresh systems on the same Redis."""
-    number = 0
+    number, before = 0, rig
 
     def fresh() -> tuple[Rig, Checker]:
-        nonlocal number
+        nonlocal number, before
         number += 1
+        before.over()
         store = client.Store(rig.store.redis, f"{rig.store.name}-{number}", rig.store.url)
-        made = Rig(store, tmp_path, monkeypatch)
-        return made, Checker(made)
+        before = Rig(store, tmp_path, monkeypatch)
+        return before, Checker(before)
 
     return fresh
 
@@ -171,7 +172,7 @@ def test_the_next_leader_is_killed_while_it_takes_over(
         one.binder.bind(requests[0], one.binder.begin(requests[0])[:2])
         one.delete_pod("shop/p2")
         one.apply(pod("shop/new"))
-        first.reign._queue.pop("x", 1, one.clock.now_ms(), from_backoff=True)
+        first.term._queue.pop("x", 1, one.clock.now_ms(), from_backoff=True)
         kill, second = Kill(at, after=after), one.elect()
         with kill.armed(monkeypatch):
             second.take_over()
@@ -191,11 +192,11 @@ def test_the_next_leader_is_killed_while_it_takes_over(
 def abandon(rig: Rig, led: Led, point: str) -> list[BindRequest]:
     """Live up to a point and no further."""
     if point == "after pop":
-        led.reign._queue.pop("x", 10, rig.clock.now_ms(), from_backoff=True)
+        led.term._queue.pop("x", 10, rig.clock.now_ms(), from_backoff=True)
         return []
     if point == "after reserve":
         led.dispatcher.bind = lambda request, refused=False: None  # type: ignore[method-assign]
-    led.reign._batches.decide()
+    led.term._batches.decide()
     requests = led.requests()
     for request in requests:
         items = rig.binder.begin(request) if point != "after hand out" else []
@@ -204,7 +205,7 @@ def abandon(rig: Rig, led: Led, point: str) -> list[BindRequest]:
             if point != "after bind":
                 rig.binder.report(request, outcomes)
     if point == "before ack":
-        led.reign._binding.settle(led.unread())
+        led.term._binding.settle(led.unread())
     return requests
 
 

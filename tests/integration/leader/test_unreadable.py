@@ -8,7 +8,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from dsched.cli.main import app
-from dsched.cluster import keys
+from dsched.cluster.standalone import keys
 from dsched.errors import ClusterError
 from dsched.fsck.inspection import inspect
 from dsched.manifests import kinds

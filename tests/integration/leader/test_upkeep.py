@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from dsched.clock import SystemClock
-from dsched.cluster import keys as cluster_keys
+from dsched.cluster.standalone import keys as cluster_keys
 from dsched.errors import EvaluationError, StateError
 from dsched.fsck.inspection import inspect
 from dsched.leader.upkeep import Upkeep
 from dsched.metrics import UNREADABLE
-from dsched.state import counters, keys, misfits, published, workers
-from dsched.state.cache import Cache
+from dsched.scheduler.cache import Cache
+from dsched.state import counters, keys, leader_config, misfits, workers
 from dsched.state.client import Store, WrongType
 from dsched.state.keys import Key
+from dsched.state.leader_config import LeaderConfig
 from dsched.state.lease import Lease, holder
-from dsched.state.nodelog import NodeLog, Replica
-from dsched.state.published import Published
+from dsched.state.node_log import NodeLog, Replica
 from dsched.state.usage import Usage
 from dsched.state.workers import Worker
 from tests.builders import make_node, make_snapshot
@@ -61,7 +61,7 @@ def bound(rig: Rig, led: Led, name: str) -> None:
 
 def begun(rig: Rig) -> Led:
     led = rig.elect()
-    led.reign._upkeep.begin()
+    led.term._upkeep.begin()
     led.take_over()
     return led
 
@@ -87,16 +87,16 @@ def test_a_key_of_another_type_is_cleared_and_pods_are_bound_again(rig: Rig, key
     spoil(rig.store, key, {"pod:": "default/nowhere", "node:": "n1"}.get(key.name, ""))
     before = counted(key.name)
     try:
-        led.reign._upkeep.look()
+        led.term._upkeep.look()
         bound(rig, led, "default/b")
         inspect(rig.store, SystemClock(), pause_s=0.0)
     except (StateError, AssertionError):  # it starts over
         if key is not keys.EPOCH:
-            led.reign._upkeep.clear()
+            led.term._upkeep.clear()
         led = begun(rig)
         bound(rig, led, "default/b")
     if key is keys.POD:  # nobody has met it yet; the comparer will
-        led.reign._upkeep.clear()
+        led.term._upkeep.clear()
         begun(rig).turns()
     assert not misfits.find_all(rig.store)
     assert inspect(rig.store, SystemClock(), pause_s=0.0, oldest_reservation_s=1e9).breaches == ()
@@ -136,7 +136,7 @@ def test_no_more_workers_are_pinged_than_anybody_runs(store: Store, monkeypatch:
     assert sorted(left) == [b"evaluator-3", b"evaluator-4"]
 
 
-def upkeep(store: Store, epoch: int, told: Published | None = None) -> Upkeep:
+def upkeep(store: Store, epoch: int, told: LeaderConfig | None = None) -> Upkeep:
     return Upkeep(store, epoch, NodeLog(store, epoch), told)
 
 
@@ -150,12 +150,12 @@ SPOILERS: dict[str, Callable[[Store, str], object]] = {
 
 @pytest.mark.parametrize("spoiler", SPOILERS)
 def test_a_configuration_that_is_not_the_leaders_is_published_anew(store: Store, spoiler: str) -> None:
-    told = Published(take_over(store), "3f2a", "standalone", "scheduler.yaml", "a: b")
+    told = LeaderConfig(take_over(store), "3f2a", "standalone", "scheduler.yaml", "a: b")
     kept = upkeep(store, told.epoch, told)
-    published.publish(store, told)
+    leader_config.publish(store, told)
     SPOILERS[spoiler](store, store.key(keys.CONFIGURATION.name))
     kept.look()
-    assert published.read(store) == told
+    assert leader_config.read(store) == told
     before = counted(keys.CONFIGURATION.name)
     kept.look()
     assert counted(keys.CONFIGURATION.name) == before

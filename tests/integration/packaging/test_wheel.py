@@ -119,7 +119,7 @@ def test_every_script_and_page_is_found_there(python: Path, tmp_path: Path) -> N
     """By what the processes read at their start: the Lua scripts; by the web page: its files."""
     program = """
 from importlib import resources
-for folder, suffix in ("state/scripts", ".lua"), ("cluster/scripts", ".lua"), ("ui/templates", ".html"):
+for folder, suffix in ("state/scripts", ".lua"), ("cluster/standalone/scripts", ".lua"), ("ui/templates", ".html"):
     files = [each for each in resources.files("dsched").joinpath(folder).iterdir() if each.name.endswith(suffix)]
     assert files and all(each.read_text() for each in files), folder
 """

@@ -14,7 +14,7 @@ from dsched.recording.files import Reading, RecordingFile
 from dsched.recording.recorder import Recorder
 from dsched.state import keys
 from dsched.state.client import Store
-from dsched.state.tape import Listening
+from dsched.state.recording import Listening
 from tests.integration.leader.rig import Led, Rig
 
 MakeRig = Callable[[], Rig]
@@ -49,7 +49,7 @@ class Taped:
 
     def seen_by(self, led: Led) -> None:
         """The leader looks, and tells everything."""
-        led.reign._taping.look()
+        led.term._recording_observer.look()
 
     def take(self) -> None:
         """Write down what was told."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from dsched.cluster.interface import BindVerdict
 from dsched.framework.interface import Code, PermitResult, Status
-from dsched.leader.reign import PROMISES_EVERY_S
+from dsched.leader.term import PROMISES_EVERY_S
 from dsched.manifests.kinds import POD
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import Json, node_manifest, other_manifest, pod_manifest

@@ -6,8 +6,8 @@ from dsched.errors import RedisUnavailable, StaleEpoch, StateError
 from dsched.metrics import RECORDED, RECORDING_INTERRUPTED
 from dsched.model import tape as lines
 from dsched.state import keys
-from dsched.state import tape as wire
-from dsched.state.tape import Listening, Taken, Tape
+from dsched.state import recording as wire
+from dsched.state.recording import Listening, RecordingStream, Taken
 from tests.integration.leader.rig import Rig
 from tests.integration.recording.conftest import MakeTape, replayed
 from tests.integration.recording.scene import make_node, make_pod
@@ -22,12 +22,12 @@ def test_nothing_is_told_when_nobody_records(rig: Rig) -> None:
     before = RECORDED._value.get()
     rig.apply(make_node("n1"), make_pod("shop/web"))
     led = rig.lead()
-    led.reign._taping.look()
+    led.term._recording_observer.look()
     led.run()
     assert rig.node_of("shop/web") == "n1"
     assert not rig.store.redis.exists(rig.store.key(keys.RECORDING.name))
     assert RECORDED._value.get() == before
-    assert led.reign._cache.heard is None
+    assert led.term._cache.heard is None
 
 
 def test_what_is_written_down_leaves_redis_and_the_leader_stops_when_the_recorder_goes(
@@ -44,7 +44,7 @@ def test_what_is_written_down_leaves_redis_and_the_leader_stops_when_the_recorde
     assert not rig.store.redis.exists(rig.store.key(keys.RECORDER.name), rig.store.key(keys.RECORDING.name))
     rig.apply(make_pod("shop/web"))
     led.run()
-    assert not led.reign._taping.on
+    assert not led.term._recording_observer.on
     assert not rig.store.redis.exists(rig.store.key(keys.RECORDING.name))
 
 
@@ -58,8 +58,8 @@ def test_a_recorder_that_was_killed_leaves_nothing_for_good(rig: Rig, tape: Make
     rig.store.redis.delete(recorder)  # as its expiry does
     rig.apply(make_pod("shop/web"))
     led.run()
-    led.reign._taping.look()
-    assert not led.reign._taping.on
+    led.term._recording_observer.look()
+    assert not led.term._recording_observer.on
     assert waiting(rig) == 1
 
 
@@ -76,14 +76,14 @@ def test_a_recorder_that_does_not_keep_up_gets_a_new_beginning(
         rig.apply(make_pod(f"shop/early-{number}"))
         led.turn()
     led.run()
-    assert not led.reign._taping.on
+    assert not led.term._recording_observer.on
     assert RECORDING_INTERRUPTED._value.get() == before + 1
     assert waiting(rig) == 3
     rig.apply(make_pod("shop/unheard"))
     led.run()
     taped.take()
-    led.reign._taping.look()
-    assert led.reign._taping.on
+    led.term._recording_observer.look()
+    assert led.term._recording_observer.on
     rig.apply(make_pod("shop/late"))
     led.run()
     told = taped.lines()
@@ -106,10 +106,10 @@ def test_a_full_redis_ends_the_telling_and_not_the_leading(
     def full(*_: object, **__: object) -> Taken:
         raise RedisUnavailable("full")
 
-    monkeypatch.setattr(Tape, "append", full)
+    monkeypatch.setattr(RecordingStream, "append", full)
     rig.apply(make_pod("shop/web"))
     led.run()
-    assert not led.reign._taping.on
+    assert not led.term._recording_observer.on
     assert rig.node_of("shop/web") == "n1"
 
 
@@ -120,9 +120,9 @@ def test_an_older_leader_tells_nothing(rig: Rig, tape: MakeTape) -> None:
     taped.seen_by(old)
     taped.take()
     rig.lead()
-    old.reign._taping.heard(lines.NodeGone(rig.store.name))
+    old.term._recording_observer.heard(lines.NodeGone(rig.store.name))
     with pytest.raises(StaleEpoch):
-        old.reign._taping.flush()
+        old.term._recording_observer.flush()
     assert waiting(rig) == 0
 
 
@@ -176,7 +176,7 @@ extenders:
   tlsConfig: {certData: Y2VydA==, keyData: c2VjcmV0}
 """
     from dsched import config
-    from dsched.leader.taping import shown
+    from dsched.leader.observers.recording import shown
 
     document = shown(config.load(text))
     assert "c2VjcmV0" not in str(document)
@@ -187,7 +187,7 @@ def test_a_bound_of_entries_is_the_script_s(rig: Rig) -> None:
     rig.lead()
     listening = Listening(rig.store, "test")
     listening.begin()
-    told = Tape(rig.store, int(rig.store.redis.get(rig.store.key(keys.EPOCH.name))))
+    told = RecordingStream(rig.store, int(rig.store.redis.get(rig.store.key(keys.EPOCH.name))))
     assert told.append("someone-else", 1, b"{}\n") is Taken.NOBODY
     assert told.append(listening.token, 1, b"{}\n") is Taken.ADDED
     listening.end()

@@ -5,30 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis_server import NoRedis, RedisServer, binary, binary_7
+from tests.redis_server import Guarded, NoRedis, RedisServer, binary, binary_7
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "redis"
 FILES = {6: FOLDER / "users.acl", 7: FOLDER / "users-7.acl"}
-
-
-class Guarded(RedisServer):
-    """A server that lets in only the users of the file.
-
-    Attributes:
-        users: of which version of Redis the file is.
-    """
-
-    users = 6
-
-    def url_of(self, user: str) -> str:
-        return f"redis://{user}:change-me-{user}@127.0.0.1:{self.port}/0"
-
-    def _answers(self) -> bool:
-        before, self.url = self.url, self.url_of("operator")
-        try:
-            return super()._answers()
-        finally:
-            self.url = before
 
 
 @pytest.fixture(scope="module", params=FILES, ids=["redis-6", "redis-7"])

@@ -7,9 +7,9 @@ import pytest
 
 from dsched.errors import NotAllowed
 from dsched.state import client
-from tests.integration.security.conftest import Guarded
 from tests.integration.ui.conftest import NEVER_S, Page
 from tests.manifests import apply, node_manifest, pod_manifest
+from tests.redis_server import Guarded
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ import pytest
 from dsched.errors import SystemNotFound
 from dsched.state import address
 from dsched.supervisor import commands
-from tests.integration.security.conftest import Guarded
 from tests.integration.workers.processes import WorkerProcess, wait_until
-from tests.redis_server import free_port
+from tests.redis_server import Guarded, free_port
 
 SECRET = "s3cr3t-pa55"
 

@@ -13,9 +13,9 @@ import redis
 from dsched.errors import NotAllowed, RedisUnavailable
 from dsched.state import client, workers
 from dsched.supervisor import commands
-from tests.integration.security.conftest import Guarded
 from tests.integration.workers.processes import WorkerProcess, wait_until
 from tests.manifests import node_manifest
+from tests.redis_server import Guarded
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = str(ROOT / "examples" / "01-first-cluster")

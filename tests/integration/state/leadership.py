@@ -5,11 +5,12 @@ from typing import Any
 
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName, PodUid
-from dsched.state.cache import Cache, amounts
+from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.ports import Move, QueueName
 from dsched.state.client import Store
 from dsched.state.lease import Lease
-from dsched.state.nodelog import NodeLog
-from dsched.state.queue import Move, Place, Queue
+from dsched.state.node_log import NodeLog
+from dsched.state.queue import Queue
 from dsched.state.reservations import CHANGED, OK, Request, Reservations
 from dsched.state.results import Binds, Result, Results
 from dsched.state.usage import Usage
@@ -24,9 +25,9 @@ def info(pod: ModelPod) -> PodInfo:
     return PodInfo(make_pod(pod.key, cpu=f"{pod.cpu}m", ports=ports, uid=pod.uid, node=pod.bound))
 
 
-def move(pod: ModelPod, source: Place, target: Place, score: int, **fields: int) -> Move:
+def move(pod: ModelPod, source: QueueName, target: QueueName, score: int, **fields: int) -> Move:
     """A move of the pod."""
-    number = pod.order if target is Place.ACTIVE else score
+    number = pod.order if target is QueueName.ACTIVE else score
     return Move(pod.key, pod.uid, source, target, number, pod.turn, pod.order, {"error": 0, **fields})
 
 
@@ -67,9 +68,11 @@ class Leadership:
                 self.cache.usage.look_again(NodeName(node))
         return verdicts
 
-    def release(self, pod: ModelPod, node: str, target: Place, score: int) -> bool:
+    def release(self, pod: ModelPod, node: str, target: QueueName, score: int) -> bool:
         """End a reservation without a bind."""
-        (stood,) = self.held.release([(move(pod, Place.RESERVED, target, score), NodeName(node), amounts(info(pod)))])
+        (stood,) = self.held.release(
+            [(move(pod, QueueName.RESERVED, target, score), NodeName(node), amounts(info(pod)))]
+        )
         if stood:
             self.cache.forget(pod.uid, released=True)
         return stood
@@ -87,11 +90,11 @@ class Leadership:
         """The pod is no longer in the cluster."""
         held = model.held.get(pod.uid)
         if held is not None:
-            assert self.release(pod, held.node, Place.NOWHERE, 0)
-            model.released(pod, Place.NOWHERE, 0)
+            assert self.release(pod, held.node, QueueName.NOWHERE, 0)
+            model.released(pod, QueueName.NOWHERE, 0)
         stood = self.queue.remove([(pod.key, pod.uid), (pod.key, pod.uid)])
-        assert stood == [pod.place, Place.NOWHERE]
-        pod.place, pod.heard_gone = Place.NOWHERE, True
+        assert stood == [pod.place, QueueName.NOWHERE]
+        pod.place, pod.heard_gone = QueueName.NOWHERE, True
         model.counted.pop(pod.uid, None)
         self.cache.remove_pod(pod.uid)
         self.cache.usage.flush()
@@ -117,7 +120,7 @@ class Leadership:
             model.adopted()
 
         def recover() -> None:
-            assert self.queue.recover() == len(model.standing(Place.INFLIGHT))
+            assert self.queue.recover() == len(model.standing(QueueName.INFLIGHT))
             model.recovered()
             assert self.queue.recover() == 0
 
@@ -138,7 +141,7 @@ class Leadership:
             for pod in model.pods.values():
                 if not pod.alive and not pod.heard_gone:
                     assert self.queue.remove([(pod.key, pod.uid)]) == [pod.place]
-                    pod.place, pod.heard_gone = Place.NOWHERE, True
+                    pod.place, pod.heard_gone = QueueName.NOWHERE, True
 
         def usage() -> None:
             table = self.cache.snapshot.table
@@ -153,7 +156,7 @@ class Leadership:
             assert self.confirm(pod)
             model.confirmed(pod)
         elif not pod.alive or held.state == "waiting" or held.node not in model.nodes:
-            target = Place.ACTIVE if pod.alive else Place.NOWHERE
+            target = QueueName.ACTIVE if pod.alive else QueueName.NOWHERE
             assert self.release(pod, held.node, target, 0)
             model.released(pod, target, 0)
         else:
@@ -167,11 +170,11 @@ class Leadership:
         usage.set(NodeName(node), {"cpu": 1})
         lease.epoch = self.epoch
         request = Request(pod.key, pod.uid, NodeName(node), 1, 1, amounts(info(pod)), False)
-        back = move(pod, Place.RESERVED, Place.ACTIVE, 0)
+        back = move(pod, QueueName.RESERVED, QueueName.ACTIVE, 0)
         named = [(pod.key, pod.uid)]
         return {
             "pop": lambda: self.queue.pop("stale", 3, now_ms, from_backoff=True),
-            "move": lambda: self.queue.move([move(pod, pod.place, Place.UNSCHEDULABLE, 0)]),
+            "move": lambda: self.queue.move([move(pod, pod.place, QueueName.UNSCHEDULABLE, 0)]),
             "flush": lambda: self.queue.flush_backoff(now_ms),
             "remove": lambda: self.queue.remove(named),
             "recover": self.queue.recover,

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from dsched.clock import ManualClock
-from dsched.cluster.applying import Applier
 from dsched.cluster.interface import Binding
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import StaleEpoch
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName
+from dsched.scheduler.ports import QueueName
 from dsched.state import client
-from dsched.state.queue import Place
 from dsched.state.reservations import OK
 from dsched.state.results import Binds, Outcome
 from tests.integration.state.leadership import Leadership, move
@@ -42,7 +42,7 @@ class System(RuleBasedStateMachine):
         self.store = client.connect(self.server.url.removesuffix("/0") + f"/{DATABASE}", "machine")
         self.store.redis.flushdb()
         self.clock = ManualClock(NOW_MS)
-        self.cluster = Standalone(self.store, self.clock)
+        self.cluster = StandaloneCluster(self.store, self.clock)
         self.applier = Applier(self.store, self.clock)
         self.binds = Binds(self.store)
         self.model = Model(NOW_MS)
@@ -71,7 +71,7 @@ class System(RuleBasedStateMachine):
         odd = not held or data.draw(st.integers(0, 4), label="odd") == 0
         return self.pick(data, list(self.model.pods.values()) if odd else held)
 
-    def pods_in(self, *places: Place) -> list[ModelPod]:
+    def pods_in(self, *places: QueueName) -> list[ModelPod]:
         return self.model.standing(*places)
 
     def unheard(self) -> list[ModelPod]:
@@ -83,11 +83,13 @@ class System(RuleBasedStateMachine):
         with tempfile.TemporaryDirectory() as folder:
             self.applier.apply(loaded(Path(folder), manifest))
 
-    def moved(self, pod: ModelPod, target: Place, later: int, error: bool = False) -> None:
+    def moved(self, pod: ModelPod, target: QueueName, later: int, error: bool = False) -> None:
         """Once it is made; again, and from where the pod is not, it is refused."""
         score = self.model.now_ms + later
         asked = move(pod, pod.place, target, score, error=int(error))
-        wrong = move(pod, Place.INFLIGHT if pod.place is not Place.INFLIGHT else Place.GATED, Place.GATED, 0)
+        wrong = move(
+            pod, QueueName.INFLIGHT if pod.place is not QueueName.INFLIGHT else QueueName.GATED, QueueName.GATED, 0
+        )
         assert self.leader.queue.move([wrong, asked, asked]) == [0, 2]
         self.model.put(pod, target, score)
         pod.error = error

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dsched.model.meta import PodKey, PodUid
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from dsched.state.reservations import CHANGED, GONE, OK
 
-RESERVED_PLACES = (Place.RESERVED, Place.WAITING)
+RESERVED_PLACES = (QueueName.RESERVED, QueueName.WAITING)
 
 
 @dataclass(eq=False)
@@ -30,7 +30,7 @@ class ModelPod:
     gated: bool
     alive: bool = True
     heard_gone: bool = False
-    place: Place = Place.NOWHERE
+    place: QueueName = QueueName.NOWHERE
     score: int = 0
     error: bool = False
     attempts: int = 0
@@ -75,10 +75,10 @@ class Model:
         """The pod of that name that is in the cluster."""
         return next((pod for pod in self.pods.values() if pod.key == key and pod.alive), None)
 
-    def standing(self, *places: Place) -> list[ModelPod]:
+    def standing(self, *places: QueueName) -> list[ModelPod]:
         """Pods in these places, in their order."""
         found = [pod for pod in self.pods.values() if pod.place in places]
-        if places == (Place.ACTIVE,):
+        if places == (QueueName.ACTIVE,):
             return sorted(found, key=_turn)
         return sorted(found, key=lambda pod: (pod.score, pod.key))
 
@@ -104,31 +104,31 @@ class Model:
 
     # -- the queue -----------------------------------------------------------------------------------------------------
 
-    def put(self, pod: ModelPod, place: Place, score: int) -> None:
+    def put(self, pod: ModelPod, place: QueueName, score: int) -> None:
         """The pod stands there now."""
-        pod.place, pod.score = place, pod.order if place is Place.ACTIVE else score
+        pod.place, pod.score = place, pod.order if place is QueueName.ACTIVE else score
 
-    def taken_in(self, pod: ModelPod, place: Place) -> None:
+    def taken_in(self, pod: ModelPod, place: QueueName) -> None:
         """A new pod; one of the same name that is gone, and that the leader has not missed yet, leaves its place."""
         for old in self.pods.values():
             if old.key == pod.key and old is not pod:
-                old.place = Place.NOWHERE
+                old.place = QueueName.NOWHERE
         self.pods[pod.uid] = pod
         self.put(pod, place, self.now_ms)
 
     def next_popped(self, count: int, from_backoff: bool) -> list[ModelPod]:
         """The pods that the next pop takes, in order."""
-        active = self.standing(Place.ACTIVE)
+        active = self.standing(QueueName.ACTIVE)
         if active or not from_backoff:
             return active[:count]
-        backoff = [pod for pod in self.standing(Place.BACKOFF) if not pod.error]
+        backoff = [pod for pod in self.standing(QueueName.BACKOFF) if not pod.error]
         return sorted(backoff, key=lambda pod: (pod.score // 1000, *_turn(pod)))[:count]
 
     def popped(self, pods: Iterable[ModelPod]) -> None:
         """They are in flight."""
         for pod in pods:
             pod.attempts += 1
-            self.put(pod, Place.INFLIGHT, 0)
+            self.put(pod, QueueName.INFLIGHT, 0)
 
     # -- reservations --------------------------------------------------------------------------------------------------
 
@@ -138,7 +138,7 @@ class Model:
         verdicts = []
         surprised: set[str] = set()
         for pod, node in asked:
-            if pod.place is not Place.INFLIGHT:
+            if pod.place is not QueueName.INFLIGHT:
                 verdict = GONE
             elif node not in self.nodes or view == "other object":
                 verdict = CHANGED
@@ -150,13 +150,13 @@ class Model:
                 assert self.fits(pod, node), f"I3: no room for {pod.key} on {node}"
                 state = "waiting" if deadline_ms else "reserved"
                 self.held[pod.uid] = Held(node, self.epoch, state, pod.attempts, self.now_ms)
-                self.put(pod, Place(state), deadline_ms)
+                self.put(pod, QueueName(state), deadline_ms)
             else:
                 surprised.add(node)
             verdicts.append(verdict)
         return verdicts
 
-    def released(self, pod: ModelPod, target: Place, score: int) -> bool:
+    def released(self, pod: ModelPod, target: QueueName, score: int) -> bool:
         """A reservation ends without a bind; False when none stands."""
         if self.held.pop(pod.uid, None) is None:
             return False
@@ -171,15 +171,15 @@ class Model:
             return False
         self.counted[pod.uid] = held.node
         if pod.place in RESERVED_PLACES:
-            pod.place = Place.NOWHERE
+            pod.place = QueueName.NOWHERE
         return True
 
     def allowed(self, pod: ModelPod) -> bool:
         """Permit no longer holds the pod back; False when it did not."""
-        if pod.place is not Place.WAITING:
+        if pod.place is not QueueName.WAITING:
             return False
         self.held[pod.uid].state = "reserved"
-        self.put(pod, Place.RESERVED, 0)
+        self.put(pod, QueueName.RESERVED, 0)
         return True
 
     def begins(self, pod: ModelPod, node: str, epoch: int) -> bool:
@@ -212,8 +212,8 @@ class Model:
 
     def recovered(self) -> None:
         """What was in flight is back in the queue."""
-        for pod in self.standing(Place.INFLIGHT):
-            self.put(pod, Place.ACTIVE, 0)
+        for pod in self.standing(QueueName.INFLIGHT):
+            self.put(pod, QueueName.ACTIVE, 0)
 
 
 def _turn(pod: ModelPod) -> tuple[int, str, str]:

@@ -2,16 +2,16 @@
 
 from typing import Any
 
+from dsched.scheduler.ports import QueueName
 from dsched.state.client import Store
-from dsched.state.queue import Place
 from tests.integration.state.model import RESERVED_PLACES, Model
 
 ZSETS = {
-    Place.ACTIVE: "queue:active",
-    Place.BACKOFF: "queue:backoff",
-    Place.UNSCHEDULABLE: "queue:unschedulable",
-    Place.GATED: "queue:gated",
-    Place.WAITING: "queue:waiting",
+    QueueName.ACTIVE: "queue:active",
+    QueueName.BACKOFF: "queue:backoff",
+    QueueName.UNSCHEDULABLE: "queue:unschedulable",
+    QueueName.GATED: "queue:gated",
+    QueueName.WAITING: "queue:waiting",
 }
 
 
@@ -53,9 +53,9 @@ class Observed:
         """I1: each pending pod in exactly one place, nothing else in any, each place in its order."""
         for place, members in self.zsets.items():
             pods = model.standing(place)
-            active = place is Place.ACTIVE
+            active = place is QueueName.ACTIVE
             assert members == [(f"{pod.turn} {pod.key}" if active else pod.key, pod.score) for pod in pods], place
-        assert set(self.inflight) == {pod.key for pod in model.standing(Place.INFLIGHT)}
+        assert set(self.inflight) == {pod.key for pod in model.standing(QueueName.INFLIGHT)}
         pending = {str(pod.key): (pod.uid, pod.place) for pod in model.pods.values() if pod.place}
         assert {key: (record["uid"], record["queue"]) for key, record in self.records.items()} == pending
 

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.scheduler.ports import Move, QueueName
 from dsched.state import client, keys
 from dsched.state.client import Store
 from dsched.state.lease import Lease
-from dsched.state.queue import Move, Place, Queue
+from dsched.state.queue import Queue
 from dsched.state.reservations import OK, Request, Reservations
 from dsched.state.usage import Usage
 from tests.redis_server import RedisServer
@@ -64,8 +65,8 @@ def pod_of(name: str) -> tuple[PodKey, PodUid]:
 
 def move(
     name: str,
-    source: Place,
-    target: Place,
+    source: QueueName,
+    target: QueueName,
     *,
     score: int = NOW_MS,
     place: str = "turn",
@@ -75,14 +76,14 @@ def move(
 ) -> Move:
     """A move of the pod ``ns/name``; the score of the active queue is the order number."""
     key, known = pod_of(name)
-    if target is Place.ACTIVE:
+    if target is QueueName.ACTIVE:
         score = order
     return Move(key, PodUid(uid) if uid else known, source, target, score, place, order, fields)
 
 
-def put(queue: Queue, name: str, target: Place = Place.ACTIVE, **how: Any) -> None:
+def put(queue: Queue, name: str, target: QueueName = QueueName.ACTIVE, **how: Any) -> None:
     """Take in a new pod."""
-    assert queue.move([move(name, Place.NOWHERE, target, **how)]) == []
+    assert queue.move([move(name, QueueName.NOWHERE, target, **how)]) == []
 
 
 def fly(queue: Queue, *names: str) -> None:

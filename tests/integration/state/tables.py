@@ -4,7 +4,7 @@ from typing import Any
 
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, NodeTable
-from dsched.state.nodelog import Replica
+from dsched.state.node_log import Replica
 from tests.unit.framework.shards import replica_of
 
 RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE, "nvidia.com/gpu", "example.com/thing")

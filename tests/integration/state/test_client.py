@@ -5,10 +5,11 @@ import threading
 import pytest
 
 from dsched.errors import RedisUnavailable, UnfitRedis
-from dsched.state import client, fitness, replies
+from dsched.scheduler.ports import QueueName
+from dsched.state import client, redis_check, replies
 from dsched.state.client import UNAVAILABLE
 from dsched.state.lease import Lease
-from dsched.state.queue import Place, Queue, read_records
+from dsched.state.queue import Queue, read_records
 from tests.integration.state.support import LONG_MS, NOW_MS, dump, move, places, put, take_over, wait_until
 from tests.redis_server import RedisServer, free_port
 
@@ -31,13 +32,13 @@ def store(server):
 
 
 def test_a_fresh_server_is_fit(store):
-    fitness.check(store, keeps_objects=True)
+    redis_check.check(store, keeps_objects=True)
 
 
 def test_a_server_that_evicts_keys_is_refused_with_what_to_do(store):
     store.redis.config_set("maxmemory-policy", "allkeys-lru")
     with pytest.raises(UnfitRedis, match=r"maxmemory-policy allkeys-lru.*set it to noeviction"):
-        fitness.check(store, keeps_objects=True)
+        redis_check.check(store, keeps_objects=True)
 
 
 @pytest.mark.parametrize(
@@ -47,20 +48,20 @@ def test_servers_older_than_6_2_are_refused(monkeypatch, store, version, fit):
     info = store.redis.info
     monkeypatch.setattr(store.redis, "info", lambda section: {**info(section), "redis_version": version})
     if fit:
-        fitness.check(store, keeps_objects=True)
+        redis_check.check(store, keeps_objects=True)
     else:
         with pytest.raises(UnfitRedis, match=f"is version {version}; dsched needs 6.2 or newer"):
-            fitness.check(store, keeps_objects=True)
+            redis_check.check(store, keeps_objects=True)
 
 
 def test_a_server_that_is_away_is_said_to_be(server, store):
     server.kill()
     with pytest.raises(RedisUnavailable, match=r"does not answer.*start it, or name another"):
-        fitness.check(store, keeps_objects=True)
+        redis_check.check(store, keeps_objects=True)
     with pytest.raises(UNAVAILABLE):
         Queue(store, 1).recover()
     server.start()
-    fitness.check(store, keeps_objects=True)
+    redis_check.check(store, keeps_objects=True)
 
 
 def test_scripts_are_loaded_again_after_the_server_has_lost_them(server, store):
@@ -83,7 +84,7 @@ def test_a_leader_whose_server_became_a_replica_waits_for_it_instead_of_failing(
     store.redis.replicaof("127.0.0.1", free_port())
     acts = [
         lambda: queue.pop("1-1", 1, NOW_MS, from_backoff=True),
-        lambda: queue.move([move("b", Place.NOWHERE, Place.ACTIVE)]),
+        lambda: queue.move([move("b", QueueName.NOWHERE, QueueName.ACTIVE)]),
         lambda: Lease(store, "standby", LONG_MS).acquire(),
     ]
     for act in acts:
@@ -114,12 +115,12 @@ def test_who_waits_for_an_answer_while_the_server_becomes_a_replica_hears_that_i
 def test_a_full_server_refuses_whole_moves_and_goes_on_once_there_is_room(store):
     queue = Queue(store, take_over(store))
     put(queue, "a")
-    put(queue, "b", Place.UNSCHEDULABLE)
+    put(queue, "b", QueueName.UNSCHEDULABLE)
     before = dump(store)
     store.redis.config_set("maxmemory", 1)
-    moves = [move("a", Place.ACTIVE, Place.BACKOFF), move("c", Place.NOWHERE, Place.ACTIVE)]
+    moves = [move("a", QueueName.ACTIVE, QueueName.BACKOFF), move("c", QueueName.NOWHERE, QueueName.ACTIVE)]
     try:
-        refused = queue.move([move("c", Place.NOWHERE, Place.ACTIVE)])
+        refused = queue.move([move("c", QueueName.NOWHERE, QueueName.ACTIVE)])
     except RedisUnavailable as error:
         assert "is full, nothing was changed" in str(error)
     else:
@@ -136,7 +137,7 @@ def test_what_a_full_server_does_of_a_batch_is_all_or_nothing(store):
         put(queue, name)
     before = places(store)
     store.redis.config_set("maxmemory", 1)
-    moves = [move("a", Place.ACTIVE, Place.BACKOFF), move("b", Place.ACTIVE, Place.BACKOFF)]
+    moves = [move("a", QueueName.ACTIVE, QueueName.BACKOFF), move("b", QueueName.ACTIVE, QueueName.BACKOFF)]
     try:
         assert queue.move(moves) == []
     except RedisUnavailable:

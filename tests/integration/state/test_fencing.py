@@ -7,18 +7,19 @@ import pytest
 
 from dsched.errors import StaleEpoch
 from dsched.model.meta import NodeName
+from dsched.scheduler.ports import QueueName
 from dsched.state import keys, misfits
+from dsched.state.attempt_history import UNSCHEDULABLE, Attempt, AttemptHistory
 from dsched.state.client import Store
-from dsched.state.explained import UNSCHEDULABLE, Attempt, Keeper
+from dsched.state.leader_config import LeaderConfig, publish
 from dsched.state.lease import Lease
-from dsched.state.nodelog import NodeLog
-from dsched.state.published import Published, publish
-from dsched.state.queue import Place, Queue
+from dsched.state.node_log import NodeLog
+from dsched.state.queue import Queue
+from dsched.state.recording import RecordingStream
 from dsched.state.requests import REQUEUE, Request, Requests
 from dsched.state.reservations import Reservations
 from dsched.state.results import Binds, Outcome, Results
 from dsched.state.scripts import FOLDER, Script
-from dsched.state.tape import Tape
 from dsched.state.usage import Usage
 from tests.builders import make_node, make_snapshot
 from tests.integration.state.support import (
@@ -49,9 +50,9 @@ def epoch(store: Store) -> int:
     usage.moved(N1)
     assert reservations.reserve([request("waiting", usage, deadline_ms=NOW_MS + 1)], NOW_MS) == ["ok"]
     put(queue, "active")
-    put(queue, "backoff", Place.BACKOFF)
-    put(queue, "unschedulable", Place.UNSCHEDULABLE)
-    put(queue, "gated", Place.GATED)
+    put(queue, "backoff", QueueName.BACKOFF)
+    put(queue, "unschedulable", QueueName.UNSCHEDULABLE)
+    put(queue, "gated", QueueName.GATED)
     NodeLog(store, epoch).publish(make_snapshot([make_node("n1")]))
     Binds(store).report(epoch, "binder", [Outcome(*pod_of("reserved"), N1, "bound", "", 1)])
     store.redis.hset(store.key(keys.RESERVATIONS.name), "of nobody", "unreadable")
@@ -75,7 +76,7 @@ def write_nodes(store: Store, epoch: int) -> None:
 
 
 def release(store: Store, epoch: int) -> None:
-    Reservations(store, epoch).release([(move("reserved", Place.RESERVED, Place.BACKOFF), N1, {"cpu": 1000})])
+    Reservations(store, epoch).release([(move("reserved", QueueName.RESERVED, QueueName.BACKOFF), N1, {"cpu": 1000})])
 
 
 def reserve(store: Store, epoch: int) -> None:
@@ -86,14 +87,14 @@ def reserve(store: Store, epoch: int) -> None:
 
 def explain(store: Store, epoch: int) -> None:
     key, uid = pod_of("active")
-    Keeper(store, epoch).keep([(key, Attempt(1, NOW_MS, epoch, uid, "default", UNSCHEDULABLE, 1))], NOW_MS)
+    AttemptHistory(store, epoch).keep([(key, Attempt(1, NOW_MS, epoch, uid, "default", UNSCHEDULABLE, 1))], NOW_MS)
 
 
 RELEASING = keys.names(keys.LEADER, keys.EPOCH, keys.RELEASED)
 
 ACTS: dict[str, Callable[[Store, int], object]] = {
     "bind_begin": lambda store, epoch: Binds(store).begin(epoch, [(*pod_of("reserved"), N1)]),
-    "config_publish": lambda store, epoch: publish(store, Published(epoch, "3f2a", "standalone")),
+    "config_publish": lambda store, epoch: publish(store, LeaderConfig(epoch, "3f2a", "standalone")),
     "intake_mark": lambda store, epoch: Queue(store, epoch).mark_intake(1, ["default-scheduler"]),
     "keys_drop": lambda store, epoch: misfits.drop(store, epoch, misfits.SINGLE),
     "lease_release": lambda store, epoch: Script(store, "lease_release")(RELEASING, [epoch]),
@@ -101,7 +102,7 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "log_append": lambda store, epoch: NodeLog(store, epoch).publish(make_snapshot()),
     "nodes_write": write_nodes,
     "queue_flush": lambda store, epoch: Queue(store, epoch).flush_backoff(NOW_MS),
-    "queue_move": lambda store, epoch: Queue(store, epoch).move([move("new", Place.NOWHERE, Place.ACTIVE)]),
+    "queue_move": lambda store, epoch: Queue(store, epoch).move([move("new", QueueName.NOWHERE, QueueName.ACTIVE)]),
     "queue_pop": lambda store, epoch: Queue(store, epoch).pop("9-9", 1, NOW_MS, from_backoff=True),
     "explained_keep": explain,
     "requests_take": lambda store, epoch: Requests(store, epoch).take(),
@@ -114,14 +115,14 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "reservation_drop": lambda store, epoch: Reservations(store, epoch).drop_unreadable(),
     "reserve": reserve,
     "results_ack": lambda store, epoch: Results(store, epoch).ack(Results(store, epoch).read("0", 0.001)),
-    "tape_append": lambda store, epoch: Tape(store, epoch).append("token", 1, b"{}"),
+    "tape_append": lambda store, epoch: RecordingStream(store, epoch).append("token", 1, b"{}"),
 }
 each_act = pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 
 
 def test_no_script_that_changes_something_is_missing_here():
     scripts = {path.stem for path in FOLDER.glob("*.lua")}
-    assert scripts - set(ACTS) == {"lease_acquire", "queue_look"}
+    assert scripts - set(ACTS) == {"lease_acquire", "queue_look", "queue_scan"}
 
 
 @each_act

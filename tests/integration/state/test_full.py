@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from dsched.cluster.objects import Objects
+from dsched.cluster.standalone.objects import Objects
 from dsched.errors import RedisUnavailable
 from dsched.state import client, leaders, replies, workers
 from dsched.state.client import Store
 from dsched.state.leaders import LeaderNote
 from dsched.state.lease import Lease
-from dsched.state.line import Line
+from dsched.state.pipeline import Pipeline
 from dsched.state.workers import Worker
 from tests.busy_redis import busy
 from tests.full_disk import full_disk
@@ -76,7 +76,7 @@ def test_a_script_that_does_not_end_is_one_of_the_errors_that_everybody_waits_fo
     server.start()
     store = client.connect(server.url, "busy")
     lease = Lease(store, "one", LONG_MS)
-    line = Line(store.redis)
+    line = Pipeline(store.redis)
     acts = [
         lease.acquire,
         Lease(store.on(line), "one", LONG_MS).acquire,

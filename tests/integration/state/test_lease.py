@@ -6,7 +6,7 @@ import pytest
 
 from dsched.errors import StaleEpoch
 from dsched.state import keys
-from dsched.state.lease import Lease, holder
+from dsched.state.lease import LONGEST_S, Lease, holder
 from dsched.state.queue import Queue
 from tests.integration.state.support import LONG_MS, wait_until
 
@@ -174,3 +174,19 @@ def test_an_epoch_that_redis_has_counted_further_is_kept(store):
     store.redis.set(store.key(keys.EPOCH.name), 40)
     assert lease.acquire()
     assert lease.epoch == 41
+
+
+def test_a_lease_without_an_end_in_sight_is_cut_and_its_holder_keeps_it(store):
+    """Somebody wrote it, or Redis' clock went back by hours right after it was taken."""
+    holds, asks = Lease(store, "holds", 3000), Lease(store, "asks", 3000)
+    assert holds.acquire()
+    store.redis.pexpire(store.key(keys.LEADER.name), LONG_MS)
+    assert not asks.acquire()
+    assert LONG_MS / 2000 < asks.cut_s <= LONG_MS / 1000
+    assert asks.left_s == LONGEST_S
+    assert store.redis.pttl(store.key(keys.LEADER.name)) <= LONGEST_S * 1000
+    assert not asks.acquire()
+    assert asks.cut_s == 0
+    holds.renew()
+    assert holder(store) == ("holds", 1)
+    assert store.redis.pttl(store.key(keys.LEADER.name)) <= 3000

@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey, PodUid
-from dsched.state.queue import Place, Popped
+from dsched.scheduler.ports import Popped, QueueName
 from tests.integration.state.leadership import Leadership, move
 from tests.integration.state.machine import System
 from tests.integration.state.model import ModelNode, ModelPod
@@ -22,7 +22,7 @@ NAMES = st.sampled_from([f"p{number}" for number in range(6)])
 CPUS = st.integers(1, 20).map(lambda number: 100 * number)
 PORTS = st.sampled_from([0, 0, 0, 80])
 LATER = st.integers(0, 3000)
-REQUEUED = st.sampled_from([Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE])
+REQUEUED = st.sampled_from([QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE])
 
 
 class StateRoom(System):
@@ -62,8 +62,8 @@ class StateRoom(System):
         pod = ModelPod(key, PodUid(f"uid-{self.created}"), cpu, port, -priority, f"{self.created:06}", gated)
         gates = [{"name": "gate"}] if gated else []
         self.apply(pod_manifest(key, uid=pod.uid, schedulingGates=gates))
-        place = Place.GATED if gated else Place.ACTIVE
-        taken_in = move(pod, Place.NOWHERE, place, self.model.now_ms)
+        place = QueueName.GATED if gated else QueueName.ACTIVE
+        taken_in = move(pod, QueueName.NOWHERE, place, self.model.now_ms)
         assert self.leader.queue.move([taken_in, taken_in]) == [1]
         self.model.taken_in(pod, place)
 
@@ -90,44 +90,44 @@ class StateRoom(System):
         self.model.popped(wanted)
         assert found == [Popped(pod.key, pod.uid, pod.attempts) for pod in wanted]
 
-    @precondition(lambda self: self.pods_in(Place.INFLIGHT))
+    @precondition(lambda self: self.pods_in(QueueName.INFLIGHT))
     @rule(data=st.data(), to=REQUEUED, later=LATER, error=st.booleans())
-    def requeue(self, data: st.DataObject, to: Place, later: int, error: bool) -> None:
-        self.moved(self.pick(data, self.pods_in(Place.INFLIGHT)), to, later, error)
+    def requeue(self, data: st.DataObject, to: QueueName, later: int, error: bool) -> None:
+        self.moved(self.pick(data, self.pods_in(QueueName.INFLIGHT)), to, later, error)
 
-    @precondition(lambda self: self.pods_in(Place.UNSCHEDULABLE))
-    @rule(data=st.data(), to=st.sampled_from([Place.ACTIVE, Place.BACKOFF]), later=LATER)
-    def hint(self, data: st.DataObject, to: Place, later: int) -> None:
-        self.moved(self.pick(data, self.pods_in(Place.UNSCHEDULABLE)), to, later)
+    @precondition(lambda self: self.pods_in(QueueName.UNSCHEDULABLE))
+    @rule(data=st.data(), to=st.sampled_from([QueueName.ACTIVE, QueueName.BACKOFF]), later=LATER)
+    def hint(self, data: st.DataObject, to: QueueName, later: int) -> None:
+        self.moved(self.pick(data, self.pods_in(QueueName.UNSCHEDULABLE)), to, later)
 
-    @precondition(lambda self: any(pod.alive for pod in self.pods_in(Place.GATED)))
+    @precondition(lambda self: any(pod.alive for pod in self.pods_in(QueueName.GATED)))
     @rule(data=st.data())
     def remove_gate(self, data: st.DataObject) -> None:
-        pod = self.pick(data, [pod for pod in self.pods_in(Place.GATED) if pod.alive])
+        pod = self.pick(data, [pod for pod in self.pods_in(QueueName.GATED) if pod.alive])
         self.apply(pod_manifest(pod.key, uid=pod.uid))
         pod.gated = False
-        self.moved(pod, Place.ACTIVE, 0)
+        self.moved(pod, QueueName.ACTIVE, 0)
 
-    @precondition(lambda self: self.pods_in(Place.BACKOFF))
+    @precondition(lambda self: self.pods_in(QueueName.BACKOFF))
     @rule(ms=LATER)
     def time_passes(self, ms: int) -> None:
         self.clock.advance(ms / 1000)
         self.model.now_ms += ms
-        due = [pod for pod in self.pods_in(Place.BACKOFF) if pod.score <= self.model.now_ms]
+        due = [pod for pod in self.pods_in(QueueName.BACKOFF) if pod.score <= self.model.now_ms]
         assert self.leader.queue.flush_backoff(self.model.now_ms) == [pod.key for pod in due]
         for pod in due:
-            self.model.put(pod, Place.ACTIVE, 0)
+            self.model.put(pod, QueueName.ACTIVE, 0)
 
     # -- reservations and binds ----------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.pods_in(Place.INFLIGHT))
+    @precondition(lambda self: self.pods_in(QueueName.INFLIGHT))
     @rule(
         data=st.data(),
         view=st.sampled_from(["fresh", "fresh", "old", "other object"]),
         waits=st.sampled_from([False, False, True]),
     )
     def reserve(self, data: st.DataObject, view: str, waits: bool) -> None:
-        pods = self.pods_in(Place.INFLIGHT)
+        pods = self.pods_in(QueueName.INFLIGHT)
         if data.draw(st.integers(0, 4), label="odd") == 0:
             pods = [pod for pod in self.model.pods.values() if pod.place]
         pods.sort(key=lambda pod: pod.uid)
@@ -139,7 +139,7 @@ class StateRoom(System):
     def cycle(self, count: int, waits: bool) -> None:
         """What a leader does most of the time: a batch from the queue onto nodes that it fits on."""
         self.pop(count, True)
-        pods, nodes = self.pods_in(Place.INFLIGHT), sorted(self.model.nodes)
+        pods, nodes = self.pods_in(QueueName.INFLIGHT), sorted(self.model.nodes)
         for number, node in enumerate(nodes):
             self.ask("fresh", [(pod, node) for pod in pods[number :: len(nodes)]], waits)
 
@@ -192,7 +192,7 @@ class StateRoom(System):
 
     @precondition(lambda self: self.jobs)
     @rule(data=st.data(), to=REQUEUED, later=LATER, node=NODES)
-    def release(self, data: st.DataObject, to: Place, later: int, node: str) -> None:
+    def release(self, data: st.DataObject, to: QueueName, later: int, node: str) -> None:
         """Also one whose reservation has long ended."""
         pod = self.pick_held(data)
         held = self.model.held.get(pod.uid)
@@ -225,7 +225,7 @@ class StateRoom(System):
 
     # -- leaders -------------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self.model.held or self.pods_in(Place.INFLIGHT) or self.unheard())
+    @precondition(lambda self: self.model.held or self.pods_in(QueueName.INFLIGHT) or self.unheard())
     @rule(killed_after=st.none() | st.integers(0, 6))
     def take_over(self, killed_after: int | None) -> None:
         """The leader is killed; the next one, too, while it takes over, or not."""

@@ -7,15 +7,15 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsched.framework.parts import part_of
+from dsched.engine.partitions import part_of
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.scheduler.cache import Cache, amounts
 from dsched.state import keys
-from dsched.state.cache import Cache, amounts
 from dsched.state.client import Store
-from dsched.state.nodelog import NodeLog, Replica
+from dsched.state.node_log import NodeLog, Replica
 from dsched.state.usage import Usage, read_usage
 from tests.builders import make_node, make_pod
 from tests.integration.state.support import system, take_over
@@ -121,9 +121,9 @@ class Leading:
 def small_sizes() -> Iterator[None]:
     """So small that a few steps write the whole table anew, in several parts."""
     with (
-        patch("dsched.state.nodelog.SMALLEST_REWRITE_BYTES", 300),
-        patch("dsched.state.nodelog.CHUNK", 3),
-        patch("dsched.state.nodelog.READ_AT_ONCE", 2),
+        patch("dsched.state.node_log.SMALLEST_REWRITE_BYTES", 300),
+        patch("dsched.state.node_log.CHUNK", 3),
+        patch("dsched.state.node_log.READ_AT_ONCE", 2),
     ):
         yield
 

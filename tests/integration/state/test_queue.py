@@ -5,42 +5,46 @@ import uuid
 import pytest
 
 from dsched.model.meta import PodKey, PodUid
+from dsched.scheduler.ports import Popped, QueueName
 from dsched.state import keys
-from dsched.state.queue import Place, Popped, Queue, read_records
+from dsched.state import queue as queue_module
+from dsched.state.queue import Queue, read_records
 from tests.integration.state.support import NOW_MS, dump, fly, move, places, pod_of, put, records, take_over
 
 # -- moves -------------------------------------------------------------------------------------------------------------
 
-QUEUES = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED)
+QUEUES = (QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED)
 
 
-@pytest.mark.parametrize("source", [*QUEUES, Place.INFLIGHT])
+@pytest.mark.parametrize("source", [*QUEUES, QueueName.INFLIGHT])
 @pytest.mark.parametrize("target", QUEUES)
 def test_a_move_leaves_the_old_place_and_writes_the_record(store, queue, source, target):
-    if source is Place.INFLIGHT:
+    if source is QueueName.INFLIGHT:
         fly(queue, "a")
     else:
         put(queue, "a", source, place="old")
     assert queue.move([move("a", source, target, place="new", order=-3, score=77, message="why")]) == []
     assert places(store) == {target.value: ["ns/a"], f"[{target}]": ["ns/a"]}
     score = store.redis.zrange(store.key(f"queue:{target}"), 0, -1, withscores=True)[0][1]
-    assert score == (-3 if target is Place.ACTIVE else 77)
+    assert score == (-3 if target is QueueName.ACTIVE else 77)
     record = records(store)["ns/a"]
     assert (record["place"], record["order"], record["message"]) == ("new", "-3", "why")
 
 
-@pytest.mark.parametrize("source", [place for place in Place if place is not Place.ACTIVE])
+@pytest.mark.parametrize("source", [place for place in QueueName if place is not QueueName.ACTIVE])
 def test_a_move_from_elsewhere_is_refused_reported_and_changes_nothing(store, queue, source):
     put(queue, "a")
     before = dump(store)
-    assert queue.move([move("a", source, Place.UNSCHEDULABLE, message="no")]) == [0]
+    assert queue.move([move("a", source, QueueName.UNSCHEDULABLE, message="no")]) == [0]
     assert dump(store) == before
 
 
 def test_a_move_of_a_pod_with_another_uid_is_refused(store, queue):
     put(queue, "a")
     before = dump(store)
-    assert queue.move([move("a", Place.ACTIVE, Place.GATED, uid="other"), move("b", Place.ACTIVE, Place.GATED)]) == [
+    assert queue.move(
+        [move("a", QueueName.ACTIVE, QueueName.GATED, uid="other"), move("b", QueueName.ACTIVE, QueueName.GATED)]
+    ) == [
         0,
         1,
     ]
@@ -51,23 +55,23 @@ def test_the_others_of_a_batch_are_moved_all_the_same(store, queue):
     for name in "abc":
         put(queue, name)
     moves = [
-        move("a", Place.ACTIVE, Place.UNSCHEDULABLE),
-        move("b", Place.BACKOFF, Place.UNSCHEDULABLE),
-        move("c", Place.ACTIVE, Place.UNSCHEDULABLE),
-        move("a", Place.ACTIVE, Place.GATED),
+        move("a", QueueName.ACTIVE, QueueName.UNSCHEDULABLE),
+        move("b", QueueName.BACKOFF, QueueName.UNSCHEDULABLE),
+        move("c", QueueName.ACTIVE, QueueName.UNSCHEDULABLE),
+        move("a", QueueName.ACTIVE, QueueName.GATED),
     ]
     assert queue.move(moves) == [1, 3]
     assert places(store)["unschedulable"] == ["ns/a", "ns/c"]
     assert places(store)["active"] == ["ns/b"]
 
 
-@pytest.mark.parametrize("old", [*QUEUES, Place.INFLIGHT])
+@pytest.mark.parametrize("old", [*QUEUES, QueueName.INFLIGHT])
 def test_a_new_pod_of_the_same_name_takes_the_place_of_the_old_one(store, queue, old):
-    if old is Place.INFLIGHT:
+    if old is QueueName.INFLIGHT:
         fly(queue, "a")
     else:
         put(queue, "a", old, place="old", message="old", attempts=5)
-    assert queue.move([move("a", Place.NOWHERE, Place.ACTIVE, uid="uid-new", place="new")]) == []
+    assert queue.move([move("a", QueueName.NOWHERE, QueueName.ACTIVE, uid="uid-new", place="new")]) == []
     assert places(store) == {"active": ["ns/a"], "[active]": ["ns/a"]}
     assert records(store)["ns/a"] == {"uid": "uid-new", "queue": "active", "place": "new", "order": "0"}
     assert queue.pop("1-1", 9, NOW_MS, from_backoff=True) == [Popped(PodKey("ns/a"), PodUid("uid-new"), 1)]
@@ -82,26 +86,26 @@ def test_no_moves_need_no_server(connect):
 # -- remove and recover ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [*QUEUES, Place.INFLIGHT])
+@pytest.mark.parametrize("place", [*QUEUES, QueueName.INFLIGHT])
 def test_remove_forgets_a_pod_wherever_it_stands_once(store, queue, place):
     at_rest = dump(store)
-    if place is Place.INFLIGHT:
+    if place is QueueName.INFLIGHT:
         fly(queue, "a")
     else:
         put(queue, "a", place)
-    assert queue.remove([pod_of("a"), pod_of("a"), pod_of("b")]) == [place, Place.NOWHERE, Place.NOWHERE]
+    assert queue.remove([pod_of("a"), pod_of("a"), pod_of("b")]) == [place, QueueName.NOWHERE, QueueName.NOWHERE]
     assert dump(store) == at_rest
 
 
 def test_remove_leaves_another_pod_of_the_name_alone(store, queue):
     put(queue, "a")
     before = dump(store)
-    assert queue.remove([(PodKey("ns/a"), PodUid("uid-old"))]) == [Place.NOWHERE]
+    assert queue.remove([(PodKey("ns/a"), PodUid("uid-old"))]) == [QueueName.NOWHERE]
     assert dump(store) == before
 
 
 def test_a_new_leader_puts_back_what_was_in_flight_with_attempts_times_and_turn(store, queue):
-    put(queue, "gated", Place.GATED)
+    put(queue, "gated", QueueName.GATED)
     put(queue, "late", place="2")
     put(queue, "early", place="1", queued_us=12345)
     queue.pop("1-1", 9, NOW_MS, from_backoff=False)
@@ -124,9 +128,9 @@ def test_a_new_leader_puts_back_what_was_in_flight_with_attempts_times_and_turn(
 
 
 def test_records_are_read_as_they_are(monkeypatch, store, queue):
-    monkeypatch.setattr("dsched.state.queue.READ_AT_ONCE", 2)
+    monkeypatch.setattr("dsched.state.pieces.LIGHT_AT_MOST", 2)
     for number in range(5):
-        put(queue, f"p{number}", Place.UNSCHEDULABLE, plugins="NodeName NodePorts", message=f"wärum {number}")
+        put(queue, f"p{number}", QueueName.UNSCHEDULABLE, plugins="NodeName NodePorts", message=f"wärum {number}")
     found = sorted(read_records(store), key=lambda record: record.key)
     assert [record.key for record in found] == [f"ns/p{number}" for number in range(5)]
     assert [record.fields["message"] for record in found] == [f"wärum {number}" for number in range(5)]
@@ -137,17 +141,36 @@ def test_records_are_read_as_they_are(monkeypatch, store, queue):
 def test_a_record_is_read_once_though_scan_may_name_a_key_twice(monkeypatch, store, queue):
     """SCAN names a key twice when the server's table shrinks meanwhile: who takes the second one for another pod's
     removes a pending pod."""
-    monkeypatch.setattr("dsched.state.queue.READ_AT_ONCE", 2)
     for name in "abc":
         put(queue, name)
-    scan = store.redis.scan_iter
+    pieces = queue_module._pieces
 
-    def twice(*args, **kwargs):
-        names = list(scan(*args, **kwargs))
-        return iter([*names, *names])
+    def twice(of):
+        for piece in pieces(of):
+            yield from (piece, piece)
 
-    monkeypatch.setattr(store.redis, "scan_iter", twice)
+    monkeypatch.setattr(queue_module, "_pieces", twice)
     assert sorted(record.key for record in read_records(store)) == ["ns/a", "ns/b", "ns/c"]
+
+
+def test_a_record_that_is_no_text_is_read_all_the_same(store, queue):
+    put(queue, "a", message="why")
+    put(queue, "b")
+    store.redis.hset(store.key("pod:ns/a"), b"\xff", b"\xfe")
+    found = {record.key: record.fields for record in read_records(store)}
+    assert found["ns/a"]["\ufffd"] == "\ufffd"
+    assert (found["ns/a"]["message"], found["ns/b"]["uid"]) == ("why", "uid-b")
+
+
+def test_who_stops_reading_leaves_no_connection_behind(monkeypatch, store, queue):
+    monkeypatch.setattr("dsched.state.pieces.LIGHT_AT_MOST", 1)
+    for number in range(50):
+        put(queue, f"p{number}")
+    records = iter(read_records(store))
+    next(records)
+    records.close()
+    assert store.redis.ping()
+    assert not store.redis.connection_pool._in_use_connections
 
 
 def test_names_of_systems_are_no_patterns(connect):

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.plugins.priority_sort import PrioritySort
+from dsched.scheduler.ports import Move, Popped, QueueName
 from dsched.state import keys
-from dsched.state.queue import Move, Place, Popped, Queue
+from dsched.state.queue import Queue
 from tests.builders import make_pod
 from tests.integration.state.support import NOW_MS, dump, move, places, pod_of, put, records, system, take_over
 
@@ -62,7 +63,7 @@ def test_pop_counts_attempts_and_keeps_the_first_time(store, epoch, queue):
     put(queue, "a")
     assert queue.pop("1-7", 5, NOW_MS, from_backoff=False) == [Popped(*pod_of("a"), 1)]
     assert store.redis.hgetall(store.key("queue:inflight")) == {b"ns/a": f"{epoch} 1-7".encode()}
-    assert queue.move([move("a", Place.INFLIGHT, Place.ACTIVE)]) == []
+    assert queue.move([move("a", QueueName.INFLIGHT, QueueName.ACTIVE)]) == []
     assert queue.pop("1-8", 5, NOW_MS + 9, from_backoff=False) == [Popped(*pod_of("a"), 2)]
     record = records(store)["ns/a"]
     assert (record["attempts"], record["first_ms"], record["last_ms"]) == ("2", str(NOW_MS), str(NOW_MS + 9))
@@ -74,7 +75,7 @@ def test_pop_of_an_empty_queue(queue):
 
 def test_two_who_pop_at_once_share_the_pods(store, epoch, queue, connect):
     count = 400
-    queue.move([move(f"p{n}", Place.NOWHERE, Place.ACTIVE, place=f"{n:04}") for n in range(count)])
+    queue.move([move(f"p{n}", QueueName.NOWHERE, QueueName.ACTIVE, place=f"{n:04}") for n in range(count)])
     found: list[list[str]] = [[], []]
 
     def pop(mine: list[str]) -> None:
@@ -97,7 +98,7 @@ def test_two_who_pop_at_once_share_the_pods(store, epoch, queue, connect):
 
 
 def back_off(queue: Queue, name: str, score: int, *, error: int = 0, order: int = 0, place: str = "turn") -> None:
-    put(queue, name, Place.BACKOFF, score=score, error=error, order=order, place=place)
+    put(queue, name, QueueName.BACKOFF, score=score, error=error, order=order, place=place)
 
 
 def test_an_empty_active_queue_is_filled_from_backoff_only_when_asked_for(store, queue):
@@ -124,7 +125,7 @@ def test_pods_after_errors_stay_in_backoff_and_hide_nobody(store, queue):
 
 def test_an_error_is_forgotten_with_the_next_move(queue):
     back_off(queue, "a", NOW_MS, error=1)
-    assert queue.move([move("a", Place.BACKOFF, Place.BACKOFF, error=0)]) == []
+    assert queue.move([move("a", QueueName.BACKOFF, QueueName.BACKOFF, error=0)]) == []
     assert names(queue.pop("1-1", 1, NOW_MS, from_backoff=True)) == ["a"]
 
 
@@ -178,31 +179,31 @@ LOOKED_AT = 2000
 """Pods that one pop looks at, at most; see queue_pop.lua."""
 
 
-def crowd(queue: Queue, count: int, target: Place, profile: str = "default-scheduler") -> None:
+def crowd(queue: Queue, count: int, target: QueueName, profile: str = "default-scheduler") -> None:
     """The pods ``p00000``, …; the later ones come first in the active queue."""
     moves = []
     for number in range(count):
         key, uid = pod_of(f"p{number:05}")
         order = count - number
-        score = order if target is Place.ACTIVE else NOW_MS + 500
-        moves.append(Move(key, uid, Place.NOWHERE, target, score, "turn", order, {"profile": profile}))
+        score = order if target is QueueName.ACTIVE else NOW_MS + 500
+        moves.append(Move(key, uid, QueueName.NOWHERE, target, score, "turn", order, {"profile": profile}))
     assert queue.move(moves) == []
 
 
 def test_a_crowd_whose_backoffs_end_together_is_not_tried_before_it_can_be_put_in_order(queue):
-    crowd(queue, LOOKED_AT + 1, Place.BACKOFF)
+    crowd(queue, LOOKED_AT + 1, QueueName.BACKOFF)
     assert queue.pop("1-1", 3, NOW_MS, from_backoff=True) == []
     assert len(queue.flush_backoff(NOW_MS + 1000)) == LOOKED_AT + 1
     assert names(queue.pop("1-2", 3, NOW_MS, from_backoff=True)) == ["p02000", "p01999", "p01998"]
 
 
 def test_a_crowd_that_can_be_looked_at_is_tried_early_and_in_order(queue):
-    crowd(queue, LOOKED_AT, Place.BACKOFF)
+    crowd(queue, LOOKED_AT, QueueName.BACKOFF)
     assert names(queue.pop("1-1", 3, NOW_MS, from_backoff=True)) == ["p01999", "p01998", "p01997"]
 
 
 def test_pods_behind_a_crowd_of_a_paused_profile_are_found_in_steps(store, queue):
-    crowd(queue, 2 * LOOKED_AT + 100, Place.ACTIVE, "other")
+    crowd(queue, 2 * LOOKED_AT + 100, QueueName.ACTIVE, "other")
     put(queue, "behind", order=10 * LOOKED_AT)
     store.redis.hset(store.key(keys.PAUSED.name), "other", "1 me")
     popped: list[Popped] = []
@@ -214,7 +215,7 @@ def test_pods_behind_a_crowd_of_a_paused_profile_are_found_in_steps(store, queue
 
 
 def test_one_who_waits_for_the_pods_behind_a_crowd_does_not_notice_the_steps(store, queue):
-    crowd(queue, 2 * LOOKED_AT + 100, Place.ACTIVE, "other")
+    crowd(queue, 2 * LOOKED_AT + 100, QueueName.ACTIVE, "other")
     put(queue, "behind", order=10 * LOOKED_AT)
     store.redis.hset(store.key(keys.PAUSED.name), "other", "1 me")
     assert names(queue.pop("1-1", 3, NOW_MS, from_backoff=True)) == ["behind"]

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dsched.model.meta import NodeName
-from dsched.state.queue import Place, Queue
+from dsched.scheduler.ports import QueueName
+from dsched.state.queue import Queue
 from dsched.state.reservations import CHANGED, GONE, OK, Reservation, Reservations, read_reservations
 from dsched.state.usage import Usage
 from tests.integration.state.support import (
@@ -107,7 +108,7 @@ def test_amounts_beyond_what_a_double_counts_are_charged_exactly(store, epoch, q
     fly(queue, "a")
     assert held.reserve([replace(request("a", usage), amounts={"memory": most})], NOW_MS) == [OK]
     assert used(store, "n1") == {"memory": most}
-    assert held.release([(move("a", Place.RESERVED, Place.NOWHERE), N1, {"memory": most - 1})]) == [True]
+    assert held.release([(move("a", QueueName.RESERVED, QueueName.NOWHERE), N1, {"memory": most - 1})]) == [True]
     assert used(store, "n1") == {"memory": 1}
 
 
@@ -150,7 +151,12 @@ def test_a_node_that_went_is_evaluated_again_even_when_it_came_back(store, queue
 
 def test_a_pod_that_is_no_longer_in_flight_is_gone(store, queue, held, usage):
     fly(queue, "requeued", "removed", "replaced")
-    queue.move([move("requeued", Place.INFLIGHT, Place.ACTIVE), move("replaced", Place.NOWHERE, Place.ACTIVE, uid="2")])
+    queue.move(
+        [
+            move("requeued", QueueName.INFLIGHT, QueueName.ACTIVE),
+            move("replaced", QueueName.NOWHERE, QueueName.ACTIVE, uid="2"),
+        ]
+    )
     queue.remove([pod_of("removed")])
     put(queue, "queued")
     before = dump(store)
@@ -162,7 +168,7 @@ def test_a_pod_that_is_no_longer_in_flight_is_gone(store, queue, held, usage):
 def test_a_dead_pod_gets_no_room_through_a_new_one_of_its_name_in_flight(store, queue, held, usage):
     fly(queue, "a")
     asked = request("a", usage)
-    queue.move([move("a", Place.NOWHERE, Place.ACTIVE, uid="uid-new")])
+    queue.move([move("a", QueueName.NOWHERE, QueueName.ACTIVE, uid="uid-new")])
     assert len(queue.pop("1-2", 1, NOW_MS, from_backoff=False)) == 1
     before = dump(store)
     assert held.reserve([asked], NOW_MS) == [GONE]
@@ -220,7 +226,7 @@ def test_usage_is_the_sum_of_what_is_reserved_and_bound_after_any_sequence(redis
                 if wanted == OK:
                     reserved[name] = node
             elif what == "release":
-                back = move(name, Place.RESERVED, Place.ACTIVE)
+                back = move(name, QueueName.RESERVED, QueueName.ACTIVE)
                 stood = reserved.get(name) == node
                 assert held.release([(back, NodeName(node), {"cpu": cpu[name], "pods": 1})]) == [stood]
                 if stood:

@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from dsched.cluster.interface import Binding, BindVerdict
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import StaleEpoch
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from dsched.state.reservations import OK, Reservations, read_reservations
 from dsched.state.results import Binds
 from tests.integration.state.support import (
@@ -33,10 +33,10 @@ ONE = {"cpu": 1000, "pods": 1}
 
 
 @pytest.mark.parametrize("waiting", [False, True])
-@pytest.mark.parametrize("target", [Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE])
+@pytest.mark.parametrize("target", [QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE])
 def test_release_gives_back_once_and_queues_the_pod(store, queue, held, usage, target, waiting):
     reserve(held, queue, usage, "a", deadline_ms=NOW_MS + 5 if waiting else 0)
-    released = (move("a", Place.RESERVED, target, place="new", message="why"), N1, ONE)
+    released = (move("a", QueueName.RESERVED, target, place="new", message="why"), N1, ONE)
     version = int(node_fields(store, "n1")["version"])
     assert held.release([released]) == [True]
     assert used(store, "n1") == {}
@@ -53,14 +53,14 @@ def test_release_gives_back_once_and_queues_the_pod(store, queue, held, usage, t
 def test_release_to_nowhere_forgets_the_pod(store, queue, held, usage):
     at_rest = set(dump(store))
     reserve(held, queue, usage, "a")
-    assert held.release([(move("a", Place.RESERVED, Place.NOWHERE), N1, ONE)]) == [True]
+    assert held.release([(move("a", QueueName.RESERVED, QueueName.NOWHERE), N1, ONE)]) == [True]
     assert set(dump(store)) == at_rest
 
 
 @pytest.mark.parametrize("wrong", ["node", "key"])
 def test_release_of_another_reservation_is_refused(store, queue, held, usage, wrong):
     reserve(held, queue, usage, "a")
-    released = move("a", Place.RESERVED, Place.ACTIVE)
+    released = move("a", QueueName.RESERVED, QueueName.ACTIVE)
     if wrong == "key":
         released = replace(released, key=PodKey("ns/b"))
     before = dump(store)
@@ -70,9 +70,9 @@ def test_release_of_another_reservation_is_refused(store, queue, held, usage, wr
 
 def test_a_pod_replaced_by_one_of_its_name_gives_back_and_leaves_the_new_one_alone(store, queue, held, usage):
     reserve(held, queue, usage, "a", deadline_ms=NOW_MS + 5)
-    queue.move([move("a", Place.NOWHERE, Place.GATED, uid="uid-new")])
+    queue.move([move("a", QueueName.NOWHERE, QueueName.GATED, uid="uid-new")])
     there = places(store), records(store)
-    assert held.release([(move("a", Place.RESERVED, Place.BACKOFF), N1, ONE)]) == [True]
+    assert held.release([(move("a", QueueName.RESERVED, QueueName.BACKOFF), N1, ONE)]) == [True]
     assert (places(store), records(store)) == there
     assert used(store, "n1") == {}
 
@@ -81,7 +81,7 @@ def test_release_on_a_node_that_is_gone_leaves_no_node_behind(store, queue, held
     reserve(held, queue, usage, "a")
     usage.gone(N1)
     usage.flush()
-    assert held.release([(move("a", Place.RESERVED, Place.BACKOFF), N1, ONE)]) == [True]
+    assert held.release([(move("a", QueueName.RESERVED, QueueName.BACKOFF), N1, ONE)]) == [True]
     assert node_fields(store, "n1") == {}
     assert read_reservations(store) == []
 
@@ -101,10 +101,10 @@ def test_confirm_ends_the_reservation_once_and_keeps_the_charge(store, queue, he
     assert dump(store) == before
 
 
-@pytest.mark.parametrize("target", [Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE])
+@pytest.mark.parametrize("target", [QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE])
 def test_confirm_after_release_leaves_the_pod_in_its_queue(store, queue, held, usage, target):
     reserve(held, queue, usage, "a")
-    held.release([(move("a", Place.RESERVED, target), N1, ONE)])
+    held.release([(move("a", QueueName.RESERVED, target), N1, ONE)])
     before = dump(store)
     assert held.confirm([pod_of("a")]) == [False]
     assert dump(store) == before
@@ -114,13 +114,13 @@ def test_release_after_confirm_keeps_the_charge(store, queue, held, usage):
     reserve(held, queue, usage, "a")
     held.confirm([pod_of("a")])
     before = dump(store)
-    assert held.release([(move("a", Place.RESERVED, Place.BACKOFF), N1, ONE)]) == [False]
+    assert held.release([(move("a", QueueName.RESERVED, QueueName.BACKOFF), N1, ONE)]) == [False]
     assert dump(store) == before
 
 
 def test_confirm_leaves_a_new_pod_of_the_name_alone(store, queue, held, usage):
     reserve(held, queue, usage, "a")
-    queue.move([move("a", Place.NOWHERE, Place.ACTIVE, uid="uid-new")])
+    queue.move([move("a", QueueName.NOWHERE, QueueName.ACTIVE, uid="uid-new")])
     assert held.confirm([pod_of("a")]) == [True]
     assert places(store) == {"active": ["ns/a"], "[active]": ["ns/a"]}
 
@@ -137,7 +137,7 @@ def test_allow_lets_a_waiting_pod_go_on_once(store, queue, held, usage):
 
 def test_allow_of_a_dead_pod_leaves_a_new_one_of_its_name_waiting(store, queue, held, usage):
     reserve(held, queue, usage, "a", deadline_ms=NOW_MS + 5)
-    queue.move([move("a", Place.NOWHERE, Place.ACTIVE, uid="uid-new")])
+    queue.move([move("a", QueueName.NOWHERE, QueueName.ACTIVE, uid="uid-new")])
     queue.pop("1-2", 1, NOW_MS, from_backoff=False)
     again = replace(request("a", usage, deadline_ms=NOW_MS + 9), uid=PodUid("uid-new"))
     assert held.reserve([again], NOW_MS) == [OK]
@@ -201,7 +201,7 @@ def test_the_cluster_binds_only_under_the_epoch_of_the_reservation(store, epoch,
     reserve(held, queue, usage, "a")
     after = take_over(store)
     Reservations(store, after).adopt([uid])
-    cluster = Standalone(store)
+    cluster = StandaloneCluster(store)
     (old,) = cluster.bind([Binding(key, uid, N1, epoch)])
     assert old.verdict is BindVerdict.RESERVATION_LOST
     assert [pod.node_name for pod in cluster.get_pods([key]) if pod] == [""]

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.model.meta import NodeName
-from dsched.state.queue import Place, Queue
+from dsched.scheduler.ports import QueueName, Seen
+from dsched.state.queue import Queue
 from dsched.state.reservations import CHANGED, OK, Reservations
-from dsched.state.usage import Seen, Usage, read_names, read_usage, read_versions
+from dsched.state.usage import Usage, read_names, read_usage, read_versions
 from tests.integration.state.support import (
     NOW_MS,
     fly,
@@ -281,7 +282,7 @@ def test_the_leader_knows_versions_and_sums_after_any_sequence(redis_server, ste
             elif what == "release" and standing:
                 usage.flush()
                 pod, on, taken = standing.pop(0)
-                back = move(pod, Place.RESERVED, Place.NOWHERE)
+                back = move(pod, QueueName.RESERVED, QueueName.NOWHERE)
                 assert held.release([(back, NodeName(on), {"cpu": taken, "pods": 1})]) == [True]
                 usage.moved(NodeName(on))
                 if on in sums:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dsched.errors import RedisUnavailable, UnfitRedis
-from dsched.state import client, fitness
+from dsched.state import client, redis_check
 from dsched.supervisor import embedded
 
 ROOT = Path(__file__).parents[3]
@@ -21,7 +21,7 @@ def fake_program(folder: Path, name: str, output: str) -> Path:
 def test_it_is_fit_for_scheduling_state(tmp_path):
     with embedded.running(tmp_path) as url:
         store = client.connect(url)
-        fitness.check(store, keeps_objects=True)
+        redis_check.check(store, keeps_objects=True)
         assert store.redis.config_get("append*")["appendonly"] == "yes"
         assert store.redis.config_get("appendfsync") == {"appendfsync": "everysec"}
         store.close()

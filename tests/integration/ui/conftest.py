@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from dsched.clock import SystemClock
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.plugins import registry
 from dsched.state.client import Store
 from dsched.ui import serving
@@ -31,7 +31,7 @@ class Page(httpx.Client):
 
     def __init__(self, store: Store, host: str, every_s: float, settings: dict[str, Any]) -> None:
         system = System(
-            store, "redis://test", None, registry.intree(), lambda configured: Standalone(store), SystemClock()
+            store, "redis://test", None, registry.intree(), lambda configured: StandaloneCluster(store), SystemClock()
         )
         app, self.live = make(system, Settings(Hosts.of(host, ()), every_s=every_s, **settings))
         listening = serving.listen("127.0.0.1", 0)

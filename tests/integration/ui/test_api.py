@@ -5,10 +5,10 @@ import json
 import pytest
 import redis
 
+from dsched.scheduler.ports import QueueName
 from dsched.state import phases, workers
 from dsched.state.client import Store
 from dsched.state.phases import Written
-from dsched.state.queue import Place
 from dsched.state.workers import Worker
 from dsched.ui import live as live_module
 from dsched.ui.evaluating import LARGEST_MANIFEST
@@ -49,7 +49,7 @@ def test_every_endpoint_is_listed_and_answers(page, system):
 def test_the_overview(page, system, store):
     system.cluster_with("web", "api")
     system.pop()
-    system.put("web", Place.UNSCHEDULABLE)
+    system.put("web", QueueName.UNSCHEDULABLE)
     workers.note(store, Worker("evaluator-1@here", "evaluator", page.look().overview.at_ms, "abc", table=40))
     store.redis.xadd(store.key("nodes:log"), {"first": "1", "deltas": ""}, id="42-0")
     page.look()

@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from dsched.clock import SystemClock
-from dsched.state import control, keys, published
-from dsched.state.published import Published
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
+from dsched.state import keys, leader_config, pauses
+from dsched.state.leader_config import LeaderConfig
 from dsched.ui import queues
 from tests.integration.fsck.by_hand import ByHand
 from tests.manifests import node_manifest, pod_manifest
@@ -54,7 +54,7 @@ def seen(page, path, status=200):
 def rejected(system, name="web", **record):
     system.cluster_with(name)
     system.pop()
-    system.put(name, Place.UNSCHEDULABLE, **record)
+    system.put(name, QueueName.UNSCHEDULABLE, **record)
 
 
 def test_an_empty_system(page):
@@ -156,7 +156,7 @@ def test_of_the_leaders_own_there_is_nothing_to_tell(page, system, store):
 def publish(store, withheld=""):
     """As a leader does when it begins: the default configuration, or one that it keeps back."""
     store.redis.set(store.key(keys.EPOCH.name), 1)
-    published.publish(store, Published(1, "123456789abc", "standalone", "", "", withheld))
+    leader_config.publish(store, LeaderConfig(1, "123456789abc", "standalone", "", "", withheld))
 
 
 def test_a_node(page, system):
@@ -174,7 +174,7 @@ def test_a_node(page, system):
 
 def test_hostile_texts_stay_texts(page, system, store):
     rejected(system, message=HOSTILE, plugins=HOSTILE.replace(" ", ""))
-    control.pause(store, HOSTILE.replace(" ", ""), 1, HOSTILE)
+    pauses.pause(store, HOSTILE.replace(" ", ""), 1, HOSTILE)
     store.redis.hset(store.key("workers"), f"evaluator@{HOSTILE}", f"evaluator {SystemClock().now_ms()} <b>x</b>")
     page.look()
     for path in ("/", "/queues", "/pods/default/web", f"/queues?q={HOSTILE}", f"/nodes?q={HOSTILE}", f"/{HOSTILE}"):

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from dsched.state import control
+from dsched.scheduler.ports import QueueName
+from dsched.state import pauses
 from dsched.state.places import Places
-from dsched.state.queue import Place
 from tests.integration.leader.rig import Rig
 from tests.integration.workers.processes import wait_until
 from tests.manifests import node_manifest, pod_manifest
@@ -36,7 +36,7 @@ def test_a_page_that_only_looks_cannot_change_anything(page, store):
         assert page.post(f"/api/{name}", json={}).status_code in (404, 405)
     assert page.get("/api/session").json() == {"allow_write": False, "key": None}
     assert "Pause everything" not in page.get("/").text
-    assert control.read(store) == []
+    assert pauses.read(store) == []
 
 
 def test_a_form_without_the_key_of_the_page_is_refused(writing, store):
@@ -45,17 +45,17 @@ def test_a_form_without_the_key_of_the_page_is_refused(writing, store):
         assert writing.post("/api/pause", json={}, headers={"x-dsched-key": data.get("key", "")}).status_code == 403
     other = {"origin": "http://evil.example"}
     assert writing.post("/pause", data={"key": key_of(writing)}, headers=other).status_code == 403
-    assert control.read(store) == []
+    assert pauses.read(store) == []
 
 
 def test_pausing_and_resuming(writing, store):
     answer = writing.post("/pause", data={"key": key_of(writing), "reason": " a\ntry "})
     assert "paused: all profiles" in answer.text
-    assert [(each.profile, each.reason) for each in control.read(store)] == [("*", "a try")]
+    assert [(each.profile, each.reason) for each in pauses.read(store)] == [("*", "a try")]
     writing.look()
     assert "all profiles" in writing.get("/").text
     assert "resumed: all profiles" in writing.post("/resume", data={"key": key_of(writing)}).text
-    assert control.read(store) == []
+    assert pauses.read(store) == []
 
 
 def test_programs_get_the_key_from_the_session(writing, store):
@@ -77,7 +77,7 @@ def test_trying_a_pod_now(writing, store, rig):
     led = rig.lead()
     rig.apply(node_manifest("n1"), pod_manifest("shop/web", nodeSelector={"disk": "ssd"}))
     led.turns()
-    assert Places(store).counts()[Place.UNSCHEDULABLE] == 1
+    assert Places(store).counts()[QueueName.UNSCHEDULABLE] == 1
     writing.look()
     assert "Try it now" in writing.get("/pods/shop/web").text
     key = key_of(writing, "/pods/shop/web")

@@ -4,7 +4,7 @@ from typing import Any
 
 
 class Agreeing:
-    """Takes the place of `workers.following.Following` where a test builds the frameworks itself."""
+    """Takes the place of `workers.leader_config.LeaderConfigFollower` where a test builds the frameworks itself."""
 
     build: Any = None
     trouble = ""

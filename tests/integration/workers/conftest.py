@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dsched.clock import SystemClock
-from dsched.cluster.applying import Applier
-from dsched.leader.fanout import Mode
+from dsched.cluster.standalone.applying import Applier
+from dsched.leader.evaluators.router import Mode
 from dsched.manifests import kinds
 from dsched.state import client
 from tests.integration.leader.rig import Rig

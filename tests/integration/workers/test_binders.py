@@ -21,12 +21,12 @@ class Handed:
     def __init__(self, rig: Rig) -> None:
         rig.apply(node_manifest("n1"), pod_manifest(WEB))
         self.led: Led = rig.lead()
-        self.dispatcher: Dispatcher = self.led.reign._dispatcher
+        self.dispatcher: Dispatcher = self.led.term._dispatcher
         sent: list[BindRequest] = []
-        courier = self.led.reign._courier
-        send, courier.bind = courier.bind, lambda request, refused=False: sent.append(request)
+        sender = self.led.term._sender
+        send, sender.bind = sender.bind, lambda request, refused=False: sent.append(request)
         self.led.turns()
-        courier.bind = send
+        sender.bind = send
         (self.request,) = sent
 
 

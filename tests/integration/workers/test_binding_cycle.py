@@ -20,7 +20,7 @@ from tests.integration.workers.agreeing import Agreeing
 from tests.manifests import node_manifest, pod_manifest
 from tests.redis_server import RedisServer
 from tests.unit.framework.frameworks import NAME, framework_of
-from workers.slots import Slots
+from workers.running_plugins import RunningPlugins
 
 PODS = ("shop/a", "shop/b")
 Run = Callable[..., dict[str, tuple[str, str]]]
@@ -53,7 +53,7 @@ def run(binder_module: ModuleType, rig: Rig) -> Run:
         system = SimpleNamespace(
             cluster=rig.cluster, store=rig.store, frameworks=frameworks, config=rig.configuration, following=Agreeing()
         )
-        binder = binder_module.Binder(SimpleNamespace(system=system, name="binder-0", slots=Slots()))
+        binder = binder_module.Binder(SimpleNamespace(system=system, name="binder-0", slots=RunningPlugins()))
         before()
         outcomes: list[Outcome] = binder.run(request)
         return {outcome.key: (outcome.verdict, outcome.message) for outcome in outcomes}
@@ -198,7 +198,7 @@ def test_what_plugins_of_the_cycle_left_arrives(run: Run, rig: Rig, binder_modul
         config=rig.configuration,
         following=Agreeing(),
     )
-    binder_module.Binder(SimpleNamespace(system=system, name="binder-0", slots=Slots())).run(request)
+    binder_module.Binder(SimpleNamespace(system=system, name="binder-0", slots=RunningPlugins())).run(request)
     assert seen == [{"Reads": ["disk-7"]}]
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dsched.leader import fanout as fanout_module
 from dsched.leader.dispatch import Dispatcher
+from dsched.leader.evaluators import router as fanout_module
 from dsched.metrics import SHARD_FALLBACKS
 from dsched.model.messages import EVALUATE, EVALUATORS, EvaluateShard
 from dsched.state import keys, replies

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dsched.framework.pod_info import PodInfo
-from dsched.leader import fanout as fanout_module
 from dsched.leader.dispatch import Dispatcher
-from dsched.leader.fanout import Mode
+from dsched.leader.evaluators import router as fanout_module
+from dsched.leader.evaluators.router import Mode
 from dsched.metrics import SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
 from dsched.model.messages import PING, ShardResult
@@ -191,7 +191,7 @@ def test_a_child_that_is_killed_while_it_evaluates(farm: Workers, room: Room, mo
     monkeypatch.setattr(fanout_module, "SHORTEST_WAIT_S", 0.3)
     for name in ("evaluator-1", "evaluator-2"):
         farm[name].signal(signal.SIGSTOP)
-    evaluate = room.fanout._dispatcher.evaluate
+    evaluate = room.router._dispatcher.evaluate
 
     def kill_them_afterwards(shards: Any) -> None:
         evaluate(shards)
@@ -201,9 +201,9 @@ def test_a_child_that_is_killed_while_it_evaluates(farm: Workers, room: Room, mo
             for pid in children:
                 os.kill(pid, signal.SIGKILL)
 
-    room.fanout._dispatcher.evaluate = kill_them_afterwards  # type: ignore[method-assign]
+    room.router._dispatcher.evaluate = kill_them_afterwards  # type: ignore[method-assign]
     room.judged_right()
-    room.fanout._dispatcher.evaluate = evaluate  # type: ignore[method-assign]
+    room.router._dispatcher.evaluate = evaluate  # type: ignore[method-assign]
     monkeypatch.undo()
     refresh(farm, Dispatcher(farm.store))
     fallbacks = Fallbacks()
@@ -214,9 +214,9 @@ def test_a_child_that_is_killed_while_it_evaluates(farm: Workers, room: Room, mo
 def test_another_configuration_is_refused(farm: Workers, room: Room) -> None:
     refused, fallbacks = value(STALE_REPLIES.labels("refused")), Fallbacks()
     dispatcher = Dispatcher(farm.store)
-    other = Room(farm.store, epoch=room.fanout._epoch, config="ffffffffffff", dispatcher=dispatcher)
+    other = Room(farm.store, epoch=room.router._epoch, config="ffffffffffff", dispatcher=dispatcher)
     asked = [worker.name for worker in farm.known().values() if worker.kind == "evaluator"]
-    other.fanout._live, other.fanout._looked_at = asked, float("inf")
+    other.router._live, other.router._looked_at = asked, float("inf")
     other.judged_right()
     assert value(STALE_REPLIES.labels("refused")) - refused == len(asked) * fanout_module.TRIES
     assert fallbacks() == len(asked)
@@ -227,7 +227,7 @@ def test_another_configuration_is_refused(farm: Workers, room: Room) -> None:
 def test_answers_to_another_question_are_dropped(farm: Workers, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     request = "not-so-random"
     monkeypatch.setattr(fanout_module, "new_request", lambda: request)
-    stale = {"request": request, "epoch": room.fanout._epoch - 1, "shard": 0, "evaluator": "old", "seconds": 0.0}
+    stale = {"request": request, "epoch": room.router._epoch - 1, "shard": 0, "evaluator": "old", "seconds": 0.0}
     replies.push(farm.store, request, messages.encode(ShardResult(**stale)))
     replies.push(farm.store, request, b"\xc1")
     before = {why: value(STALE_REPLIES.labels(why)) for why in ("stale", "malformed")}
@@ -247,7 +247,7 @@ def test_a_table_version_that_cannot_be_had_is_refused(farm: Workers, room: Room
     room.judged_right()
     assert fallbacks() == 2
     assert value(STALE_REPLIES.labels("refused")) - refused == 2 * fanout_module.TRIES
-    assert Mode.DISTRIBUTED is room.fanout.mode
+    assert Mode.DISTRIBUTED is room.router.mode
 
 
 # -- messages that are none ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dsched.clock import SystemClock
 from dsched.state import client, workers
 from dsched.state.lease import Lease
 from dsched.state.workers import SILENT_AFTER_MS, Worker
-from workers.serving import LAST_TASK, STUCK_AFTER_S, Health
+from workers.health import LAST_TASK, STUCK_AFTER_S, Health
 
 NAME = "binder-1@host"
 

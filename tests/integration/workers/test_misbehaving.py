@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from dsched.clock import SystemClock
-from dsched.cluster.applying import Applier
-from dsched.framework import limits
-from dsched.leader import fanout, hazards
-from dsched.leader.fanout import Mode
-from dsched.leader.pending import PARKED
+from dsched.cluster.standalone.applying import Applier
+from dsched.framework import plugin_timeout
+from dsched.leader.evaluators import router
+from dsched.leader.evaluators.router import Mode
 from dsched.manifests import kinds
 from dsched.manifests.load import Manifest
 from dsched.model.messages import BindRequest
 from dsched.plugins import registry
+from dsched.scheduler import plugin_breaker
+from dsched.scheduler.queue import PARKED
 from dsched.state import client
 from tests.integration.leader.rig import Led, Rig
 from tests.integration.workers.processes import Workers, wait_until
@@ -90,7 +91,7 @@ def mad(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> 
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(installed), os.environ.get("PYTHONPATH")))))
         patch.setenv("MAD_JOURNAL", str(journal))
         patch.setenv("MAD_LEADER", str(os.getpid()))
-        patch.setenv(limits.VARIABLE, "1")
+        patch.setenv(plugin_timeout.VARIABLE, "1")
         patch.syspath_prepend(str(installed))
         store = client.connect(redis_server.url, f"mad-{uuid.uuid4().hex}")
         farm = Workers(store, folder, path, evaluators=1)
@@ -105,8 +106,8 @@ def mad(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def house(mad: tuple[Workers, type[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Madhouse]:
-    monkeypatch.setattr(hazards, "FIRST_PAUSE_S", 0.5)
-    monkeypatch.setattr(fanout, "SHORTEST_WAIT_S", 30.0)  # a slow worker is no failure
+    monkeypatch.setattr(plugin_breaker, "FIRST_PAUSE_S", 0.5)
+    monkeypatch.setattr(router, "SHORTEST_WAIT_S", 30.0)  # a slow worker is no failure
     farm, plugin = mad
     rig = Rig(farm.store, tmp_path, clock=SystemClock(), mode=Mode.DISTRIBUTED)
     rig.configure(CONFIGURATION, plugin)
@@ -115,7 +116,7 @@ def house(mad: tuple[Workers, type[Any]], tmp_path: Path, monkeypatch: pytest.Mo
     began_ms = rig.clock.now_ms()
     made.until("the evaluator takes tasks", lambda: farm.known()["evaluator-1"].last_seen_ms > began_ms)
     yield made
-    made.led.reign._dispatcher.close()
+    made.led.term._dispatcher.close()
     for each in plugin.journal.iterdir():
         each.unlink()
     applier = Applier(farm.store)
@@ -187,9 +188,9 @@ def test_pre_bind_that_misbehaves_fails_its_pod_alone(house: Madhouse, how: str)
 
 def test_a_pod_that_kills_binders_is_parked(house: Madhouse) -> None:
     requests: list[BindRequest] = []
-    courier = house.led.reign._courier
-    bind = courier.bind
-    courier.bind = lambda request, refused=False: (requests.append(request), bind(request))
+    sender = house.led.term._sender
+    bind = sender.bind
+    sender.bind = lambda request, refused=False: (requests.append(request), bind(request))
     house.poison("prebind-killed")
     house.until("it is parked", lambda: "parked for 60 s" in house.failed())
     assert house.rig.record("default/m")["crashes"] == str(PARKED)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dsched.cluster.applying import Applier
-from dsched.cluster.standalone import Standalone
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.state import leaders
 from dsched.state.client import Store
 from dsched.supervisor import commands
@@ -80,7 +80,7 @@ def test_a_worker_with_another_version_of_a_plugin_is_told_apart(
             (line,) = [line for line in lines if line.startswith(f"{name}@")]
             assert ("(not the leader's)" in line) is (name in OLD)
         Applier(store).apply(loaded(tmp_path, node_manifest("n1"), pod_manifest("default/web")))
-        cluster = Standalone(store)
+        cluster = StandaloneCluster(store)
         wait_until("it is decided", lambda: store.redis.hlen(store.key("reservations")))
         assert cluster.list().pods[0].node_name == "", "nobody binds it"
         monkeypatch.setenv("PYTHONPATH", new)

@@ -16,7 +16,7 @@ from kombu.exceptions import OperationalError
 from dsched.clock import SystemClock
 from dsched.errors import RedisUnavailable
 from dsched.leader.dispatch import Dispatcher
-from dsched.leader.fanout import Mode
+from dsched.leader.evaluators.router import Mode
 from dsched.observe.address import PORT_VARIABLE
 from dsched.state import client, workers
 from dsched.state.broker import CONNECTING, celery_settings
@@ -225,7 +225,7 @@ def test_workers_go_on_after_redis_was_restarted(server: RedisServer, tmp_path: 
             return rig.node_of("shop/web") == "n1"
 
         wait_until("a pod is bound through them", bound, DEADLINE_S)
-        led.reign._dispatcher.close()
+        led.term._dispatcher.close()
         assert [farm[name].pid for name in ("evaluator-1", "binder-1")] == pids
     finally:
         dispatcher.close()

@@ -2,13 +2,16 @@
 
 import inspect
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import dsched
 from dsched import __version__
 from dsched.cli import lazy
 from dsched.cli.main import COMMANDS, app
@@ -41,7 +44,7 @@ def test_a_command_imports_only_what_it_needs(words):
 
 
 def test_apply_imports_nothing_that_only_other_commands_need():
-    others = ("dsched.config", "dsched.arithmetic", "dsched.cli.columns", "rich.progress")
+    others = ("dsched.config", "dsched.arithmetic", "dsched.cli.render.columns", "rich.progress")
     assert imported_by("apply", "--help", of=others) == []
 
 
@@ -78,9 +81,29 @@ def test_a_misspelt_command_is_answered_with_the_one_that_is_meant():
     assert "healthcheck" in done.output
 
 
-def test_the_version():
+def test_the_version_with_the_commit_of_the_checkout():
+    root = Path(dsched.__file__).parents[1]
+    commit = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
     done = CliRunner().invoke(app, ["--version"])
-    assert done.output == f"dsched {__version__}\n"
+    assert re.fullmatch(rf"dsched {__version__} \(commit {commit.strip()}(-dirty)?\)\n", done.output)
+
+
+def test_the_version_with_the_commit_that_was_written_when_the_image_was_built(tmp_path):
+    """As with ``DSCHED_REVISION``: a package outside of a checkout, with a file."""
+    package = tmp_path / "dsched"
+    package.mkdir()
+    package.joinpath("__init__.py").write_text(Path(dsched.__file__).read_text())
+
+    def commit():
+        words = [sys.executable, "-c", "import dsched; print(dsched.__file__, dsched.__commit__)"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+        file, _, found = done.stdout.strip().partition(" ")
+        assert Path(file).parent == package
+        return found
+
+    assert commit() == ""
+    package.joinpath("commit.txt").write_text("4f2a\n")
+    assert commit() == "4f2a"
 
 
 @pytest.mark.parametrize(

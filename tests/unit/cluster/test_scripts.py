@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dsched.cluster import keys, stored
+from dsched.cluster.standalone import keys, stored
 from dsched.state import scripts
 
 NAMES = sorted(path.stem for path in stored.SCRIPTS.glob("*.lua"))

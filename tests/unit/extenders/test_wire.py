@@ -9,7 +9,7 @@ import pytest
 from dsched.extenders import wire
 from dsched.extenders.objects import Objects
 from dsched.extenders.wire import Malformed
-from dsched.framework.extending import Victims
+from dsched.framework.extender import Victims
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName
 from tests.builders import make_node, make_pod

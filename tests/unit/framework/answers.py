@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dsched.framework.diagnosis import diagnose
-from dsched.framework.evaluate import Evaluation
+from dsched.engine.diagnosis import diagnose
+from dsched.engine.evaluation import Evaluation
 from dsched.framework.table import NodeTable
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from dsched.framework import delta, wire
-from dsched.framework.evaluate import Evaluation
-from dsched.framework.judge import closed_by, join, judge_apart
-from dsched.framework.parts import PARTS, Parting
+from dsched.engine import replica_delta, wire
+from dsched.engine.evaluation import Evaluation
+from dsched.engine.judge import closed_by, join, judge_apart
+from dsched.engine.partitions import PARTS, Partitions
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
@@ -27,7 +27,7 @@ def through_the_wire(
     closed, found = closed_by(framework, beyond), []
     frameworks = there or [framework] * len(replicas)
     for parts, replica, own_framework in zip(shares(len(replicas)), replicas, frameworks, strict=True):
-        rows, own = Parting().rows(snapshot.table, parts), Parting().rows(replica.table, parts)
+        rows, own = Partitions().rows(snapshot.table, parts), Partitions().rows(replica.table, parts)
         assert [replica.table.names[row] for row in own] == [snapshot.table.names[row] for row in rows]
         sent = wire.unpack_closed(wire.pack_closed(closed[rows]), len(rows))
         classes = [wire.pack(judge_apart(own_framework, PodInfo(pod.pod), replica, own, sent))]
@@ -51,6 +51,6 @@ def replicas_of(snapshot: Snapshot, count: int, frameworks: Collection[Framework
 def replica_of(snapshot: Snapshot, parts: Collection[int] | None = None) -> Snapshot:
     """A snapshot that has heard of this one, or of some parts of it, through the log."""
     replica = Snapshot()
-    for change in delta.decode(delta.encode(delta.whole(snapshot)), parts):
-        delta.apply(replica, change)
+    for change in replica_delta.decode(replica_delta.encode(replica_delta.whole(snapshot)), parts):
+        replica_delta.apply(replica, change)
     return replica

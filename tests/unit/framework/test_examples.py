@@ -5,16 +5,16 @@ from random import Random
 
 import pytest
 
-from dsched.framework import extended
-from dsched.framework.evaluate import evaluate
-from dsched.framework.extending import EXTENDER, Filtering, Said
+from dsched.engine import with_extenders
+from dsched.engine.evaluation import evaluate
+from dsched.engine.select import Selector
+from dsched.framework.extender import EXTENDER, Filtering, Said
 from dsched.framework.interface import unschedulable
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.select import Selector
 from dsched.model.node import Node
+from tests.unit.engine.test_with_extenders import Picky
 from tests.unit.framework.frameworks import Handle, frameworks
 from tests.unit.framework.random_clusters import CONFIGURATION, random_cluster
-from tests.unit.framework.test_extended import Picky
 
 MOST = 2
 
@@ -53,7 +53,7 @@ def test_examples_where_extenders_have_a_say(seed: int) -> None:
     for pod in cluster.waiting:
         info = PodInfo(pod)
         evaluation = evaluate(by_name[pod.spec.scheduler_name], info, snapshot)
-        found, _ = extended.choose(Outspoken(rng), evaluation, snapshot, Selector(seed), info, 1, 100, None)
+        found, _ = with_extenders.choose(Outspoken(rng), evaluation, snapshot, Selector(seed), info, 1, 100, None)
         if found is None:
             continue
         counts = dict(found.rejections())

@@ -2,14 +2,14 @@
 
 import pytest
 
-from dsched.framework.attempt import FailedAttempt
-from dsched.framework.classes import Classes
-from dsched.framework.diagnosis import diagnose
-from dsched.framework.evaluate import evaluate
+from dsched.engine.diagnosis import diagnose
+from dsched.engine.dry_run import DryRun, filter_beside_nominated
+from dsched.engine.evaluation import evaluate
+from dsched.engine.evaluation_cache import EvaluationCache
+from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.interface import Code
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.trial import Trial, filter_beside_nominated
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from tests.builders import make_node, make_pod
@@ -75,7 +75,7 @@ def test_a_promise_ends_and_its_room_is_free() -> None:
 def test_a_promise_to_the_pod_that_was_evaluated_counts_for_the_others_of_its_class() -> None:
     snapshot = cluster()
     first, second = pod("shop/first", "3", priority=5), pod("shop/second", "3", priority=5)
-    classes = Classes(snapshot, lambda found: [each.judge_here() for each in found] and None)
+    classes = EvaluationCache(snapshot, lambda found: [each.judge_here() for each in found] and None)
     framework = default_framework()
     assert classes.evaluation(framework, first, own=False).feasible.tolist() == [True]
     snapshot.nominations.set(first, N1)
@@ -99,7 +99,7 @@ def test_a_trial_leaves_the_node_as_it_was() -> None:
     table = snapshot.table
     before = table.info(0).requested
     evaluation = evaluate(default_framework(), pod("shop/new", "2"), snapshot)
-    with Trial(default_framework(), evaluation.state, evaluation.pod, snapshot, 0) as trial:
+    with DryRun(default_framework(), evaluation.state, evaluation.pod, snapshot, 0) as trial:
         trial.remove(first)
         trial.add(pod("shop/other", "1"))
         trial.remove(third)

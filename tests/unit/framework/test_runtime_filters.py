@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.evaluate import Evaluation, evaluate
 from dsched.framework.interface import Code, Normalization, Scope, Status, Verdict, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from dsched.config import PluginRef, Profile
+from dsched.engine.diagnosis import diagnose
+from dsched.engine.evaluation import evaluate
+from dsched.engine.failed_attempt import FailedAttempt
 from dsched.errors import PluginError
-from dsched.framework.attempt import FailedAttempt
-from dsched.framework.contract import PluginFailure, guarded
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.diagnosis import diagnose
-from dsched.framework.evaluate import evaluate
 from dsched.framework.interface import (
     SKIP,
     Code,
@@ -29,6 +28,7 @@ from dsched.framework.interface import (
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import MAX_PERMIT_WAIT_S, Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.validation import PluginFailure, guarded
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.frameworks import framework_of
 

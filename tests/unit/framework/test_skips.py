@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsched.framework.evaluate import Evaluation, evaluate
+from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.framework.interface import SKIP, Scope, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot

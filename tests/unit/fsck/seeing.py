@@ -6,7 +6,7 @@ from typing import Any
 from dsched.framework.pod_info import Demand, HostPort
 from dsched.fsck.view import SeenNode, SeenPod, View
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Member, Moment, Standing
 
@@ -66,9 +66,9 @@ def standing(
     fields = {"uid": f"uid-{key.partition('/')[2]}", "queue": queue, "place": "turn", "attempts": 1}
     fields |= {"first_ms": NOW_MS - 9000, "last_ms": NOW_MS - 5000, **record}
     entered = [queue] if places is None else list(places)
-    zsets = [Place(place) for place in entered if place not in (Place.INFLIGHT, Place.RESERVED)]
-    members = [Member(place, f"turn {key}" if place is Place.ACTIVE else key, NOW_MS) for place in zsets]
-    inflight = f"{EPOCH} {EPOCH}-1" if Place.INFLIGHT in entered else ""
+    zsets = [QueueName(place) for place in entered if place not in (QueueName.INFLIGHT, QueueName.RESERVED)]
+    members = [Member(place, f"turn {key}" if place is QueueName.ACTIVE else key, NOW_MS) for place in zsets]
+    inflight = f"{EPOCH} {EPOCH}-1" if QueueName.INFLIGHT in entered else ""
     return Standing({name: str(value) for name, value in fields.items() if value is not None}, members, inflight)
 
 

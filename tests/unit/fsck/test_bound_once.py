@@ -2,10 +2,10 @@
 
 import pytest
 
-from dsched.cluster import stored
+from dsched.cluster.standalone import stored
 from dsched.fsck import bound_once, one_place
 from dsched.fsck.view import Told
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from dsched.state.standings import Member, Standing
 from tests.unit.fsck.seeing import VERSION, a_pod, reservation, standing, told, view
 
@@ -24,7 +24,7 @@ def test_a_bound_pod_in_a_queue_is_a_breach_once_the_leader_has_heard_of_the_bin
 
 
 def test_an_entry_of_a_bound_pod_without_a_record_is_told_once():
-    entry = Standing({}, [Member(Place.UNSCHEDULABLE, "shop/web", 0)])
+    entry = Standing({}, [Member(QueueName.UNSCHEDULABLE, "shop/web", 0)])
     seen = view(a_pod(node="n1"), standings={"shop/web": entry})
     (found,) = bound_once.check(seen)
     assert (str(found), found.heard) == ("I2 shop/web: is bound to n1 and stands in unschedulable", 0)

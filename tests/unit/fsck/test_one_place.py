@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from dsched.fsck import one_place
-from dsched.state.queue import Place
+from dsched.scheduler.ports import QueueName
 from dsched.state.standings import Member, Standing
 from tests.unit.fsck.seeing import VERSION, a_pod, reservation, standing, told, view
 
@@ -37,7 +37,7 @@ def test_a_waiting_pod_stands_in_its_queue_and_is_reserved():
 @pytest.mark.parametrize("extra", [queue for queue in QUEUES if queue != "backoff"])
 def test_two_places(extra):
     seen = view(a_pod(), standings={"shop/web": standing("backoff", places=("backoff", extra))})
-    first, second = sorted(("backoff", extra), key=list(Place).index)
+    first, second = sorted(("backoff", extra), key=list(QueueName).index)
     assert told(one_place.check(seen)) == [f"I1 shop/web: stands in {first} and in {second}"]
 
 
@@ -59,7 +59,7 @@ def test_a_record_of_a_pod_that_stands_nowhere(queue):
 
 def test_the_active_queue_holds_a_pod_once_and_in_its_turn():
     once = standing("active")
-    other = dataclasses.replace(once, members=[Member(Place.ACTIVE, "earlier shop/web", 0)])
+    other = dataclasses.replace(once, members=[Member(QueueName.ACTIVE, "earlier shop/web", 0)])
     assert told(one_place.check(view(a_pod(), standings={"shop/web": other}))) == [
         "I1 shop/web: stands in active as 'earlier shop/web', its record says 'turn shop/web'"
     ]
@@ -70,7 +70,7 @@ def test_the_active_queue_holds_a_pod_once_and_in_its_turn():
 
 
 def test_an_entry_without_a_record():
-    entry = Standing({}, [Member(Place.GATED, "shop/web", 0)], "4 4-1")
+    entry = Standing({}, [Member(QueueName.GATED, "shop/web", 0)], "4 4-1")
     assert told(one_place.check(view(a_pod(), standings={"shop/web": entry}))) == [
         "I1 shop/web: stands in gated and in inflight and has no record"
     ]

@@ -1,9 +1,9 @@
 """Stands for the queue in Redis where only the leader's memory is looked at."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dsched.state.queue import Move
+from dsched.scheduler.ports import Move
 
 
 class AgreeingQueue:
@@ -21,6 +21,10 @@ class AgreeingQueue:
         refused = [number for number, move in enumerate(moves) if move.key in self.refuses]
         self.moves += [move for number, move in enumerate(moves) if number not in refused]
         return refused
+
+    def move_ahead(self, moves: Sequence[Move], then: Callable[[list[int]], None]) -> int:
+        then(self.move(moves))
+        return 0
 
     def taken(self) -> list[tuple[str, str]]:
         """Pod and target of the moves since the last call."""

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from dsched.clock import ManualClock
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.hints import Hints
-from dsched.leader.pending import Backoff, Pending
 from dsched.leader.promises import released
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.state.queue import Place
+from dsched.scheduler.hints import Hints
+from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import Backoff, PendingPods
 from tests.builders import make_node, make_pod
 from tests.unit.framework.frameworks import NAME, default_framework
 
@@ -89,10 +89,10 @@ def moved_by_pod(plugin: str, pod: Pod, gone: Pod, *, promised: bool, own: bool)
 
 
 def helped(pod: Pod, plugin: str, event: ClusterEvent) -> bool:
-    pending = Pending(ManualClock(), Backoff())
+    pending = PendingPods(ManualClock(), Backoff())
     queued = pending.add(PodInfo(pod), FRAMEWORK)
     pending.requeued(queued, FRAMEWORK, frozenset({plugin}))
-    pending.placed(queued, Place.UNSCHEDULABLE)
+    pending.placed(queued, QueueName.UNSCHEDULABLE)
     return HINTS.helped(event, pending) == [queued]
 
 

@@ -10,7 +10,7 @@ from dsched.manifests.load import load_text
 from dsched.model import meta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.simulation.given import given
+from dsched.simulation.from_manifests import given
 
 Json = dict[str, Any]
 SECRET = "hunter2"

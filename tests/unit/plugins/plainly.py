@@ -14,7 +14,8 @@ from dsched.model import node_selectors, selectors, tolerations
 from dsched.model.node import Node
 from dsched.model.pod import Pod, PodAffinityTerm, TopologySpreadConstraint
 from dsched.model.selectors import Selector
-from dsched.plugins import inter_pod_affinity, pod_topology_spread
+from dsched.plugins.inter_pod_affinity import plugin
+from dsched.plugins.pod_topology_spread import plugin as pod_topology_spread
 from tests.unit.plugins.neighbours import HOST, ZONE, Cluster
 
 Pair = tuple[str, str]
@@ -59,13 +60,13 @@ class Terms:
     ) -> str:
         labels = node.metadata.labels
         if any(one.topology_key not in labels for one in near):
-            return inter_pod_affinity.ERR_REASON_AFFINITY
+            return plugin.ERR_REASON_AFFINITY
         if not first and any(meeting[pair] <= 0 for pair in _pairs(node, near)):
-            return inter_pod_affinity.ERR_REASON_AFFINITY
+            return plugin.ERR_REASON_AFFINITY
         if any(meant[pair] > 0 for pair in _pairs(node, apart)):
-            return inter_pod_affinity.ERR_REASON_ANTI_AFFINITY
+            return plugin.ERR_REASON_ANTI_AFFINITY
         if any(repelling[pair] > 0 for pair in labels.items()):
-            return inter_pod_affinity.ERR_REASON_EXISTING
+            return plugin.ERR_REASON_EXISTING
         return ""
 
     def scored(self, nodes: Sequence[Node]) -> list[int] | None:

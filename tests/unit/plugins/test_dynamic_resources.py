@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from dsched.framework.attempt import FailedAttempt
-from dsched.framework.contract import PluginFailure
-from dsched.framework.diagnosis import diagnose
-from dsched.framework.evaluate import evaluate
+from dsched.engine.diagnosis import diagnose
+from dsched.engine.evaluation import evaluate
+from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.interface import PostFilterResult
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.validation import PluginFailure
 from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.frameworks import NAME, Handle, frameworks
 

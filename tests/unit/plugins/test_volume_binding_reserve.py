@@ -8,7 +8,6 @@ import pytest
 
 from dsched.clock import ManualClock
 from dsched.config import VolumeBindingArgs
-from dsched.framework import volume_assumptions
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
@@ -17,6 +16,7 @@ from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from dsched.model.volumes import ClaimBinding, NodeSelection
 from dsched.plugins.volume_binding import ERR_REASONS, TIMED_OUT, VolumeBinding
+from dsched.plugins.volumes import assumptions
 from tests.builders import make_node, make_pod, make_term
 from tests.storage import (
     HOSTNAME,
@@ -62,7 +62,7 @@ class Leader:
 
     @property
     def assumed(self) -> int:
-        return len(volume_assumptions.of(self.snapshot))
+        return len(assumptions.of(self.snapshot))
 
 
 def claims(*names: str, class_name: str = "local") -> list[Json]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from dsched import config
 from dsched.errors import RecordingError
-from dsched.leader.taping import shown
+from dsched.leader.observers.recording import shown
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.model.pod import Pod
@@ -16,8 +16,8 @@ from dsched.plugins import registry
 from dsched.recording.comparison import Comparing, Comparison
 from dsched.recording.replaying import Replay
 from dsched.recording.world import Fate
+from dsched.scheduler.ports import QueueName
 from dsched.simulation.turned_away import MOST
-from dsched.state.queue import Place
 from tests.builders import make_node, make_pod
 from tests.unit.simulation.worlds import Gang, configured, known
 
@@ -206,7 +206,7 @@ def test_a_pod_that_has_no_place_here_is_tried_as_it_is() -> None:
 def test_who_left_promised_room_alone_is_tried_again(ends: str) -> None:
     """Recorded was another node, so what helps the pod is found out here."""
     big, small = make_pod("shop/big", cpu=2, priority=10), make_pod("shop/small", cpu=1)
-    promised = (tape.Pending(big, place=Place.UNSCHEDULABLE), tape.Promised(big.uid, NodeName("n1")))
+    promised = (tape.Pending(big, place=QueueName.UNSCHEDULABLE), tape.Promised(big.uid, NodeName("n1")))
     found = replayed(*promised, tape.Pending(small), decided(small.uid, "n9"))
     table = found.memory.snapshot.table
     found.finish()

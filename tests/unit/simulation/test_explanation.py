@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
+from dsched.engine.evaluation import evaluate
 from dsched.errors import NotFound
-from dsched.framework.evaluate import evaluate
 from dsched.framework.interface import Code, PermitResult, Status, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName, PodKey
+from dsched.scheduler.memory import Memory
+from dsched.scheduler.ports import Record
 from dsched.simulation.explanation import Explanation, NodeAnswer, Score, explain
-from dsched.simulation.living import Standing
-from dsched.simulation.memory import Memory
-from dsched.state.queue import Record
+from dsched.simulation.live_cluster import LiveCluster
 from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.frameworks import Handle, default_framework
 from tests.unit.simulation.worlds import configured, known, plugin
@@ -33,7 +33,7 @@ def memory_of(nodes: Any = NODES, pods: Any = ()) -> Memory:
 def ask(
     pod: Any, memory: Memory | None = None, *plugins: type[Any], more: str = "", seed: int = 0, **more_of_it: Any
 ) -> Explanation:
-    standing = Standing(memory or memory_of(), pod, **more_of_it)
+    standing = LiveCluster(memory or memory_of(), pod, **more_of_it)
     return explain(configured(*plugins, more=more), known(*plugins), standing, seed)
 
 

@@ -9,17 +9,17 @@ import pytest
 
 from dsched import config
 from dsched.clock import ManualClock
+from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.select import Selector
-from dsched.leader.cycle import Candidate, Cycle, Decision
-from dsched.leader.handle import LeaderHandle
-from dsched.leader.pending import Backoff, Pending
-from dsched.leader.permit import WaitingPods
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
-from dsched.simulation.given import Given
-from dsched.simulation.memory import Memory, judge_here
+from dsched.scheduler.cycle import Candidate, Cycle, Decision
+from dsched.scheduler.handle import LeaderHandle
+from dsched.scheduler.memory import Memory, judge_here
+from dsched.scheduler.queue import Backoff, PendingPods
+from dsched.scheduler.waiting_pods import WaitingPods
+from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.outcome import Ending, Outcome
 from dsched.simulation.placing import simulate
 from tests.unit.framework.random_clusters import CONFIGURATION, RandomCluster, random_cluster
@@ -28,12 +28,12 @@ from tests.unit.simulation.worlds import NOW_MS
 PREEMPTING = CONFIGURATION.replace('    postFilter: {disabled: [{name: "*"}]}\n', "")
 
 
-def given_of(cluster: RandomCluster) -> Given:
+def given_of(cluster: RandomCluster) -> ManifestCluster:
     nodes = tuple(sorted(cluster.nodes, key=lambda node: node.name))
-    return Given(nodes, tuple(pod.on(NodeName(name)) for name, pod in cluster.placed), tuple(cluster.waiting))
+    return ManifestCluster(nodes, tuple(pod.on(NodeName(name)) for name, pod in cluster.placed), tuple(cluster.waiting))
 
 
-def crowded(rng: Random, nodes: int, waiting: int) -> Given:
+def crowded(rng: Random, nodes: int, waiting: int) -> ManifestCluster:
     """A cluster that pods of low priority have filled as far as they could, and more important ones that wait."""
     given = given_of(random_cluster(rng, nodes, waiting=4 * nodes + waiting, classes=4))
     low = [_with_priority(pod, 0) for pod in given.pending[: 4 * nodes]]
@@ -51,7 +51,7 @@ def _with_priority(pod: Pod, priority: int) -> Pod:
 class OneByOne:
     """Decides each pod with a cycle of its own, which has nothing kept, on what the decisions before have left."""
 
-    def __init__(self, text: str, given: Given, seed: int) -> None:
+    def __init__(self, text: str, given: ManifestCluster, seed: int) -> None:
         self.memory = Memory()
         given.fill(self.memory.snapshot)
         self._configured = config.load(text, "test.yaml")
@@ -59,7 +59,7 @@ class OneByOne:
 
     def decide(self, info: PodInfo, attempt: int) -> Decision:
         waiting, clock = WaitingPods(), ManualClock()
-        handle = LeaderHandle(self.memory, waiting, Pending(clock, Backoff()), clock)
+        handle = LeaderHandle(self.memory, waiting, PendingPods(clock, Backoff()), clock)
         frameworks = profiles.frameworks(self._configured, registry.intree(), handle)
         percentages = dict.fromkeys(frameworks, 100)
         cycle = Cycle(frameworks, percentages, self.memory, judge_here, self._selector, waiting, clock)
@@ -76,7 +76,7 @@ def plain(decision: Decision) -> Any:
     return decision.candidate.info.key, decision.node, decision.best, message, decision.nominated, victims
 
 
-def run(text: str, given: Given, seed: int) -> tuple[Outcome, list[Decision]]:
+def run(text: str, given: ManifestCluster, seed: int) -> tuple[Outcome, list[Decision]]:
     heard: list[Decision] = []
     outcome = simulate(
         config.load(text, "test.yaml"),
@@ -89,7 +89,7 @@ def run(text: str, given: Given, seed: int) -> tuple[Outcome, list[Decision]]:
     return outcome, heard
 
 
-def check(text: str, given: Given, seed: int) -> Outcome:
+def check(text: str, given: ManifestCluster, seed: int) -> Outcome:
     """Run it, and each decision again by the cycle; what became of the pods is what the decisions say."""
     outcome, heard = run(text, given, seed)
     reference = OneByOne(text, given, seed)

@@ -6,11 +6,11 @@ from typing import Any
 from dsched import config
 from dsched.config import SchedulerConfiguration
 from dsched.framework.interface import Code, PermitResult, PostFilterResult, Registry, Status, unschedulable
-from dsched.leader.cycle import Decision
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import registry
-from dsched.simulation.given import Given
+from dsched.scheduler.cycle import Decision
+from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.outcome import Outcome, PodOutcome
 from dsched.simulation.placing import simulate
 
@@ -74,7 +74,7 @@ class Told:
     def __init__(self, nodes: Iterable[Node], pods: Iterable[Pod], *plugins: type[Any], seed: int = 0) -> None:
         pods = list(pods)
         bound = tuple(pod for pod in pods if pod.node_name)
-        given = Given(tuple(nodes), bound, tuple(pod for pod in pods if not pod.node_name))
+        given = ManifestCluster(tuple(nodes), bound, tuple(pod for pod in pods if not pod.node_name))
         self.decisions: list[Decision] = []
         self.outcome: Outcome = simulate(
             configured(*plugins),

@@ -1,6 +1,6 @@
 """The list of keys is complete and without doubles."""
 
-from dsched.cluster import keys as cluster_keys
+from dsched.cluster.standalone import keys as cluster_keys
 from dsched.state import keys
 from dsched.state.keys import Key
 

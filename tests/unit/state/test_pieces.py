@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsched.cluster import stored
+from dsched.cluster.standalone import stored
 from dsched.errors import ScriptError
 from dsched.state import pieces, requests
 from tests.unit.state import call_sites
@@ -25,6 +25,7 @@ WALKS = {
     ("nodes_write", "HKEYS"): "the fields of one node: a few for each resource",
     ("queue_look", "HGETALL"): "the record of one pod",
     ("queue_pop", "HKEYS"): "the profiles that are paused",
+    ("queue_scan", "HGETALL"): "the records of pods, each its own",
     ("requests_take", "LRANGE"): "up to ARGV[2]",
 }
 """Commands that take more or less time, and why what they are about is small."""
@@ -38,18 +39,17 @@ SMALL = {
     "dsched/state/leaders.py": "leader processes, forgotten after two minutes",
     "dsched/state/workers.py": "worker processes, forgotten when they are silent",
     "dsched/state/phases.py": "a field a phase",
-    "dsched/state/control.py": "paused profiles",
-    "dsched/state/explained.py": "ten attempts of a pod",
+    "dsched/state/pauses.py": "paused profiles",
+    "dsched/state/attempt_history.py": "ten attempts of a pod",
     "dsched/state/position.py": "the record of one pod",
-    "dsched/state/queue.py": "records, each of one pod",
     "dsched/state/usage.py": "the usage of one node",
     "dsched/state/ledger.py": "the usage of nodes, each its own",
     "dsched/state/standings.py": "the usage of nodes, each its own; what was taken in",
     "dsched/leader/takeover.py": "the record of one pod",
-    "dsched/cluster/objects.py": "the twenty newest events of a pod",
+    "dsched/cluster/standalone/objects.py": "the twenty newest events of a pod",
     "dsched/fsck/stored_objects.py": "the twenty newest events of a pod",
-    "dsched/cli/describe.py": "the record of one pod",
-    "dsched/cli/waiting.py": "what was taken in",
+    "dsched/cli/commands/describe.py": "the record of one pod",
+    "dsched/cli/commands/wait.py": "what was taken in",
 }
 """Modules that read keys as a whole, and why these are small."""
 

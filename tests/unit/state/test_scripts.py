@@ -16,14 +16,15 @@ from tests.unit.state.headers import Source, sources
 SOURCES = sources()
 SHARED_LISTS = ([key.name for key in keys.QUEUES], [key.name for key in keys.QUEUES_AND_RESERVATIONS])
 COMMANDS_OF_6_2 = {
-    *("DEL", "EXISTS", "EXPIRE", "GET", "PTTL", "SET", "TYPE"),
+    *("DEL", "EXISTS", "EXPIRE", "GET", "PEXPIRE", "PTTL", "SET", "TYPE"),
     *("LPUSH", "LRANGE", "LTRIM"),
     *("HDEL", "HGET", "HGETALL", "HINCRBY", "HKEYS", "HMGET", "HSCAN", "HSET"),
+    "SCAN",
     *("ZADD", "ZCARD", "ZPOPMIN", "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM", "ZSCORE"),
     *("XADD", "XDEL", "XLEN", "XREVRANGE", "XTRIM"),
 }
-WITHOUT_EPOCH = {"lease_acquire", "queue_look"}
-"""One asks for an epoch, the other changes nothing."""
+WITHOUT_EPOCH = {"lease_acquire", "queue_look", "queue_scan"}
+"""The first asks for an epoch, the others change nothing."""
 
 each_script = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 

@@ -1,9 +1,9 @@
 """An explanation as a table of nodes and plugins, from the engine's own answers."""
 
 from dsched.plugins import registry
+from dsched.scheduler.memory import Memory
 from dsched.simulation.explanation import explain
-from dsched.simulation.living import Standing
-from dsched.simulation.memory import Memory
+from dsched.simulation.live_cluster import LiveCluster
 from dsched.ui.matrix import NOT_ASKED, PASSED, REJECTED, Matrix, matrix
 from tests.builders import make_node, make_pod
 from tests.unit.simulation.worlds import configured
@@ -13,7 +13,7 @@ def told(*nodes, cpu=1.0, **how) -> Matrix:
     memory = Memory()
     for node in nodes:
         memory.snapshot.table.set_node(node)
-    standing = Standing(memory, make_pod("shop/web", cpu=cpu))
+    standing = LiveCluster(memory, make_pod("shop/web", cpu=cpu))
     return matrix(explain(configured(), registry.intree(), standing), **how)
 
 

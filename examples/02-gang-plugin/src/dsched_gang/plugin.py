@@ -35,8 +35,8 @@ from dsched_gang import zones
 from dsched_gang.gang import SIZE, Gang
 
 if TYPE_CHECKING:
-    from dsched.leader.handle import LeaderHandle
-    from dsched.leader.permit import WaitingPod
+    from dsched.scheduler.handle import LeaderHandle
+    from dsched.scheduler.waiting_pods import WaitingPod
 
 OTHER_ZONE = "node(s) were not in the zone of the pod's gang"
 

@@ -12,8 +12,8 @@ from kubernetes.config import incluster_config
 
 from dsched.cluster.kubernetes import access as access_module
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.calls import Calls, ManyCalls, succeeded
-from dsched.cluster.kubernetes.exchange import Answer, Request
+from dsched.cluster.kubernetes.http.client import Calls, ManyCalls, succeeded
+from dsched.cluster.kubernetes.http.exchange import Answer, Request
 from dsched.errors import ConfigError
 from tests import tls_tunnel
 from tests.acceptance import certificates

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dsched.cluster.interface import Binding, BindVerdict
-from dsched.cluster.kubernetes import bindings, calls
+from dsched.cluster.kubernetes import bindings
 from dsched.cluster.kubernetes.cluster import Kubernetes
+from dsched.cluster.kubernetes.http import client
 from dsched.model.meta import NodeName, PodKey, PodUid
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.manifests import pod_manifest
@@ -25,7 +26,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short patience, and short times for what never answers."""
     monkeypatch.setattr(bindings, "PATIENCE_S", 3.0)
     monkeypatch.setattr(bindings, "LOOK_S", 1.0)
-    monkeypatch.setattr(calls, "LONGEST_PAUSE_S", 0.1)
+    monkeypatch.setattr(client, "LONGEST_PAUSE_S", 0.1)
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_answers(
 @pytest.fixture
 def impatient(cluster: Kubernetes) -> Iterator[Kubernetes]:
     """An answer may take half a second."""
-    many = calls.ManyCalls(cluster._access, 0.5)
+    many = client.ManyCalls(cluster._access, 0.5)
     cluster._binder = bindings.Binder(many)
     yield cluster
     many.close()
@@ -155,7 +156,7 @@ def test_connections_are_kept_and_few(api: FakeApi, cluster: Kubernetes) -> None
     for start in range(0, 300, 100):
         pods = [binding(f"default/p{number}", f"p{number}") for number in range(start, start + 100)]
         assert {outcome.verdict for outcome in cluster.bind(pods)} == {BOUND}
-    assert len(api._server._sockets) <= calls.AT_ONCE + 1  # one for events
+    assert len(api._server._sockets) <= client.AT_ONCE + 1  # one for events
 
 
 @pytest.mark.usefixtures("patient")

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from dsched.cluster.interface import Change
-from dsched.cluster.kubernetes import feed, reflector, streams
+from dsched.cluster.kubernetes import feed, reflector
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
+from dsched.cluster.kubernetes.http import pages
 from dsched.errors import ClusterUnavailable, WatchExpired
 from dsched.model.pod import Pod
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
@@ -30,7 +31,7 @@ def either(request: pytest.FixtureRequest, api: FakeApi) -> None:
 def test_everything_is_listed_and_what_happens_later_is_told(
     api: FakeApi, watcher: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "PAGE", 2)
+    monkeypatch.setattr(pages, "PAGE", 2)
     api.put("nodes", node_manifest("n1"), node_manifest("n2"))
     api.put("pods", *(pod_manifest(f"default/p{number}") for number in range(5)))
     api.put("services", {**other_manifest("Service", "v1", "web"), "metadata": {"name": "web", "namespace": "shop"}})

@@ -294,6 +294,32 @@ def test_a_pod_is_told_once_that_it_was_scheduled_whoever_finds_it_bound(
     assert [(event["reason"], event.get("series")) for event in events(api)] == [("Scheduled", None)]
 
 
+def test_victims_are_told_for_whom_they_make_room(api: FakeApi, cluster: Kubernetes) -> None:
+    """Who is evicted for two pods is told so twice."""
+    for uid in ("u1", "u2"):
+        message = f"Preempted by pod {uid} on node n1"
+        related = (PodKey("default/urgent"), PodUid(uid))
+        cluster.record([PodEvent(KEY, UID, "Normal", "Preempted", message, "dsched", related)])
+    assert cluster.drain(DEADLINE_S)
+    assert [(each["action"], each["related"]) for each in events(api)] == [
+        ("Preempting", {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "urgent", "uid": uid})
+        for uid in ("u1", "u2")
+    ]
+
+
+@pytest.mark.parametrize("length", [236, 237, 253])
+def test_events_have_names_that_the_api_server_takes(api: FakeApi, cluster: Kubernetes, length: int) -> None:
+    key = PodKey("default/" + "p" * length)
+    api.put("pods", pod_manifest(key, uid=UID))
+    cluster.record([failed(key=key)])
+    for binder in (cluster, cluster):
+        binder.bind([Binding(key, UID, NodeName("n1"), 1)])
+    assert cluster.drain(DEADLINE_S)
+    names = [event["metadata"]["name"] for event in events(api)]
+    assert len(names) == len(set(names)) == 2
+    assert all(len(name) <= 253 for name in names)
+
+
 def test_repeats_become_a_series(api: FakeApi, cluster: Kubernetes) -> None:
     cluster.record([failed() for _ in range(100)])
     assert cluster.drain(DEADLINE_S)
@@ -301,7 +327,8 @@ def test_repeats_become_a_series(api: FakeApi, cluster: Kubernetes) -> None:
     assert event["series"]["count"] == 2, "that there is a series is told at once"
     posts = sum(count for (method, _), count in api.requests.items() if method in ("POST", "PATCH"))
     assert posts == 2, "and the rest is counted"
-    now = cluster._recorder._series[KEY, UID, "Warning", "FailedScheduling"].told_s
+    (series,) = cluster._recorder._series.values()
+    now = series.told_s
     cluster._recorder.sweep(now + recorder.TELL_S + 1)
     (event,) = events(api)
     assert event["series"]["count"] == 100

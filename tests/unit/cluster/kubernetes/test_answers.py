@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsched.cluster.interface import Binding, BindVerdict
-from dsched.cluster.kubernetes import bindings, calls
-from dsched.cluster.kubernetes.calls import Outcome
-from dsched.cluster.kubernetes.exchange import Answer, Broken, TimedOut
+from dsched.cluster.kubernetes import bindings
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import Outcome
+from dsched.cluster.kubernetes.http.exchange import Answer, Broken, TimedOut
 from dsched.errors import ClusterUnavailable
 from dsched.model.meta import NodeName, PodKey, PodUid
 from tests.protobuf import read_binding
@@ -35,10 +36,10 @@ LOOKS = st.one_of(
 
 @given(ANSWERS, LOOKS)
 def test_bound_is_said_only_when_it_is_so(answer: Outcome, looked: Outcome) -> None:
-    asked = not calls.succeeded(answer) and bindings.leaves_doubt(answer)
+    asked = not client.succeeded(answer) and bindings.leaves_doubt(answer)
     found = bindings.outcome(ASKED, answer, looked if asked else None)
     here = looked == pod("u1", "n1", False) or looked == pod("u1", "n1", True)
-    if calls.succeeded(answer) or (asked and here):
+    if client.succeeded(answer) or (asked and here):
         assert found.verdict is BindVerdict.BOUND
         assert found.node == "n1"
     else:
@@ -79,14 +80,14 @@ def test_the_request_names_pod_uid_and_node(namespace: str, name: str, uid: str,
     ],
 )
 def test_told(answer: Outcome, told: str) -> None:
-    assert calls.told(answer) == told
+    assert client.told(answer) == told
 
 
 @given(st.integers(0, 100))
 def test_pauses_grow_and_are_jittered(attempt: int) -> None:
-    full = min(calls.FIRST_PAUSE_S * 2**attempt, calls.LONGEST_PAUSE_S)
-    assert full / 2 <= calls.pause_s(attempt) <= full
-    assert calls.pause_s(attempt, [Answer(429, b"", 60.0), Answer(429, b"", 7.0)]) == 60.0
+    full = min(client.FIRST_PAUSE_S * 2**attempt, client.LONGEST_PAUSE_S)
+    assert full / 2 <= client.pause_s(attempt) <= full
+    assert client.pause_s(attempt, [Answer(429, b"", 60.0), Answer(429, b"", 7.0)]) == 60.0
 
 
 def test_what_we_may_not_do_says_nothing_of_the_node() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsched.cluster.kubernetes import resources, streams
-from dsched.cluster.kubernetes.chunks import ChunkDecoder
+from dsched.cluster.kubernetes import resources
+from dsched.cluster.kubernetes.http import pages
+from dsched.cluster.kubernetes.http.chunks import ChunkDecoder
 from dsched.model import meta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -220,5 +221,5 @@ def test_what_is_not_chunked() -> None:
 @given(st.lists(st.integers(0, 10_000), max_size=12), st.integers(0, 5))
 def test_frames(places: list[int], count: int) -> None:
     sent = b"".join(b'{"type":"ADDED","object":{"n":%d}}\n' % number for number in range(count))
-    found = [frame for frames in streams.frames(cut(sent, places)) for frame in frames]
+    found = [frame for frames in pages.frames(cut(sent, places)) for frame in frames]
     assert [bytes(frame.object) for frame in found] == [b'{"n":%d}' % number for number in range(count)]

@@ -8,7 +8,7 @@ import pytest
 
 from dsched.cluster.kubernetes import objects, resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.exchange import Answer, Request
+from dsched.cluster.kubernetes.http.exchange import Answer, Request
 from dsched.cluster.kubernetes.objects import Everything, Withheld
 from dsched.errors import ClusterError, ClusterUnavailable
 

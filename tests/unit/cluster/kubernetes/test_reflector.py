@@ -8,8 +8,8 @@ import pytest
 
 from dsched.cluster.kubernetes import reflector, resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.exchange import Request
 from dsched.cluster.kubernetes.feed import Feed
+from dsched.cluster.kubernetes.http.exchange import Request
 from dsched.cluster.kubernetes.reflector import Reflector
 
 EXPIRED = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
@@ -41,7 +41,7 @@ def test_changes_that_come_with_the_end_of_a_watch_are_told(monkeypatch: pytest.
         opened()
         yield answers.pop(0)
 
-    monkeypatch.setattr(reflector.Wire, "stream", stream)
+    monkeypatch.setattr(reflector.Connection, "stream", stream)
     feed = Feed()
     watched = Reflector(Access(), resources.POD, feed)
     watched._turn()

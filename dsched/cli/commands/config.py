@@ -1,0 +1,139 @@
+"""``dsched config``: what a configuration comes to, what is wrong with it, reloading it; the option ``--config``."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from dsched import config
+from dsched.cli import console, forms
+from dsched.cli.commands.config_reload import reload
+from dsched.clock import SystemClock
+from dsched.config import SchedulerConfiguration
+from dsched.errors import ConfigError, PluginError
+from dsched.framework.interface import Registry
+from dsched.plugins import profiles, registry
+from dsched.scheduler.handle import LeaderHandle
+from dsched.scheduler.memory import Memory
+from dsched.scheduler.queue import Backoff, PendingPods
+from dsched.scheduler.waiting_pods import WaitingPods
+
+_PERCENTAGE = "percentageOfNodesToScore: "
+EVERY_NODE = (
+    "percentageOfNodesToScore is not set: dsched looks at every node then. The 0 shown is kube-scheduler's default; "
+    "written into a file it stands for its adaptive percentage."
+)
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        envvar="DSCHED_CONFIG",
+        help="KubeSchedulerConfiguration file; the default configuration without it.",
+        show_default=False,
+    ),
+]
+
+
+class Output(StrEnum):
+    """How a configuration is printed."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """A file and what is wrong with it, ``FIELD.PATH: what`` each."""
+
+    file: str
+    ok: bool
+    errors: list[str]
+
+
+group = typer.Typer(
+    no_args_is_help=True, help="KubeSchedulerConfiguration files: what they come to, what is wrong, reload them."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    group.command(epilog="Example: dsched config reload && dsched status")(reload)
+    app.add_typer(group, name="config")
+
+
+def read(config_file: Path | None, plugins: Registry) -> SchedulerConfiguration:
+    """The configuration that ``--config`` names, the default one without it; an empty name is none.
+
+    Raises:
+        ConfigError: the file cannot be read, or was refused.
+    """
+    return profiles.configuration(config_file if config_file and config_file.name else None, plugins)
+
+
+@group.command(epilog="Example: dsched config view --config scheduler.yaml")
+def view(
+    config_file: ConfigFile = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.YAML,
+) -> None:
+    """Print a configuration as it is used: defaults filled in, default plugins merged."""
+    configured = read(config_file, registry.load())
+    completed = config.completed(configured)
+    unset = configured.percentage_of_nodes_to_score is None
+    if output is Output.JSON:
+        if unset:
+            console.err.print(f"note: {EVERY_NODE}", markup=False)
+        console.write(forms.as_json(completed))
+        return
+    text = forms.as_yaml(completed)
+    console.write(text.replace(f"\n{_PERCENTAGE}", f"\n# {EVERY_NODE}\n{_PERCENTAGE}", 1) if unset else text)
+
+
+@group.command(epilog="Example: dsched config check scheduler.yaml")
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to check.", show_default=False)],
+    output: forms.Printed = forms.Answer.TEXT,
+) -> None:
+    """Say of each file that it can be used, or what is wrong with it, a line an error; exit code 1 then."""
+    plugins = registry.load()
+    checked = []
+    for path in files:
+        errors = [" ".join(line.split()) for line in problems(path, plugins)]
+        checked.append(Checked(str(path), not errors, errors))
+        if output is forms.Answer.TEXT:
+            for line in errors or ["ok"]:
+                console.out.out(f"{path}: {line}", highlight=False)
+    if output is forms.Answer.JSON:
+        console.write(forms.as_json(checked))
+    if not all(each.ok for each in checked):
+        raise typer.Exit(1)
+
+
+def problems(path: Path, plugins: Registry) -> Iterator[str]:
+    """What is wrong with a file, ``FIELD.PATH: what`` each; the profiles are built with the plugins there are."""
+    try:
+        configured = profiles.configuration(path, plugins)
+    except ConfigError as error:
+        yield from error.errors or [str(error).removeprefix(f"{path} ")]
+        return
+    if configured.extenders:
+        yield from _built("extenders", replace(configured, profiles=()), plugins)
+    for number, profile in enumerate(configured.profiles):
+        yield from _built(f"profiles[{number}]", replace(configured, profiles=(profile,), extenders=()), plugins)
+
+
+def _handle() -> LeaderHandle:
+    """What plugins may reach where there is nothing yet."""
+    clock = SystemClock()
+    return LeaderHandle(Memory(), WaitingPods(), PendingPods(clock, Backoff()), clock)
+
+
+def _built(field: str, configured: SchedulerConfiguration, plugins: Registry) -> Iterator[str]:
+    """What building the frameworks comes to."""
+    try:
+        profiles.frameworks(configured, plugins, _handle())
+    except PluginError as error:
+        yield f"{field}: {error}"

@@ -1,0 +1,122 @@
+"""``dsched explain``: why a pod would go where it would go, now."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+
+from dsched import config
+from dsched.cli import choosing, console, forms, options
+from dsched.cli.commands import config as configuration
+from dsched.cli.render import explain as explain_report
+from dsched.cli.render import explain_history
+from dsched.cli.render.explain_history import History
+from dsched.clock import SystemClock
+from dsched.errors import NotFound
+from dsched.manifests import kinds
+from dsched.model.meta import NodeName, PodKey
+from dsched.plugins import registry
+from dsched.simulation import live_cluster
+from dsched.simulation.configured import Configured, LeadersConfiguration
+from dsched.simulation.explanation import Explanation, explain
+from dsched.simulation.explanation_json import encoded
+from dsched.state import attempt_history as kept
+from dsched.state.client import Store
+
+
+class Output(StrEnum):
+    """How the explanation is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+group = typer.Typer(no_args_is_help=True, help="Why a pod would go where it would go, now.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.add_typer(group, name="explain")
+
+
+@group.command("pod", epilog="Example: dsched explain pod shop/web-1 --nodes n1,n2")
+def pod(
+    wanted: Annotated[str, typer.Argument(metavar="[NS/]NAME", show_default=False)],
+    namespace: choosing.Namespace = None,
+    nodes: Annotated[
+        str | None, typer.Option("--nodes", help="Only these nodes of the answer: n1,n2.", show_default=False)
+    ] = None,
+    config_file: options.SystemConfigFile = None,
+    seed: Annotated[int, typer.Option("--seed", help="The leader's, of the choice among equally good nodes.")] = 0,
+    history: Annotated[
+        bool, typer.Option("--history", help="What was said at its last attempts instead; nothing is evaluated.")
+    ] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.TABLE,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Evaluate a pod on every node as the leader would now: who rejects it, how it scores, which node it would get.
+
+    A pod that has a node is evaluated as if it had none. Nothing is changed. With --history, exit code 1 when nothing
+    is kept of the pod.
+    """
+    if history:
+        _tell_history(options.open_store(redis_url, data_dir, name), wanted, namespace, output)
+        return
+    plugins = registry.load()
+    given = configuration.read(config_file, plugins) if config_file and config_file.name else None
+    store = options.open_store(redis_url, data_dir, name)
+    chosen = Configured(given) if given is not None else LeadersConfiguration(store, plugins).read()
+    configured = chosen.config
+    (key,) = choosing.keys(kinds.POD, [wanted], namespace)
+    schedulers = [profile.scheduler_name for profile in configured.profiles]
+    cluster = options.cluster_of(store, configured)
+    try:
+        standing = live_cluster.read(store, cluster, PodKey(key), schedulers)
+        if note := chosen.note(store, SystemClock().now_ms()):
+            console.err.print(f"note: {note}", markup=False)
+        explained = explain(configured, plugins, standing, seed, cluster.get_objects)
+    finally:
+        cluster.stand_down()
+    asked = _asked(explained, nodes)
+    if output is Output.JSON:
+        console.write(msgspec.json.format(encoded(explained, standing, asked)).decode())
+    else:
+        console.write("\n".join(explain_report.lines(explained, standing, asked)))
+
+
+def _tell_history(store: Store, wanted: str, namespace: str | None, output: Output) -> None:
+    (key,) = choosing.keys(kinds.POD, [wanted], namespace)
+    found = History(PodKey(key), kept.read(store, PodKey(key)))
+    if not found.attempts and not _is_there(store, found.pod):
+        raise NotFound(f"there is no pod {key}, and nothing is kept of one")
+    if output is Output.JSON:
+        console.write(forms.as_json(found))
+    else:
+        console.write("\n".join(explain_history.lines(found, SystemClock().now_ms())))
+    if not found.attempts:
+        raise typer.Exit(1)
+
+
+def _is_there(store: Store, key: PodKey) -> bool:
+    """Whether the cluster has the pod."""
+    cluster = options.cluster_of(store, config.default())
+    try:
+        return cluster.get_pods([key])[0] is not None
+    finally:
+        cluster.stand_down()
+
+
+def _asked(explained: Explanation, nodes: str | None) -> Sequence[NodeName] | None:
+    """The nodes asked for, None for all."""
+    if nodes is None:
+        return None
+    asked = [NodeName(name) for name in nodes.split(",") if name]
+    known = {node.name for node in explained.nodes}
+    missing = [name for name in asked if name not in known]
+    if missing:
+        raise NotFound(f"there is no node {', '.join(missing)}")
+    return asked

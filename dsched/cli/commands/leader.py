@@ -1,0 +1,125 @@
+"""``dsched leader``: one leader process."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dsched import log, tracing
+from dsched.cli import options
+from dsched.cli.options import (
+    ClusterKind,
+    DataDir,
+    Kubeconfig,
+    KubeContext,
+    MetricsHost,
+    MetricsPort,
+    Name,
+    Otlp,
+    RedisUrl,
+    chosen_cluster,
+)
+from dsched.cluster import opening
+from dsched.cluster.opening import Kind
+from dsched.framework import plugin_timeout
+from dsched.leader import serving
+from dsched.leader.evaluators.router import Mode
+from dsched.leader.main import Leader
+from dsched.leader.observers.explanations import Explain
+from dsched.leader.settings import Settings, default_identity
+from dsched.observe.address import LOOPBACK
+from dsched.plugins import profiles, registry
+from dsched.state import address
+from dsched.state.client import connect
+from dsched.state.lease import LONGEST_S
+
+
+def leader(
+    redis_url: RedisUrl = None,
+    data_dir: DataDir = None,
+    name: Name = None,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            envvar="DSCHED_CONFIG",
+            help="KubeSchedulerConfiguration file; the default configuration without it.",
+            show_default=False,
+        ),
+    ] = None,
+    identity: Annotated[
+        str | None, typer.Option("--identity", help="Shown as the leader, with the process id.", show_default=False)
+    ] = None,
+    mode: Annotated[
+        Mode, typer.Option("--mode", help="Where pods are evaluated: here, by evaluators, or whichever is faster.")
+    ] = Mode.AUTO,
+    lease_s: Annotated[
+        float,
+        typer.Option(
+            "--lease", min=0.5, max=LONGEST_S, help="Seconds the lease lasts; a standby takes over within it."
+        ),
+    ] = 3.0,
+    seed: Annotated[
+        int, typer.Option("--seed", envvar="DSCHED_SEED", help="Of the choice among equally good nodes.")
+    ] = 0,
+    decisions: Annotated[
+        Path | None,
+        typer.Option("--decisions", help="Append one JSON line a decision to this file.", show_default=False),
+    ] = None,
+    explain: Annotated[
+        Explain,
+        typer.Option(
+            "--explain",
+            envvar="DSCHED_EXPLAIN",
+            help="Attempts of which 'dsched explain pod --history' can tell; all takes time for each pod.",
+        ),
+    ] = Explain.FAILURES,
+    cluster: ClusterKind = Kind.STANDALONE,
+    kubeconfig: Kubeconfig = None,
+    kube_context: KubeContext = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = LOOPBACK,
+    plugin_timeout_s: Annotated[
+        float,
+        typer.Option(
+            "--plugin-timeout",
+            envvar=plugin_timeout.VARIABLE,
+            min=0,
+            max=86_400,
+            help="Seconds that a plugin may take; 0 for no limit. Workers read the variable.",
+        ),
+    ] = plugin_timeout.DEFAULT_S,
+    otlp: Otlp = None,
+    log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+) -> None:
+    """Run a leader; run two or more and one leads while the others stand by.
+
+    Example: dsched leader --redis-url redis://127.0.0.1:6379/0 --config scheduler.yaml
+    """
+    log.configure(log_level)
+    options.trace_to(otlp)
+    found = address.find(redis_url, data_dir, name)
+    store = connect(found.redis_url, found.name)
+    plugins = registry.load()
+    file = config_file.absolute() if config_file and config_file.name else None
+    loaded = profiles.configuration(file, plugins)
+    settings = Settings(default_identity(identity), lease_s, mode, seed, decisions, explain, plugin_timeout_s)
+    chosen = chosen_cluster(cluster, kubeconfig, kube_context)
+    traces = tracing.start("leader", settings.identity, found.name)
+    opened = opening.open_cluster(chosen, store, loaded, check=True)
+    process = Leader(settings, store, opened, loaded, plugins, config_file=file, tracing=traces)
+    process.stop_on_signals()
+    if metrics_port is None:
+        process.run()
+        return
+    served = serving.server(metrics_host, metrics_port, connect(found.redis_url, found.name), process)
+    served.start()
+    try:
+        process.run()
+    finally:
+        served.close()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("leader")(leader)

@@ -1,0 +1,120 @@
+"""``dsched replay``: run a recording again, with its configuration or another one."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from dsched.cli import console
+from dsched.cli.commands import config
+from dsched.cli.render import replay as replay_report
+from dsched.errors import ConfigError, NothingRecorded, PluginError, RecordingError
+from dsched.plugins import registry
+from dsched.recording.comparison import Comparing, Comparison
+from dsched.recording.files import Reading
+
+DIFFERS, BAD_INPUT = 1, 2
+"""Exit codes: with ``--exit-code`` only; always."""
+
+
+class Output(StrEnum):
+    """How the outcome is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command(epilog="Example: dsched replay monday.jsonl.gz --config binpacking.yaml")(replay)
+
+
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What 'dsched record' wrote.", show_default=False)],
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", help="KubeSchedulerConfiguration file; that of the recording without it.", show_default=False
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Of the choice among equals; the leader's without it.", show_default=False),
+    ] = None,
+    cut: Annotated[bool, typer.Option("--cut", help="Take what can be read of a file that is cut off.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 when any decision differs.")] = False,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="How to print it; wide lists every pod that ended otherwise.")
+    ] = Output.TABLE,
+) -> None:
+    """Run a recording again in memory and show what comes out otherwise: no Redis, no workers, nothing is applied.
+
+    With the recorded configuration every decision is the recorded one. With another one, what the cluster does is as
+    recorded, and what follows from decisions follows from the new ones. Plugins are those that are installed here.
+
+    Exit code 0; 2 when the file or the configuration cannot be used; with --exit-code 1 when any decision differs.
+    """
+    try:
+        reading = Reading(file, cut=cut)
+        try:
+            plugins = registry.load()
+            named = config_file is not None and bool(config_file.name)
+            configured = config.read(config_file, plugins) if named else None
+            with _progress(reading) as moved:
+                comparing = Comparing(configured, plugins, seed)
+                _run(comparing, reading, moved)
+                found = comparing.conclude(0 if reading.ended is None else reading.ended.at_ms)
+        finally:
+            reading.close()
+    except (RecordingError, ConfigError, PluginError) as error:
+        console.err.print(f"error: {_placed(file, str(error))}", style="red", markup=False)
+        raise typer.Exit(BAD_INPUT) from error
+    _print(found, reading, output)
+    if exit_code and not found.equal:
+        raise typer.Exit(DIFFERS)
+
+
+def _run(comparing: Comparing, reading: Reading, moved: Callable[[], None]) -> None:
+    """
+    Raises:
+        RecordingError, ConfigError, PluginError: as `Comparing.run`.
+    """
+    try:
+        comparing.run(reading.lines(), moved)
+    except NothingRecorded as error:
+        if not reading.cut_off:
+            raise
+        raise RecordingError(f"{reading.cut_off}; nothing that could be replayed stands before that") from error
+
+
+def _placed(file: Path, message: str) -> str:
+    """Every message about the file names it."""
+    return message if str(file) in message or "configuration" in message else f"{file}: {message}"
+
+
+def _print(found: Comparison, reading: Reading, output: Output) -> None:
+    if reading.cut_off:
+        console.err.print(f"note: {reading.cut_off}", markup=False)
+    elif reading.ended is None:
+        console.err.print(
+            f"note: the recording was broken off behind line {reading.line}; everything before is replayed",
+            markup=False,
+        )
+    if output is Output.JSON:
+        console.write(msgspec.json.format(replay_report.encoded(found)).decode())
+    else:
+        console.write("\n".join(replay_report.lines(found, wide=output is Output.WIDE)))
+
+
+@contextmanager
+def _progress(reading: Reading) -> Iterator[Callable[[], None]]:
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal) as progress:
+        task = progress.add_task("replay", total=reading.size)
+        yield lambda: progress.update(task, completed=reading.position)

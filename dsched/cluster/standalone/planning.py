@@ -1,0 +1,175 @@
+"""What applying a manifest would do to the object that is stored, if there is one. Decides; writes nothing.
+
+As ``kubectl apply`` without patches: the manifest replaces labels, annotations and spec; uid, creation time, the bound
+node and what the scheduler wrote stay; a status stays unless the manifest has one.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from dsched.cluster.standalone import pod_updates, stored
+from dsched.cluster.standalone.stored import Object, PodState
+from dsched.manifests import admission, kinds
+from dsched.manifests.load import Manifest
+from dsched.manifests.problems import Problems
+
+_BINDING_FIELDS = ("volumeName", "claimRef")
+_BINDING_NOTES = ("pv.kubernetes.io/", "volume.kubernetes.io/selected-node")
+_SERVER_OWNED = frozenset({"resourceVersion", "managedFields", "generation", "selfLink"})
+
+
+class Outcome(StrEnum):
+    """What applying did."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+    REPLACED = "replaced"
+    """The manifest carries another UID: the pod of that name was deleted and this one created."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object as it was when it was looked at; ``state`` for pods."""
+
+    value: Object
+    version: str
+    state: PodState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do.
+
+    Attributes:
+        value: the object to be stored, complete but for its resourceVersion.
+        expected: the version that it must still have; ``""`` when it must not be there.
+        state: a pod's new state line; node: where it is bound already.
+    """
+
+    manifest: Manifest
+    outcome: Outcome
+    value: Object
+    expected: str
+    state: str = ""
+    node: str = ""
+
+
+Planner = Callable[[Manifest, Stored | None], Plan | None]
+
+
+def look_at(raw: bytes, line: bytes | None = None) -> Stored:
+    """An object from what is kept of it; pods have a state line."""
+    value: Object = msgspec.json.decode(raw)
+    state = stored.pod_state(line) if line is not None else None
+    return Stored(value, state.version if state else value["metadata"]["resourceVersion"], state)
+
+
+def plan(
+    manifest: Manifest, found: Stored | None, classes: admission.Classes, now_ms: int, problems: Problems
+) -> Plan | None:
+    """Decide about one manifest; None when it cannot be applied, which is added to ``problems``."""
+    value = {**manifest.value, "metadata": _own_metadata(manifest.value["metadata"])}
+    before = found if found is not None and _same_uid(value, found.value) else None
+    _complete(value, before, now_ms)
+    known = len(problems)
+
+    def report(path: str, what: str) -> None:
+        problems.add(manifest.origin, f"{path}: {what}")
+
+    admission.admit(manifest.kind, value, before.value if before else None, classes, report)
+    node, state = "", ""
+    if manifest.kind is kinds.POD:
+        node, state = _pod(manifest, value, before, now_ms, problems)
+    if len(problems) > known:
+        return None
+    return Plan(manifest, _outcome(manifest, value, found, before), value, found.version if found else "", state, node)
+
+
+def _own_metadata(metadata: Object) -> Object:
+    return {name: item for name, item in metadata.items() if name not in _SERVER_OWNED}
+
+
+def _same_uid(value: Object, before: Object) -> bool:
+    return value["metadata"].get("uid") in (None, "", before["metadata"]["uid"])
+
+
+def _complete(value: Object, before: Stored | None, now_ms: int) -> None:
+    """Give it what the server gives: uid, time of creation, and a status that the manifest does not speak of."""
+    metadata = value["metadata"]
+    if before is None:
+        metadata["uid"] = metadata.get("uid") or str(uuid.uuid4())
+        metadata.setdefault("creationTimestamp", stored.rfc3339(now_ms))
+        return
+    metadata["uid"] = before.value["metadata"]["uid"]
+    metadata["creationTimestamp"] = before.value["metadata"]["creationTimestamp"]
+    if "status" in before.value:
+        value.setdefault("status", before.value["status"])
+    _keep_binding(value, before.value)
+
+
+def _keep_binding(value: Object, before: Object) -> None:
+    """Keep what binding a claim to a volume wrote on either, where the manifest does not speak of it."""
+    spec, old = value.get("spec") or {}, before.get("spec") or {}
+    kept = {name: old[name] for name in _BINDING_FIELDS if name in old and name not in spec}
+    if kept:
+        value["spec"] = {**spec, **kept}
+    annotations, written = value["metadata"].get("annotations") or {}, before["metadata"].get("annotations") or {}
+    notes = {
+        name: note for name, note in written.items() if name.startswith(_BINDING_NOTES) and name not in annotations
+    }
+    if notes:
+        value["metadata"]["annotations"] = {**annotations, **notes}
+
+
+def _outcome(manifest: Manifest, value: Object, found: Stored | None, before: Stored | None) -> Outcome:
+    if found is None:
+        return Outcome.CREATED
+    if before is None:
+        return Outcome.REPLACED if manifest.kind is kinds.POD else Outcome.CONFIGURED
+    unchanged = value == {**before.value, "metadata": _own_metadata(before.value["metadata"])}
+    return Outcome.UNCHANGED if unchanged else Outcome.CONFIGURED
+
+
+def _pod(manifest: Manifest, value: Object, before: Stored | None, now_ms: int, problems: Problems) -> tuple[str, str]:
+    """Complete a pod; returns the node it is bound to already, and its state line."""
+    status = value["status"] = {**value.get("status", {})}
+    status.setdefault("phase", stored.PENDING)
+    if before is None or before.state is None:
+        node = value["spec"].get("nodeName", "")
+        return "", stored.state_line(value, node, now_ms if node else 0)
+    value["spec"] = {**value["spec"]}
+    _keep_node(value["spec"], before.value["spec"], before.state.bound_to)
+    _keep_written(status, before.value.get("status", {}))
+    changed = pod_updates.forbidden(before.value["spec"], value["spec"])
+    if changed:
+        problems.add(
+            manifest.origin,
+            f"pod {manifest.key}: spec is immutable except for {pod_updates.ALLOWED} (changed: {', '.join(changed)}); "
+            "delete it first",
+        )
+    return before.state.bound_to, stored.state_line(value, before.state.bound_to, before.state.bound_ms)
+
+
+def _keep_node(spec: Object, before: Object, bound_to: str) -> None:
+    """A manifest need not name the node that the pod is bound to, and may."""
+    if spec.get("nodeName", "") not in ("", bound_to):
+        return
+    spec.pop("nodeName", None)
+    if "nodeName" in before:
+        spec["nodeName"] = before["nodeName"]
+
+
+def _keep_written(status: Object, before: Object) -> None:
+    """What the scheduler writes about a pod is not the manifest's to change once the pod exists."""
+    status.pop("nominatedNodeName", None)
+    if "nominatedNodeName" in before:
+        status["nominatedNodeName"] = before["nominatedNodeName"]
+    own = [each for each in before.get("conditions", ()) if each.get("type") == stored.POD_SCHEDULED]
+    given = [each for each in status.pop("conditions", ()) if each.get("type") != stored.POD_SCHEDULED]
+    if own or given:
+        status["conditions"] = given + own

@@ -1,0 +1,607 @@
+"""What the plugins of a profile say of one class of pods over the node table, kept up to date row by row.
+
+Deciding a batch of pods one after the other costs each of them only what its predecessors changed, and gives the
+decisions that evaluating each pod anew would give. What that is, the plugins' scopes tell: where pods came or went,
+
+* plugins whose answers depend on the node object alone are not asked again,
+* those that look at the pods of the node are asked about the rows that changed,
+* those that look at the whole cluster are asked about every row.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.engine.changes import UNCHANGED, Bearings, Changes
+from dsched.engine.dry_run import DryRun, filter_beside_nominated
+from dsched.engine.judge import (
+    Columns,
+    all_passed,
+    judge_beyond,
+    judge_shard,
+    overwrite,
+    overwrite_few,
+    run_filters,
+    run_scores,
+)
+from dsched.engine.lookahead import Lookahead
+from dsched.engine.ranking import Ranking
+from dsched.engine.results import ClassResults
+from dsched.engine.similar_pods import SimilarPods
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.instrumentation import whole
+from dsched.framework.interface import Normalization, Rows, Scope, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runners import FilterRunner, ScoreRunner
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.validation import PluginFailure
+from dsched.model.meta import NodeName, PodUid
+
+
+def evaluate(framework: Framework, pod: PodInfo, snapshot: Snapshot) -> "Evaluation":
+    """Evaluate the pod's class over the whole table, in this process."""
+    evaluation = Evaluation(framework, pod, snapshot)
+    if evaluation.open:
+        evaluation.judge_here()
+    return evaluation
+
+
+class Evaluation(ClassResults):
+    """PreFilter runs on construction; while `open`, the rows wait to be judged: here, or by evaluators
+    whose columns `fill` takes.
+
+    Attributes:
+        pod: one of the class.
+        state: what the plugins wrote.
+        failure: the status Error of a plugin that failed; nothing else is valid then.
+        rejection: the status by which PreFilter rejected the pod; nothing was filtered then.
+        narrowed: node names that PreFilter narrowed the search to, None for all nodes.
+        narrowing: the plugins that narrowed it, in running order.
+    """
+
+    def __init__(self, framework: Framework, pod: PodInfo, snapshot: Snapshot, shared: bool = False) -> None:
+        """
+        Args:
+            shared: it stands for all pods of the class that were promised no node; else for this very pod, which need
+                not make room for itself.
+        """
+        table = snapshot.table
+        self.framework = framework
+        self.pod = pod
+        self.state = CycleState()
+        self.failure: Status | None = None
+        self.rejection: Status | None = None
+        self.narrowed: frozenset[NodeName] | None = None
+        self.narrowing: list[str] = []
+        self._snapshot = snapshot
+        try:
+            self.rejection, self.narrowed, self.narrowing = framework.run_pre_filter(self.state, pod, snapshot)
+        except PluginFailure as failure:
+            self.failure = failure.status
+        rows: Rows = table.all_rows
+        if self.narrowed is not None:
+            known = sorted(table.index[name] for name in self.narrowed if name in table.index)
+            rows = np.array(known, dtype=np.intp)
+        super().__init__(table, rows)
+        self._local: NDArray[np.bool_] = self._columns.passed
+        self._unmoved: NDArray[np.bool_] = self._columns.passed
+        self._widely: NDArray[np.bool_] = self._columns.passed
+        self._lookahead: Lookahead | None = None
+        self._like: SimilarPods | None = None
+        self._scored_everywhere = False
+        self._in_a_row = 0
+        self._shared = shared
+        self._baseline = Bearings(framework, self.state, pod, snapshot)
+        self._sort_plugins()
+
+    @property
+    def open(self) -> bool:
+        """Whether there are rows to judge."""
+        return self.failure is None and self.rejection is None
+
+    def judge_beyond(self) -> Columns:
+        """Filter the whole table by the plugins that evaluators are not asked; keeps nothing.
+
+        Raises:
+            PluginFailure: a plugin raised or broke its contract.
+        """
+        return judge_beyond(self.framework, self.state, self.pod, self._table)
+
+    def judge_shard(self, rows: NDArray[np.intp], closed: NDArray[np.int16]) -> Columns:
+        """Judge a shard as an evaluator does; keeps nothing.
+
+        Args:
+            closed: what `dsched.engine.judge.closed_by` says of these rows.
+        Raises:
+            PluginFailure: a plugin raised or broke its contract.
+        """
+        return judge_shard(self.framework, self.state.clone(), self.pod, self._snapshot, rows, closed)
+
+    def judge_here(self) -> None:
+        """Judge all of `rows` in this process."""
+        framework, state, pod, table, like = self.framework, self.state, self.pod, self._table, self._like
+        try:
+            if like is None:
+                columns = whole("Filter", framework, framework.filters, run_filters, state, pod, table, self.rows)
+            else:
+                columns = whole("Filter", framework, self._filters, partial(like.filter, framework), state, pod, table)
+        except PluginFailure as failure:
+            self.failure = failure.status
+            return
+        self._fill(columns, scored_everywhere=True)
+
+    def resemble(self, other: "Evaluation") -> None:
+        """What was said to another pod of the profile may be taken over by `judge_here`."""
+        searched = isinstance(self.rows, slice) and isinstance(other.rows, slice)
+        if not searched or not other.open or not other._scored_everywhere or self._in_turn or other._in_turn:
+            return
+        changed = other._baseline.only_pods_moved()
+        if changed is not None:
+            self._like = SimilarPods(other.pod, other._columns, np.array(changed, dtype=np.intp))
+
+    @property
+    def resembling(self) -> bool:
+        """Whether less than all of it is judged."""
+        return self._like is not None
+
+    def fill(self, columns: Columns) -> None:
+        """Take the answers of evaluators about all of `rows` for the table as it is now; scores that are not there are
+        added."""
+        self._like = None
+        self._fill(columns, scored_everywhere=False)
+
+    def _fill(self, columns: Columns, scored_everywhere: bool) -> None:
+        """
+        Args:
+            scored_everywhere: plugins that work on the table score every row, those included where the pod does not
+                fit.
+        """
+        self._baseline.take()
+        self._scored_everywhere = scored_everywhere
+        self._columns = columns
+        self._ranking = None
+        self._lookahead = None
+        self._unmoved = all_passed(columns, self._still)
+        self._local = self._unmoved & all_passed(columns, self._moving)
+        self._widely = all_passed(columns, self._wide)
+        try:
+            self._keep_promises(self._promised())
+            self._rank()
+        except PluginFailure as failure:
+            self.failure = failure.status
+        self._like = None
+        self._note_dependence()
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it is plain that `refresh` would say False."""
+        return self._changes() is None
+
+    def _changes(self) -> Changes | None:
+        """What is to be judged again; None when all has to be evaluated anew."""
+        if self._baseline.moved_rows or self.failure is not None:
+            return None
+        if self._baseline.unchanged:
+            return UNCHANGED
+        return None if self.rejection is not None else self._baseline.changes()
+
+    def refresh(self) -> bool:
+        """Judge again what changed since; False when all has to be evaluated anew."""
+        changes = self._changes()
+        if changes is None or changes is UNCHANGED:
+            return changes is UNCHANGED
+        if changes.rows and (changes.objects or not self._baseline.one_pod_moved):
+            self._in_a_row = 0
+        kept = True
+        try:
+            if changes.moved:
+                at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
+                kept = self._judge_wide(at, changes.moved)
+            elif not changes.objects and len(changes.rows) <= FEW_ROWS and (rescored := self._plainly()) is not None:
+                self._judge_few(changes.rows, rescored)
+            elif len(at := self._positions(changes.rows)):
+                self._judge_again(at, changes.objects)
+        except PluginFailure as failure:
+            self.failure = failure.status
+        if kept:
+            self._baseline.take()
+        return kept
+
+    def before_placing(self, row: int) -> None:
+        """A pod of the class is about to be put on the node of a table row."""
+        if self._in_a_row < _OFTEN or self._ranking is None:
+            return
+        if self._lookahead is None:
+            scorers = self._ranking.following
+            self._lookahead = Lookahead.of(self.state, self.pod, self._table, self._moving, scorers)
+        if self._lookahead is None:
+            self._in_a_row = _NEVER
+        elif not self._lookahead.knows(row):
+            try:
+                self._lookahead.look(self._columns)
+            except PluginFailure:  # it will be asked about what has become of the row instead
+                self._lookahead, self._in_a_row = None, _NEVER
+
+    def placed(self, row: int) -> None:
+        """A pod of the class has been put on the node of a table row: where nothing else has changed, and it was
+        foreseen what the plugins would say of it then, they need not be asked."""
+        if not self._baseline.one_pod_moved or not isinstance(self.rows, slice):
+            return
+        self._in_a_row += 1
+        if self._lookahead is None or self._ranking is None or not self._lookahead.knows(row):
+            return
+        changes = None if self._snapshot.nominations else self._baseline.changes()
+        change = None if changes is None else self._lookahead.take(row, self._columns)
+        if changes is None or change is None:
+            return
+        self._ranking.raised(row, change)
+        if changes.moved:
+            self._baseline.take_rows()  # what looks at the whole cluster is still to be asked
+        else:
+            self._baseline.take()
+
+    def unsettled(self, row: int) -> Sequence[FilterRunner] | None:
+        """The filters whose answer about a table row may be another one when pods come or go, the others having let the
+        node through; None where that is not known."""
+        at = self._place(row)
+        if not self.open or self._in_turn or at is None or not self._unmoved[at]:
+            return None
+        return self._pod_dependent
+
+    @property
+    def by_node(self) -> bool:
+        """Whether what the filters say of a node depends on that node and its pods alone."""
+        return self.open and not self._wide
+
+    def admits(self, pod: PodInfo, row: int) -> bool:
+        """Whether a pod of the class fits on the node of a table row that it was promised itself.
+
+        Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        at = self._place(row)
+        if not self.open or not (at is None or self._in_turn or self._unmoved[at]):
+            return False
+        with DryRun(self.framework, self.state, pod, self._snapshot, row, self.unsettled(row)) as trial:
+            return trial.status() is None
+
+    @property
+    def refused(self) -> tuple[int, Status] | None:
+        """The table row of the node that this very pod was promised, and the status by which a filter rejected it; the
+        node need not be one of those to which PreFilter narrowed the search.
+
+        Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
+        """
+        node = None if self._shared or not self.open else self._snapshot.nominations.node_of(self.pod.uid)
+        row = None if node is None else self._table.index.get(node)
+        if row is None:
+            return None
+        if self.covers(row):
+            status = self.status_of(row)
+        else:
+            try:
+                with DryRun(self.framework, self.state, self.pod, self._snapshot, row) as trial:
+                    status = trial.status()
+            except PluginFailure:  # about this node upstream logs it and looks at the others
+                return None
+        return None if status is None else (row, status)
+
+    # -- judging again ---------------------------------------------------------------------------------------------
+
+    def _sort_plugins(self) -> None:
+        """Tell apart what has to be asked again when pods come or go."""
+        self._filters = filters = [
+            runner for runner in self.framework.filters if runner.name not in self.state.skip_filter
+        ]
+        self._wide = [runner for runner in filters if runner.scope in (Scope.CLUSTER, Scope.ANYTHING)]
+        self._moving = [runner for runner in filters if runner.scope in (Scope.SUMS, Scope.USAGE)]
+        self._few_filters = all(runner.few_form is not None for runner in self._moving)
+        self._pod_dependent = [*self._moving, *self._wide]
+        self._still = [runner for runner in filters if runner.scope in (Scope.NODE, Scope.NODES)]
+        self._in_turn = any(runner.table_form is None for runner in filters)
+        """Filters that judge one node at a time are not asked about nodes that others have rejected."""
+
+    def _judge_again(self, at: NDArray[np.intp], objects: bool) -> None:
+        """Judge some positions; where only pods moved, by the plugins that look at pods."""
+        before = self._columns.passed[at]
+        self._judge_local(at, objects)
+        self._columns.passed[at] = self._local[at] & self._widely[at]
+        rows = self._rows_at(at)
+        promised = self._promised()
+        if promised:
+            touched = set(rows.tolist())
+            self._keep_promises([row for row in promised if row in touched])
+        passed = self._columns.passed[at]
+        if self._ranking is None:
+            if passed.any() and self._rank():
+                self._note_dependence()
+            return
+        flipped = before != passed
+        any_flipped = bool(np.count_nonzero(flipped))
+        scorers, asked = self._ranking.scorers, self._ranking.following
+        if objects:
+            asked = scorers
+        elif any_flipped and (flipped & passed).any():
+            unscored = self._unscored(scorers)
+            asked = [scorer for scorer in scorers if scorer in asked or scorer in unscored]
+        shift = self._score(at, rows, asked, shifting=not objects and not any_flipped)
+        if shift is None:
+            self._ranking.update(at, at[flipped], rescored=objects or _scales_move(asked))
+        else:
+            self._ranking.shifted(at, shift)
+
+    def _plainly(self) -> Sequence[ScoreRunner] | None:
+        """The scores that look at pods, where `_judge_few` can judge rows."""
+        if self._ranking is None or self._in_turn or not self._few_filters or not isinstance(self.rows, slice):
+            return None
+        return self._ranking.following if self._ranking.plain else None
+
+    def _judge_few(self, rows: Sequence[int], rescored: Sequence[ScoreRunner]) -> None:
+        """What `_judge_again` does where only pods moved, without arrays of so few rows.
+
+        Args:
+            rescored: from `_plainly`.
+        """
+        state, pod, table, columns = self.state, self.pod, self._table, self._columns
+        passed, local, widely, unmoved = (
+            flags.data for flags in (columns.passed, self._local, self._widely, self._unmoved)
+        )
+        before = [passed[row] for row in rows]
+        fits = [unmoved[row] for row in rows]
+        for runner in self._moving:
+            statuses = runner.run_few(state, pod, table, rows)
+            columns.verdicts[runner.name] = overwrite_few(columns.verdicts[runner.name], rows, statuses)
+            fits = [fit and status is None for fit, status in zip(fits, statuses, strict=True)]
+        for row, fit in zip(rows, fits, strict=True):
+            local[row] = fit
+            passed[row] = fit and widely[row]
+        if self._lookahead is not None:
+            self._lookahead.forget(rows)
+        if promised := self._promised():
+            self._keep_promises([row for row in promised if row in rows])
+        if self._ranking is None:
+            return
+        flipped = [row for row, did in zip(rows, before, strict=True) if passed[row] != did]
+        shifts = [0] * len(rows)
+        for scorer in rescored:
+            column, fresh = columns.raw_scores[scorer.name].data, scorer.run_few(state, pod, table, rows)
+            scorer.check_few([raw for row, raw in zip(rows, fresh, strict=True) if passed[row]])
+            for place, (row, raw) in enumerate(zip(rows, fresh, strict=True)):
+                shifts[place] += (raw - column[row]) * scorer.weight
+                column[row] = raw
+        if not flipped:
+            self._ranking.shifted_few(rows, shifts)
+            return
+        joined = [row for row in flipped if passed[row]]
+        if joined and (unscored := [each for each in self._unscored(self._ranking.scorers) if each not in rescored]):
+            at = np.array(joined, dtype=np.intp)
+            self._score(at, at, unscored, shifting=False)
+        self._ranking.update_few(rows, flipped)
+
+    def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
+        """Ask the filters that judge a node by itself about some positions."""
+        if not len(at):
+            return
+        rows = self._rows_at(at)
+        everyone = objects or self._in_turn
+        if everyone:
+            fresh = run_filters(self._filters, self.state, self.pod, self._table, rows)
+            for name, verdict in fresh.verdicts.items():
+                self._columns.verdicts[name] = overwrite(self._columns.verdicts[name], at, verdict)
+            self._unmoved[at] = all_passed(fresh, self._still)
+            self._local[at] = self._unmoved[at] & all_passed(fresh, self._moving)
+            if self._lookahead is not None:
+                self._lookahead = None
+            return
+        passed = self._unmoved[at]
+        for runner in self._moving:
+            open_ = partial(self._open_to, runner, at)
+            verdict = runner.run_table(self.state, self.pod, self._table, rows, len(at), open_)
+            self._columns.verdicts[runner.name] = overwrite(self._columns.verdicts[runner.name], at, verdict)
+            if verdict.statuses:
+                passed &= verdict.index == 0
+        self._local[at] = passed
+        if self._lookahead is not None:
+            self._lookahead.forget(at)
+
+    def _open_to(self, runner: FilterRunner, at: NDArray[np.intp] | slice) -> NDArray[np.bool_]:
+        """At some positions, whether the filters that run before this one let the node through."""
+        open_ = np.ones(len(self._columns.passed[at]), dtype=np.bool_)
+        for earlier in self._filters[: self._filters.index(runner)]:
+            verdict = self._columns.verdicts[earlier.name]
+            if verdict.statuses:
+                open_ &= verdict.index[at] == 0
+        return open_
+
+    def _judge_wide(self, at: NDArray[np.intp], moved: Collection[str]) -> bool:
+        """Ask the plugins that look at the whole cluster about every row, the others about some positions; False when
+        the pod has to be evaluated anew."""
+        if self._in_turn or not self.framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
+            return False
+        self._judge_local(at, objects=False)
+        before = self._columns.passed
+        for runner in self._wide:
+            if runner.name in moved:
+                open_ = partial(self._open_to, runner, slice(0, self.searched))
+                verdict = runner.run_table(self.state, self.pod, self._table, self.rows, self.searched, open_)
+                self._columns.verdicts[runner.name] = verdict
+        self._widely = all_passed(self._columns, self._wide)
+        passed = self._local & self._widely
+        self._columns.passed = passed
+        self._keep_promises(self._promised())
+        if self._ranking is None or not passed.any():
+            self._ranking = None
+            self._columns.raw_scores = {}
+            self._rank()
+            self._note_dependence()
+            return True
+        self._rank_again(self._ranking, at, np.flatnonzero(before != passed), moved)
+        return True
+
+    def _rank(self) -> bool:
+        """Score all rows, those that are known excepted; a single node need not be, except for who wants to see the
+        scores. Whether they were scored.
+
+        Source: pkg/scheduler/schedule_one.go ``schedulePod``.
+        """
+        self._ranking = None
+        feasible = np.count_nonzero(self._columns.passed)
+        if not feasible or (feasible == 1 and self._shared):
+            self._columns.raw_scores = {}  # nobody keeps them up to date
+            return False
+        self.framework.run_pre_score(self.state, self.pod, self._snapshot, self.feasible)
+        if self._like is not None:
+            self._like.score(self.framework, self.state, self.pod, self._table, self._columns)
+        scorers, state, pod = self.framework.scores, self.state, self.pod
+        whole("Score", self.framework, scorers, run_scores, state, pod, self._table, self.rows, self._columns)
+        self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
+        return True
+
+    def _rank_again(
+        self, ranking: Ranking, at: NDArray[np.intp], flipped: NDArray[np.intp], moved: Collection[str]
+    ) -> None:
+        """Score all rows by the plugins that look at the whole cluster, some by the others.
+
+        Args:
+            flipped: positions that became feasible or ceased to be.
+        """
+        skipped = frozenset(self.state.skip_score)
+        self.framework.run_wide_pre_score(self.state, self.pod, self._snapshot, self.feasible, moved)
+        if self.state.skip_score != skipped:
+            self._columns.raw_scores = {}
+            self._rank()
+            self._note_dependence()
+            return
+        self._baseline.depend_on_same()
+        wide = [scorer for scorer in ranking.scorers if scorer.name in moved and scorer.scope is Scope.CLUSTER]
+        for scorer in wide:
+            raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
+            self._columns.raw_scores[scorer.name] = raw
+        others = [scorer for scorer in ranking.scorers if scorer not in wide]
+        asked = [scorer for scorer in others if scorer.follows_pods]
+        shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
+        joined = flipped[self._columns.passed[flipped]]
+        if len(joined):
+            self._score(joined, self._rows_at(joined), self._unscored(others), shifting=False)
+        if any(not scorer.together for scorer in wide):
+            self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
+        elif shift is None:
+            changed = np.concatenate([at, flipped]) if len(flipped) else at
+            ranking.update(changed, flipped, rescored=_scales_move(asked))
+        else:
+            ranking.shifted(at, shift)
+
+    def _unscored(self, scorers: Sequence[ScoreRunner]) -> Sequence[ScoreRunner]:
+        """Those whose scores of infeasible nodes mean nothing."""
+        return [scorer for scorer in scorers if not self._scored_everywhere or scorer.table_form is None]
+
+    def _score(
+        self, at: NDArray[np.intp], rows: NDArray[np.intp], scorers: Sequence[ScoreRunner], shifting: bool
+    ) -> NDArray[np.int64] | None:
+        """Score some positions anew; by how much that changes the sums of their scores, None where one cannot tell from
+        these scores alone or, not ``shifting``, nobody asks."""
+        shift: NDArray[np.int64] | None = np.zeros(len(at), dtype=np.int64) if shifting else None
+        if not len(at):
+            return shift
+        passed = self._columns.passed[at]
+        at_once = np.count_nonzero(passed) == len(at)
+        for scorer in scorers:
+            raw = scorer.run(self.state, self.pod, self._table, rows, passed)
+            column = self._columns.raw_scores[scorer.name]
+            if shift is None or scorer.normalization is not Normalization.NONE:
+                shift = None
+            elif at_once:
+                shift += scorer.scaled(self.state, self.pod, raw, 0) - column[at] * scorer.weight
+            else:
+                scaled = scorer.scaled(self.state, self.pod, raw[passed], 0)
+                shift[passed] += scaled - column[at][passed] * scorer.weight
+            column[at] = raw
+        return shift
+
+    def _promised(self) -> list[int]:
+        """Rows of nodes that other pods were promised."""
+        nominations = self._snapshot.nominations
+        if not nominations:
+            return []
+        index = self._table.index
+        return [index[name] for name in nominations.nodes() if name in index]
+
+    def _keep_promises(self, rows: Sequence[int]) -> None:
+        """Reject nodes on which the pod would take room that was promised to others."""
+        for row in rows:
+            at = self._place(row)
+            if at is None:
+                continue
+            uid, unsettled = NOBODY if self._shared else self.pod.uid, self.unsettled(row)
+            beside = filter_beside_nominated(self.framework, self.state, self.pod, self._snapshot, row, uid, unsettled)
+            if beside:
+                for runner in self._filters if unsettled is None else unsettled:
+                    verdict = self._columns.verdicts[runner.name]
+                    self._columns.verdicts[runner.name] = overwrite_few(verdict, (at,), (beside.get(runner.name),))
+                self._columns.passed[at] = False
+
+    def _note_dependence(self) -> None:
+        try:
+            self._baseline.depend(scored=self._ranking is not None)
+        except PluginFailure as failure:
+            self.failure = failure.status
+
+    def _rows_at(self, at: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The table rows at these positions."""
+        return at if isinstance(self.rows, slice) else self.rows[at]
+
+    def _positions(self, rows: Sequence[int]) -> NDArray[np.intp]:
+        """Where these table rows stand in the columns; rows that are not searched are left out."""
+        if isinstance(self.rows, slice):
+            return np.array(rows, dtype=np.intp)
+        return np.array(sorted(at for row in rows if (at := self._place(row)) is not None), dtype=np.intp)
+
+    def best_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The best of some feasible rows of a table that is searched whole, scored as if there were no others.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        if not len(rows):
+            return rows
+        totals = self.among(rows)[0].totals
+        best: NDArray[np.intp] = rows[totals == totals.max()]
+        return best
+
+    def among(self, rows: NDArray[np.intp]) -> tuple[Ranking, Columns]:
+        """The ranking of some feasible rows, at least one, as if there were no others. What a score says of a node is
+        known where it depends on that node only; how it is normalised depends on which nodes there are.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        feasible = np.zeros(len(self._table), dtype=np.bool_)
+        feasible[rows] = True
+        state = self.state.clone()
+        state.skip_score.clear()
+        self.framework.run_pre_score(state, self.pod, self._snapshot, feasible)
+        columns = Columns(np.ones(len(rows), dtype=np.bool_))
+        known = self.raw_columns()
+        for scorer in self.framework.scores:
+            if scorer.name in known and scorer.scope is not Scope.CLUSTER and scorer.name not in state.skip_score:
+                columns.raw_scores[scorer.name] = known[scorer.name][rows]
+        run_scores(self.framework.scores, state, self.pod, self._table, rows, columns)
+        return Ranking(self.framework, state, self.pod, columns), columns
+
+
+NOBODY = PodUid("")
+FEW_ROWS = 24
+"""Up to so many rows, what is said of one after the other costs less than arrays of them."""
+_OFTEN = 3
+"""From so many pods of a class in a row on it pays to look ahead."""
+_NEVER = -(2**62)
+
+
+def _scales_move(asked: Sequence[ScoreRunner]) -> bool:
+    """Whether pods that come or go may change what scales all scores of one of these."""
+    return any(scorer.follows_pods and scorer.normalization is not Normalization.NONE for scorer in asked)

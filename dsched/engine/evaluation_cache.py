@@ -1,0 +1,125 @@
+"""Evaluations kept per class of pods, so that equal pods are evaluated once and then only kept up to date."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+from dsched.engine.evaluation import Evaluation
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+
+KEPT_CELLS = 5_000_000
+"""Classes times nodes that are kept at most; a cell is some 100 bytes with the default plugins."""
+FEWEST_KEPT = 32
+MOST_SEEN = 65_536
+"""Classes that are known to have been asked for. An evaluation is kept for long from the second time on: pods that are
+a class of their own each would fill the memory, and nobody asks for them again."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+JudgeAll = Callable[[Sequence[Evaluation]], None]
+"""Fills open evaluations, in this process or by way of evaluators; equal results either way."""
+
+
+GatherFirst = Callable[[Sequence[tuple[str, PodInfo]]], bool]
+"""Whether to evaluate classes, each given by profile and pod, in one go before their turn comes: it pays where many are
+asked about at once elsewhere. In this process it does not, for what is placed before their turn makes them stale."""
+
+
+class EvaluationCache:
+    """Evaluations of one snapshot by profile and class."""
+
+    def __init__(
+        self, snapshot: Snapshot, judge_all: JudgeAll, gather_first: GatherFirst = lambda classes: False
+    ) -> None:
+        self._snapshot = snapshot
+        self._judge_all = judge_all
+        self._gather_first = gather_first
+        self._kept: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
+        self._once: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
+        self._seen: OrderedDict[int, None] = OrderedDict()
+        self._latest: dict[str, Evaluation] = {}
+
+    def prepare(self, pods: Sequence[tuple[Framework, PodInfo]]) -> Collection[Evaluation]:
+        """Evaluate the classes that a batch will ask for, all in one go, where that pays; returns what it evaluated."""
+        wanted: dict[tuple[str, bytes], tuple[Framework, PodInfo]] = {}
+        for framework, pod in pods:
+            if framework.cacheable:
+                wanted.setdefault((framework.profile_name, pod.class_key), (framework, pod))
+        if not self._pays(wanted):
+            return ()
+        wanted = {key: asked for key, asked in wanted.items() if self._outdated(key)}
+        if not self._pays(wanted):
+            return ()
+        fresh = {
+            key: Evaluation(framework, pod, self._snapshot, shared=True) for key, (framework, pod) in wanted.items()
+        }
+        self._judge_all([evaluation for evaluation in fresh.values() if evaluation.open])
+        for key, evaluation in fresh.items():
+            self._keep(key, evaluation, again=True)
+        return fresh.values()
+
+    def _pays(self, wanted: Mapping[tuple[str, bytes], tuple[Framework, PodInfo]]) -> bool:
+        return bool(wanted) and self._gather_first([(profile, pod) for (profile, _), (_, pod) in wanted.items()])
+
+    def evaluation(self, framework: Framework, pod: PodInfo, own: bool = False) -> Evaluation:
+        """What the plugins say of this pod now.
+
+        Args:
+            own: of this very pod, which need not make room for itself; else of the pods of its class that were promised
+                no node.
+        """
+        key = (framework.profile_name, pod.class_key)
+        shared = framework.cacheable and not own
+        kept = self._usable(key) if shared else None
+        if kept is not None:
+            evaluation = kept
+            self._keep(key, kept, again=True)
+        else:
+            evaluation = Evaluation(framework, pod, self._snapshot, shared)
+            latest = self._latest.get(framework.profile_name)
+            if shared and latest is not None and evaluation.open:
+                evaluation.resemble(latest)
+            if evaluation.open:
+                self._judge_all([evaluation])
+            if shared:
+                self._keep(key, evaluation, again=hash(key) in self._seen)
+        if shared:
+            self._latest[framework.profile_name] = evaluation
+        return evaluation
+
+    def _outdated(self, key: tuple[str, bytes]) -> bool:
+        """Whether a class has to be evaluated anew, as far as that is plain before its turn; rows that changed are left
+        until then, for they would be stale again."""
+        kept = self._of(key)
+        return kept is None or kept.outdated
+
+    def _usable(self, key: tuple[str, bytes]) -> Evaluation | None:
+        """What is kept of a class, brought up to date."""
+        kept = self._of(key)
+        return kept if kept is not None and kept.refresh() else None
+
+    def _of(self, key: tuple[str, bytes]) -> Evaluation | None:
+        return self._kept.get(key) or self._once.get(key)
+
+    def _keep(self, key: tuple[str, bytes], evaluation: Evaluation, again: bool) -> None:
+        """
+        Args:
+            again: it has been asked for before, or will be.
+        """
+        most = max(FEWEST_KEPT, KEPT_CELLS // max(len(self._snapshot.table), 1))
+        if again:
+            self._once.pop(key, None)
+        else:
+            _add(self._seen, hash(key), None, MOST_SEEN)
+        _add(self._kept if again else self._once, key, evaluation, most if again else FEWEST_KEPT)
+
+
+def _add(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """Add the latest, and let go of the oldest."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)

@@ -1,0 +1,58 @@
+"""A scheduling attempt that found no node, as PostFilter plugins get it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.engine.diagnosis import Diagnosis
+from dsched.engine.dry_run import DryRun, rejection_by_sums
+from dsched.engine.findings import Findings
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Code, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """What was tried, and why it failed; `try_on` asks what would be if other pods were gone."""
+
+    framework: Framework
+    state: CycleState
+    pod: PodInfo
+    snapshot: Snapshot
+    evaluation: Findings
+    diagnosis: Diagnosis
+
+    def try_on(self, row: int) -> DryRun:
+        """A trial of the pod on a node."""
+        return DryRun(self.framework, self.state, self.pod, self.snapshot, row, self.evaluation.unsettled(row))
+
+    def rejection_without(self, row: int, gone: Sequence[PodInfo]) -> Status | None:
+        """Why the pod does not fit on a node even if some of its pods were gone; None where it fits, or where it takes
+        a trial to tell.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        unsettled = self.evaluation.unsettled(row)
+        return rejection_by_sums(self.framework, self.state, self.pod, self.snapshot, row, gone, unsettled)
+
+    def rejected_with(self, code: Code) -> NDArray[np.intp]:
+        """Table rows of the nodes that were rejected with this code; a rejection by PreFilter counts for every node,
+        and nodes that PreFilter left out are unresolvable.
+
+        Source: pkg/scheduler/framework/types.go ``NodesForStatusCode``.
+        """
+        table = self.snapshot.table
+        if self.evaluation.rejection is not None:
+            everywhere = self.evaluation.rejection.code is code
+            return np.arange(len(table) if everywhere else 0, dtype=np.intp)
+        rows = self.evaluation.rows_with(code)
+        refused = self.evaluation.refused
+        if refused is not None and refused[1].code is code and not self.evaluation.covers(refused[0]):
+            return np.sort(np.append(rows, refused[0]))
+        return rows

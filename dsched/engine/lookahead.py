@@ -1,0 +1,105 @@
+"""What the plugins would say of each node if one more pod of the class were on it.
+
+Pods of a class that come in a row change one node each, by the same amount. Where all that looks at pods looks at the
+sums of their requests only, one pass over the table with these amounts added answers for many placements to come, so
+that none of them costs a pass over a single row.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.engine.judge import Columns
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Normalization, Scope
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runners import FilterRunner, ScoreRunner
+from dsched.framework.table import NodeTable
+
+
+class Lookahead:
+    """Answers about the rows of a whole table as they will be when a pod of the class has come there."""
+
+    def __init__(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        table: NodeTable,
+        filters: Sequence[FilterRunner],
+        scorers: Sequence[ScoreRunner],
+    ) -> None:
+        self._state = state
+        self._pod = pod
+        self._table = table
+        self._filters = filters
+        self._scorers = scorers
+        self._known = np.zeros(len(table), dtype=np.bool_)
+        self._fits = np.zeros(len(table), dtype=np.bool_)
+        self._change = np.zeros(len(table), dtype=np.int64)
+        self._raw = {scorer.name: np.zeros(len(table), dtype=np.int64) for scorer in scorers}
+
+    @staticmethod
+    def of(
+        state: CycleState,
+        pod: PodInfo,
+        table: NodeTable,
+        filters: Sequence[FilterRunner],
+        scorers: Sequence[ScoreRunner],
+    ) -> "Lookahead | None":
+        """None where the answers depend on more than sums of requests.
+
+        Args:
+            filters, scorers: those that look at the pods of a node.
+        """
+        if any(runner.scope is not Scope.SUMS or runner.table_form is None for runner in filters):
+            return None
+        if any(
+            scorer.scope is not Scope.SUMS
+            or scorer.table_form is None
+            or scorer.normalization is not Normalization.NONE
+            for scorer in scorers
+        ):
+            return None
+        return Lookahead(state, pod, table, filters, scorers)
+
+    def knows(self, row: int) -> bool:
+        """Whether there is an answer for a row."""
+        return bool(self._known[row])
+
+    def forget(self, rows: NDArray[np.intp] | Sequence[int]) -> None:
+        """These rows, at least one, have changed otherwise."""
+        self._known[rows] = False
+
+    def look(self, columns: Columns) -> None:
+        """Find the answers for the feasible rows that have none.
+
+        Raises:
+            PluginFailure: a plugin raised or broke its contract.
+        """
+        at = np.flatnonzero(columns.passed & ~self._known)
+        state, pod, table = self._state, self._pod, self._table
+        change = np.zeros(len(at), dtype=np.int64)
+        passed = np.ones(len(at), dtype=np.bool_)
+        with table.supposing(at, pod):
+            for runner in self._filters:
+                passed &= runner.run(state, pod, table, at, passed).index == 0
+            for scorer in self._scorers:
+                raw = scorer.run(state, pod, table, at, passed)
+                now = columns.raw_scores[scorer.name][at]
+                change += np.where(passed, (raw - now) * scorer.weight, 0)
+                scorer.scaled(state, pod, raw[passed], 0)
+                self._raw[scorer.name][at] = raw
+        self._change[at] = change
+        self._fits[at] = passed
+        self._known[at] = True
+
+    def take(self, row: int, columns: Columns) -> int | None:
+        """Write what was foreseen of a row into the columns; returns by how much its sum of scores changes, None where
+        no further pod fits there."""
+        self._known[row] = False
+        if not self._fits[row]:
+            return None
+        for name, raw in self._raw.items():
+            columns.raw_scores[name][row] = raw[row]
+        return int(self._change[row])

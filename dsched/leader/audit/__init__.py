@@ -1,0 +1,1 @@
+"""Compares what the leader believes with the cluster and Redis, and repairs what differs."""

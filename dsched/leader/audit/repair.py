@@ -1,0 +1,150 @@
+"""Puts right what the comparer has found wrong, each by the way that a change of cluster or queue would take."""
+
+import msgspec
+
+from dsched.cluster.interface import Change, Cluster, Event
+from dsched.errors import StateError
+from dsched.framework.pod_info import PodInfo
+from dsched.leader.binders.tracker import BindTracker
+from dsched.leader.events import Events
+from dsched.leader.intake import Intake
+from dsched.leader.unreadable import set_aside
+from dsched.metrics import collect
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.node import Node
+from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.ports import Move, QueueName
+from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.state import ledger
+from dsched.state.client import Store
+from dsched.state.queue import Queue
+from dsched.state.reservations import Reservations, parse
+
+_RESTING = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED})
+
+
+class Repair:
+    """Repairs for one epoch."""
+
+    def __init__(
+        self,
+        store: Store,
+        cluster: Cluster,
+        pending: PendingPods,
+        cache: Cache,
+        queue: Queue,
+        reservations: Reservations,
+        binding: BindTracker,
+        events: Events,
+        intake: Intake,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._pending = pending
+        self._cache = cache
+        self._queue = queue
+        self._reservations = reservations
+        self._binding = binding
+        self._events = events
+        self._intake = intake
+
+    def make(self, what: str, subject: str, uid: PodUid) -> bool:
+        """Repair; False when there is nothing to be repaired any more, or the pod is not ours.
+
+        Raises:
+            ClusterUnavailable: the object cannot be read.
+        """
+        kind = what.partition("_")[0]
+        if kind == "node":
+            return self._node(NodeName(subject))
+        if kind == "pod":
+            return self._pod(PodKey(subject), uid)
+        if kind == "usage":
+            return self._usage(NodeName(subject))
+        if kind == "reservation":
+            return self._reservation(uid)
+        return self._place(PodKey(subject), uid)
+
+    def _node(self, name: NodeName) -> bool:
+        (found,) = self._cluster.get_objects("Node", [name])
+        if found is None:
+            there = name in self._cache.snapshot.table.index
+            self._intake.take([Event(Change.DELETED, "Node", name, 0, "")])
+            return there
+        node = msgspec.convert(found, Node, strict=False)
+        before = self._cache.snapshot.table.position
+        self._intake.take([Event(Change.MODIFIED, "Node", name, 0, node.metadata.uid, node)])
+        return self._cache.snapshot.table.position != before
+
+    def _pod(self, key: PodKey, uid: PodUid) -> bool:
+        before = self._belief(key, uid)
+        (found,) = self._cluster.get_pods([key])
+        if found is None or found.uid != uid:
+            self._intake.take([Event(Change.DELETED, "Pod", key, 0, uid)])
+        else:
+            home = self._cache.snapshot.table.node_of(uid)
+            if home is not None and home != found.node_name and self._binding.assumed(uid) is None:
+                self._cache.remove_pod(uid)
+            self._intake.take([Event(Change.MODIFIED, "Pod", key, 0, uid, found)])
+            if found.node_name and not found.finished and self._cache.snapshot.table.node_of(uid) is None:
+                self._cache.add_pod(PodInfo(found), found.node_name)
+        self._cache.usage.flush()
+        return self._belief(key, uid) != before
+
+    def _belief(self, key: PodKey, uid: PodUid) -> tuple[object, ...]:
+        pod = self._pending.get(key)
+        known = None if pod is None or pod.uid != uid else pod.place
+        return self._cache.snapshot.table.node_of(uid), known, self._binding.assumed(uid) is None
+
+    def _usage(self, name: NodeName) -> bool:
+        table = self._cache.snapshot.table
+        if name not in table.index:
+            return False
+        info = table.info(table.index[name])
+        self._cache.usage.mend([(name, info.allocatable, info.charged)])
+        return True
+
+    # -- queue and reservations ------------------------------------------------------------------------------------
+
+    def _place(self, key: PodKey, uid: PodUid) -> bool:
+        """Redis is believed where it names a place in which a pod can rest; else the pod is tried again."""
+        pod = self._pending.get(key)
+        if pod is None or pod.uid != uid:
+            self._queue.remove([(key, uid)])
+            return True
+        if self._binding.assumed(uid) is not None:
+            return False
+        entry = ledger.entry(self._store, key)
+        if entry is None or entry.uid != uid:
+            if entry is not None:
+                self._queue.remove([(key, entry.uid)])
+            return self._again(pod, QueueName.NOWHERE, QueueName.ACTIVE)
+        there = QueueName(entry.queue) if entry.queue in set(QueueName) else QueueName.NOWHERE
+        return self._again(pod, there, there if there in _RESTING else QueueName.ACTIVE)
+
+    def _again(self, pod: QueuedPod, source: QueueName, target: QueueName) -> bool:
+        self._pending.placed(pod, source)
+        return self._events.make([(pod, self._pending.move(pod, target))], [collect.REPAIR]) > 0
+
+    def _reservation(self, uid: PodUid) -> bool:
+        text = ledger.reservations(self._store).get(uid)
+        if text is None or self._binding.assumed(uid) is not None:
+            return False
+        try:
+            held = parse(uid, text)
+        except StateError:
+            for dropped, unreadable in self._reservations.drop_unreadable().items():
+                set_aside("reservation", dropped, unreadable)
+            return True
+        pod = self._pending.get(held.key)
+        known = pod if pod is not None and pod.uid == uid else None
+        move = Move(held.key, uid, QueueName.RESERVED, QueueName.NOWHERE, 0, "", 0)
+        if known is not None:
+            move = self._pending.move(known, QueueName.ACTIVE)
+        charged = {} if known is None else amounts(known.info)
+        stood = self._reservations.release([(move, held.node, charged)])[0]
+        if stood and known is not None:
+            self._pending.placed(known, QueueName.ACTIVE)
+        if stood:
+            self._usage(held.node)
+        return stood

@@ -1,0 +1,1 @@
+"""Which evaluator is asked about which rows of the node table, and what one request comes to."""

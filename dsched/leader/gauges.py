@@ -1,0 +1,77 @@
+"""What the leader holds in memory, looked up when somebody asks for its metrics, from another thread."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from dsched import metrics
+from dsched.leader.health import LeaderHealth, Stage
+from dsched.metrics import collect
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a term holds.
+
+    Attributes:
+        pods: on nodes, assumed ones among them.
+        events: names of events that are not applied yet.
+        rejected: (plugin, profile) to the unschedulable and gated pods that it rejected.
+    """
+
+    nodes: int
+    pods: int
+    assumed: int
+    events: Sequence[str]
+    rejected: Counter[tuple[str, str]]
+
+
+class Holding(Protocol):
+    """Whoever can say what the present term holds."""
+
+    progress: LeaderHealth
+
+    def held(self) -> Held | None:
+        """None while the process does not lead; from any thread."""
+        ...
+
+
+class Memory(Collector):
+    """The gauges of one leader process."""
+
+    def __init__(self, name: str, leader: Holding) -> None:
+        """
+        Args:
+            name: the system's.
+        """
+        self._name = name
+        self._leader = leader
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family; standbys have only those that say that they stand by."""
+        progress = self._leader.progress
+        leads = progress.stage is Stage.LEADING
+        status, epoch, turned = metrics.LEADS.family(), metrics.EPOCH.family(), metrics.TURNED.family()
+        status.add_metric([self._name], int(leads))
+        epoch.add_metric([], progress.epoch)
+        turned.add_metric([], progress.age_s if leads else 0)
+        yield from (status, epoch, turned)
+        held = self._leader.held() if leads else None
+        if held is None:
+            return
+        size, events, rejected = (
+            metrics.CACHE_SIZE.family(),
+            metrics.INFLIGHT_EVENTS.family(),
+            metrics.UNSCHEDULABLE_PODS.family(),
+        )
+        for kind, count in (("nodes", held.nodes), ("pods", held.pods), ("assumed_pods", held.assumed)):
+            size.add_metric([kind], count)
+        for event, count in Counter(held.events).items():
+            events.add_metric([collect.event_name(event)], count)
+        for (plugin, profile), count in held.rejected.items():
+            rejected.add_metric([plugin, profile], count)
+        yield from (size, events, rejected)

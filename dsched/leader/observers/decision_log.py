@@ -1,0 +1,60 @@
+"""The decisions file: one JSON line a decision, in commit order, for comparing runs.
+
+A decision is written after Redis has it; a leader that is killed in between leaves a gap in the file, never a line that
+did not happen.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dsched.scheduler.cycle import Decision
+from dsched.state import counters, keys
+from dsched.state.client import Store
+
+
+class DecisionLog:
+    """Appends to a file that several leaders may share; lines are written whole."""
+
+    def __init__(self, path: Path | None, store: Store, epoch: int, seed: int) -> None:
+        self._path = path
+        self._store = store
+        self._epoch = epoch
+        self._seed = seed
+
+    def write(self, decisions: Sequence[Decision], table_version: int) -> None:
+        """Append decisions that have been committed."""
+        if self._path is None or not decisions:
+            return
+        last = counters.add(self._store, keys.DECISIONS, len(decisions))
+        first = last - len(decisions) + 1
+        written = [
+            json.dumps(line(decision, first + number, self._epoch, table_version, self._seed)) + "\n"
+            for number, decision in enumerate(decisions)
+        ]
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write("".join(written))
+
+
+def line(decision: Decision, sequence: int, epoch: int, table_version: int, seed: int) -> dict[str, Any]:
+    """A decision as a line of the file."""
+    info = decision.candidate.info
+    found: dict[str, Any] = {
+        "sequence": sequence,
+        "epoch": epoch,
+        "pod": info.key,
+        "uid": info.uid,
+        "attempt": decision.candidate.attempt,
+        "tableVersion": table_version,
+        "seed": seed,
+    }
+    if decision.node is not None:
+        found["node"] = decision.node
+        if len(decision.best) > 1:
+            found["best"] = list(decision.best)
+    elif decision.error is not None:
+        found["error"] = decision.error.message
+    elif decision.diagnosis is not None:
+        found["diagnosis"] = decision.diagnosis.message
+    return found

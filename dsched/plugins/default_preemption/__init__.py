@@ -1,0 +1,1 @@
+"""DefaultPreemption, and what only it needs."""

@@ -1,0 +1,293 @@
+"""DefaultPreemption: makes room for a pod by evicting pods of lower priority.
+
+On each node where that could help, all pods of lower priority are taken away, and then spared one by one as long as the
+pod still fits: first those whose eviction would violate a disruption budget, then the others, most important first.
+Among the nodes the one is chosen where the least is lost.
+
+Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go; framework/preemption/preemption.go.
+"""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.clock import Clock
+from dsched.config import DefaultPreemptionArgs
+from dsched.engine.diagnosis import Diagnosis
+from dsched.engine.dry_run import DryRun
+from dsched.engine.failed_attempt import FailedAttempt
+from dsched.framework import interface
+from dsched.framework.extender import ExtenderFailure, Victims
+from dsched.framework.interface import Code, PostFilterResult, Status, unresolvable, unschedulable
+from dsched.framework.pod_info import PodInfo
+from dsched.model.meta import NO_NODE, NodeName, PodKey
+from dsched.model.pod import Pod
+from dsched.plugins.default_preemption.candidate_cache import CandidateCache
+from dsched.plugins.default_preemption.disruption_budgets import Budgets
+
+ERR_NEVER = "not eligible due to preemptionPolicy=Never."
+ERR_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+ERR_NO_VICTIMS = "No preemption victims found for incoming pod"
+ERR_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+ERR_NO_CANDIDATE = "no candidate node for preemption"
+ERR_STOPPED = "not eligible after {evictions} preemptions without landing on a node, may preempt again after {until}."
+ERR_NOT_FREED = "node(s) did not become free in time when promised to the pod"
+"""The last two are not upstream's: see docs/preemption.md."""
+
+_MOST_NEGATIVE_PRIORITY = 2**31
+_LAST = "9999-12-31T23:59:59Z"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A node where evicting ``victims`` makes room, most important first; ``violations`` of disruption budgets."""
+
+    node: NodeName
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+    @cached_property
+    def cost(self) -> tuple[int, int, int, int, float]:
+        """What is lost, by six criteria of which the first that differs decides, the last being chance; the less the
+        better: violations, the highest priority, the sum of the priorities, how many victims, and how early the first
+        of the highest priority started.
+
+        Source: framework/preemption/preemption.go ``pickOneNodeForPreemption``.
+        """
+        highest = max((victim.priority for victim in self.victims), default=-_MOST_NEGATIVE_PRIORITY)
+        # Each priority is shifted to be positive, so that fewer victims tend to win.
+        total = sum(victim.priority + _MOST_NEGATIVE_PRIORITY for victim in self.victims)
+        started = (start_time(victim) for victim in self.victims if victim.priority == highest)
+        earliest = datetime.fromisoformat(min(started, default=_LAST)).timestamp()
+        return self.violations, highest, total, len(self.victims), -earliest
+
+
+class _Record(Protocol):
+    """What preemption has brought a pod so far: `dsched.scheduler.nominations`."""
+
+    evictions: int
+    stopped_until_ms: int
+
+    def avoids(self, now_ms: int) -> frozenset[NodeName]: ...
+
+
+class _Remembers(Protocol):
+    clock: Clock
+
+    def preempting(self, key: PodKey) -> _Record: ...
+
+
+class DefaultPreemption:
+    name = "DefaultPreemption"
+    victims_reason: ClassVar[str] = "PreemptionByScheduler"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none
+        (recorded vectors), every attempt is the first one."""
+        self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()
+        self._handle: _Remembers | None = handle if hasattr(handle, "preempting") else None
+        self._tries: CandidateCache[Candidate | Status] = CandidateCache()
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Upstream keeps a pod out of the queue while its victims are being deleted in the background; here the leader
+        deletes them in the step that ends the attempt, so no pod is ever in that state."""
+        return None
+
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        reason = _not_eligible(attempt) or self._stopped(attempt.pod)
+        if reason:
+            return PostFilterResult(None, unschedulable(f"preemption: {reason}"))
+        candidates, failed = self.candidates(attempt)
+        if not candidates:
+            if errors := _errors(failed):
+                return PostFilterResult(None, Status(Code.ERROR, (f"preemption: {errors}",)))
+            return PostFilterResult(NO_NODE, unschedulable(f"preemption: {_nothing_helps(attempt, failed)}"))
+        try:
+            candidates = _agreed(attempt, candidates)
+        except ExtenderFailure as failure:
+            return PostFilterResult(None, Status(Code.ERROR, (f"preemption: {failure.status.message}",)))
+        if not candidates:
+            return PostFilterResult(None, unschedulable(f"preemption: {ERR_NO_CANDIDATE}"))
+        chosen = best(candidates)[0]
+        victims = tuple(victim for victim in chosen.victims if not victim.pod.deleting)
+        return PostFilterResult(chosen.node, Status(Code.SUCCESS), victims)
+
+    def candidates(self, attempt: FailedAttempt) -> tuple[list[Candidate], list[Status]]:
+        """Nodes where preemption makes room, until there are enough; and why it does not on others."""
+        rows = _from_somewhere(attempt.rejected_with(Code.UNSCHEDULABLE), attempt.pod)
+        wanted = self._wanted(len(rows))
+        budgets = Budgets(attempt.snapshot)
+        avoided = self._avoided(attempt.pod)
+        found: list[Candidate] = []
+        failed: list[Status] = []
+        tried = self._tries.of(attempt)
+        for row in rows.tolist():
+            if avoided and attempt.snapshot.table.names[row] in avoided:
+                failed.append(unschedulable(ERR_NOT_FREED))
+                continue
+            outcome = tried.get(row)
+            if outcome is None:
+                outcome = tried[row] = victims_on(attempt, row, budgets)
+            if isinstance(outcome, Candidate):
+                found.append(outcome)
+                if len(found) >= wanted:
+                    break
+            else:
+                failed.append(outcome)
+        return found, failed
+
+    def _stopped(self, pod: PodInfo) -> str:
+        """Why the pod may not preempt for now, having evicted others too often; empty when it may."""
+        known = self._handle.preempting(pod.key) if self._handle is not None else None
+        if known is None or self._handle is None or known.stopped_until_ms <= self._handle.clock.now_ms():
+            return ""
+        until = datetime.fromtimestamp(known.stopped_until_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return ERR_STOPPED.format(evictions=known.evictions, until=until)
+
+    def _avoided(self, pod: PodInfo) -> frozenset[NodeName]:
+        """Nodes that were promised to the pod and did not become free."""
+        if self._handle is None:
+            return frozenset()
+        return self._handle.preempting(pod.key).avoids(self._handle.clock.now_ms())
+
+    def _wanted(self, nodes: int) -> int:
+        """How many candidates are enough. Source: default_preemption.go ``calculateNumCandidates``."""
+        share = nodes * self._args.min_candidate_nodes_percentage // 100
+        return min(max(share, self._args.min_candidate_nodes_absolute), nodes)
+
+
+def _agreed(attempt: FailedAttempt, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that extenders agree to, with the victims that they name.
+
+    Source: framework/preemption/preemption.go ``callExtenders``.
+
+    Raises:
+        ExtenderFailure: one failed that must not be ignored.
+    """
+    extenders = attempt.framework.extenders
+    if extenders is None or not extenders.concerned(attempt.pod):
+        return list(candidates)
+    offered = {each.node: Victims(each.victims, each.violations) for each in candidates}
+    agreed = extenders.preempt(attempt.pod, offered, attempt.snapshot)
+    return [Candidate(node, victims.pods, victims.violations) for node, victims in agreed.items()]
+
+
+def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets) -> Candidate | Status:
+    """The fewest pods that have to go from a node for the pod to fit, or why no eviction helps.
+
+    Source: default_preemption.go ``SelectVictimsOnNode``.
+
+    Raises:
+        PluginFailure: a plugin failed.
+    """
+    priority = attempt.pod.priority
+    lower = [other for other in attempt.snapshot.table.pods[row].values() if other.priority < priority]
+    if not lower:
+        return unresolvable(ERR_NO_VICTIMS)
+    rejection = attempt.rejection_without(row, lower)
+    if rejection is not None:
+        return rejection
+    with attempt.try_on(row) as trial:
+        return _fewest(trial, lower, budgets)
+
+
+def _fewest(trial: DryRun, lower: list[PodInfo], budgets: Budgets) -> Candidate | Status:
+    """Of the pods of lower priority on a node, at least one, those that have to go."""
+    for other in lower:
+        trial.remove(other)
+    rejection = trial.status()
+    if rejection is not None:
+        return rejection
+    lower.sort(key=importance)
+    violating, others = budgets.split(lower)
+    victims: list[PodInfo] = []
+    violations = 0
+    for other in (*violating, *others):
+        trial.add(other)
+        if trial.status() is not None:
+            trial.remove(other)
+            victims.append(other)
+            violations += other in violating
+    if not victims:
+        return Status(Code.ERROR, (f'expected at least one victim pod on node "{trial.node.name}"',))
+    victims.sort(key=importance)
+    return Candidate(trial.node.name, tuple(victims), violations)
+
+
+def importance(pod: PodInfo) -> tuple[int, str]:
+    """Sorts the most important pod first: priority, then the one that started earlier.
+
+    Source: pkg/scheduler/util/utils.go ``MoreImportantPod``.
+    """
+    return -pod.priority, start_time(pod)
+
+
+def start_time(pod: PodInfo) -> str:
+    """When the pod started, as sortable text; one that has not counts as starting now."""
+    text = pod.pod.status.start_time
+    return _LAST if not text else _sortable(text)
+
+
+@lru_cache(maxsize=65536)
+def _sortable(text: str) -> str:
+    return datetime.fromisoformat(text).isoformat()
+
+
+def best(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates among which nothing but chance decides."""
+    lowest = min(candidate.cost for candidate in candidates)
+    return [candidate for candidate in candidates if candidate.cost == lowest]
+
+
+def _from_somewhere(rows: NDArray[np.intp], pod: PodInfo) -> NDArray[np.intp]:
+    """The rows, beginning at one that differs from class to class: not all preemptors look at the same nodes, but those
+    of a class do, for which it is known already what came of trying them."""
+    return np.roll(rows, -(zlib.crc32(pod.class_key) % max(len(rows), 1)))
+
+
+def _not_eligible(attempt: FailedAttempt) -> str:
+    """Why the pod may not preempt, empty when it may.
+
+    Source: default_preemption.go ``PodEligibleToPreemptOthers``.
+    """
+    pod = attempt.pod
+    if pod.pod.spec.preemption_policy == "Never":
+        return ERR_NEVER
+    node = attempt.snapshot.nominations.node_of(pod.uid) or pod.pod.status.nominated_node_name
+    row = attempt.snapshot.table.index.get(NodeName(node))
+    if row is None or row in attempt.rejected_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+        return ""
+    ending = (other for other in attempt.snapshot.table.info(row).pods if other.priority < pod.priority)
+    return ERR_TERMINATING if any(_ends_for_preemption(other) for other in ending) else ""
+
+
+def _ends_for_preemption(pod: PodInfo) -> bool:
+    conditions = pod.pod.status.conditions
+    return pod.pod.deleting and any(
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == DefaultPreemption.victims_reason
+        for condition in conditions
+    )
+
+
+def _errors(failed: Sequence[Status]) -> str:
+    """What went wrong on nodes, in the form of k8s.io/apimachinery's ``Aggregate``; empty where nothing did."""
+    errors = list(dict.fromkeys(status.message for status in failed if status.code is Code.ERROR))
+    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
+
+
+def _nothing_helps(attempt: FailedAttempt, failed: Sequence[Status]) -> str:
+    nodes = len(attempt.snapshot.table)
+    reasons = [(status, 1) for status in failed]
+    reasons.append((unresolvable(ERR_NOT_HELPFUL), nodes - len(failed)))
+    return Diagnosis(nodes, None, tuple(entry for entry in reasons if entry[1]), frozenset()).message
+
+
+_role: type[interface.PostFilterPlugin] = DefaultPreemption

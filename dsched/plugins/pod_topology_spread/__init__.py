@@ -1,0 +1,1 @@
+"""PodTopologySpread, and what only it needs."""

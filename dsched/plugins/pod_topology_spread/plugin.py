@@ -1,0 +1,300 @@
+"""PodTopologySpread: pods of a kind spread over the values of node labels, as their constraints or the profile's say.
+
+Source: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common,filtering,scoring}.go.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import matching, spread_hints, spreading
+from dsched.arithmetic.domains import Sums, changed
+from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, Constraint, Division
+from dsched.config import PodTopologySpreadArgs
+from dsched.errors import PluginError, SelectorError
+from dsched.framework import interface
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import (
+    Action,
+    ClusterEvent,
+    Code,
+    Hint,
+    Normalization,
+    PreFilterResult,
+    Registration,
+    Resource,
+    Rows,
+    Scope,
+    Status,
+    Verdict,
+)
+from dsched.framework.label_column import LabelColumn
+from dsched.framework.per_class import PerClass
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeInfo, NodeTable
+from dsched.model import meta, node_selectors, tolerations
+from dsched.model.node import Node
+from dsched.model.pod import Pod, TopologySpreadConstraint
+from dsched.plugins.pod_topology_spread import topology_domains
+from dsched.plugins.pod_topology_spread.default_selectors import DefaultSelectors
+from dsched.plugins.pod_topology_spread.topology_domains import TopologyDomains
+
+ERR_REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"
+ERR_REASON_LABEL = f"{ERR_REASON_CONSTRAINTS} (missing required label)"
+
+_STATUSES = (interface.unschedulable(ERR_REASON_CONSTRAINTS), interface.unresolvable(ERR_REASON_LABEL))
+_SKEWED, _UNLABELLED = 1, 2
+
+_SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
+    TopologySpreadConstraint(max_skew=5, topology_key=spreading.ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A hard constraint and the matching pods by domain."""
+
+    constraint: Constraint
+    column: LabelColumn
+    present: NDArray[np.intp]
+    pods: Sums
+    own: int
+
+    def fits(self) -> NDArray[np.bool_]:
+        return spreading.fits(self.constraint, self.pods, self.present, self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hard:
+    spreads: tuple[_Spread, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Soft:
+    """What a constraint adds to the score of each node, and which nodes have all its keys."""
+
+    penalties: tuple[NDArray[np.float64], ...]
+    scored: NDArray[np.bool_]
+
+
+class PodTopologySpread:
+    name = "PodTopologySpread"
+    hints_per_class = True
+    filter_scope = Scope.CLUSTER
+    score_scope = Scope.CLUSTER
+    normalization = Normalization.CUSTOM
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: interface.Handle) -> None:
+        """
+        Raises:
+            PluginError: a default constraint is none.
+        """
+        self._handle = handle
+        self._system = args.defaulting_type == "System"
+        self._defaults = _SYSTEM_DEFAULTS if self._system else _defaults(args.default_constraints)
+        self._domains = TopologyDomains()
+        self._default_selectors = DefaultSelectors()
+        self._own = PerClass(
+            lambda pod: {action: _own(pod.pod, action) for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)}
+        )
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
+        """Count the matching pods of each domain; Skip for pods without hard constraints."""
+        try:
+            constraints = self._constraints(pod, DO_NOT_SCHEDULE, snapshot)
+        except SelectorError as error:
+            return Status(Code.ERROR, (f"obtaining pod's hard topology spread constraints: {error}",))
+        if not constraints:
+            return interface.SKIP
+        table, labels = snapshot.table, pod.pod.metadata.labels
+        divided = self._domains.of(DO_NOT_SCHEDULE, constraints, pod, table, require_all=True)
+        spreads = []
+        for constraint, division in zip(constraints, divided.by, strict=True):
+            column = table.label(constraint.topology_key)
+            pods = division.sums(topology_domains.matching_pods(constraint, pod.pod, table), len(column.values))
+            spreads.append(_Spread(constraint, column, division.present, pods, constraint.selector.matches(labels)))
+        state.write(_Hard(tuple(spreads)))
+        return None
+
+    def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
+        _count_other(state, pod.pod, other.pod, node.node, 1)
+        return None
+
+    def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
+        _count_other(state, pod.pod, other.pod, node.node, -1)
+        return None
+
+    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        """
+        Raises:
+            PluginError: PreFilter has not run.
+        """
+        index = np.zeros(matching.count(rows), dtype=np.int32)
+        for spread in reversed(_kept(state).spreads):
+            of_domain = np.where(spread.fits(), 0, _SKEWED).astype(np.int32)
+            of_domain[0] = _UNLABELLED
+            found = of_domain[spread.column.ids[rows]]
+            index = np.where(found, found, index) if index.any() else found
+        return Verdict(index, _STATUSES)
+
+    def pre_score(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Status | None:
+        """Weigh the matching pods of each domain of a feasible node; Skip for pods without soft constraints."""
+        try:
+            constraints = self._constraints(pod, SCHEDULE_ANYWAY, snapshot)
+        except SelectorError as error:
+            return Status(Code.ERROR, (f"obtaining pod's soft topology spread constraints: {error}",))
+        if not constraints:
+            return interface.SKIP
+        table = snapshot.table
+        # System defaults put up with nodes that have no zone.
+        require_all = bool(pod.pod.spec.topology_spread_constraints) or not self._system
+        divided = self._domains.of(SCHEDULE_ANYWAY, constraints, pod, table, require_all)
+        candidates = feasible & divided.labelled
+        penalties = tuple(
+            _penalty(constraint, division, pod.pod, table, candidates)
+            for constraint, division in zip(constraints, divided.by, strict=True)
+        )
+        state.write(_Soft(penalties, divided.labelled))
+        return None
+
+    def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        """Matching pods around each node, weighed and rounded; `spreading.IGNORED` for nodes without all the keys.
+
+        Raises:
+            PluginError: PreScore has not run.
+        """
+        soft = state.read(_Soft)
+        if soft is None:
+            raise PluginError("its PreScore has not run; enable it at preScore, too")
+        total = np.zeros(matching.count(rows), dtype=np.float64)
+        for penalty in soft.penalties:
+            total += penalty[rows]
+        return np.where(soft.scored[rows], spreading.rounded(total), spreading.IGNORED)
+
+    def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
+        return spreading.normalized(scores)
+
+    def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again."""
+        if pod.pod.spec.topology_spread_constraints or not self._defaults:
+            return None
+        return self._default_selectors.of(pod, snapshot).everything
+
+    def events_to_register(self) -> Sequence[Registration]:
+        everything = frozenset(Action)
+        return (
+            Registration(Resource.ASSIGNED_POD, everything, self._after_pod_change),
+            Registration(Resource.POD, frozenset({Action.UPDATE}), self._after_pod_change),
+            Registration(Resource.NODE, everything, self._after_node_change),
+        )
+
+    def _after_pod_change(self, pod: Pod, event: ClusterEvent) -> Hint:
+        assigned = event.resource is Resource.ASSIGNED_POD
+        if not all(spread_hints.involved(other, pod, assigned) for other in (event.old, event.new) if other):
+            return Hint.SKIP
+        return self._hint(pod, lambda hard: spread_hints.pod_change_helps(hard, pod, event.old, event.new))
+
+    def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
+        return self._hint(pod, lambda hard: spread_hints.node_change_helps(hard, event.old, event.new))
+
+    def _hint(self, pod: Pod, helps: Callable[[tuple[Constraint, ...]], bool]) -> Hint:
+        try:
+            hard = self._constraints(PodInfo(pod), DO_NOT_SCHEDULE, self._handle.snapshot)
+        except SelectorError:
+            return Hint.QUEUE
+        return Hint.QUEUE if helps(hard) else Hint.SKIP
+
+    def _constraints(self, pod: PodInfo, action: str, snapshot: Snapshot) -> tuple[Constraint, ...]:
+        """The pod's own constraints or, where it has none, the profile's.
+
+        Raises:
+            SelectorError: a selector is not legal.
+        """
+        if pod.pod.spec.topology_spread_constraints:
+            own = self._own(pod)[action]
+            if isinstance(own, SelectorError):
+                raise own
+            return own
+        selector = self._default_selectors.of(pod, snapshot) if self._defaults else None
+        if selector is None or selector.everything:
+            return ()
+        constraints = spreading.parse(self._defaults, pod.pod.metadata.labels, action)
+        return tuple(replace(constraint, selector=selector) for constraint in constraints)
+
+
+def _defaults(records: Iterable[Mapping[str, Any]]) -> tuple[TopologySpreadConstraint, ...]:
+    try:
+        return tuple(meta.from_builtins(record, TopologySpreadConstraint) for record in records)
+    except msgspec.ValidationError as error:
+        raise PluginError(f"PodTopologySpreadArgs: defaultConstraints: {error}") from error
+
+
+def _own(pod: Pod, action: str) -> tuple[Constraint, ...] | SelectorError:
+    """The pod's own constraints, or what is wrong with them."""
+    try:
+        return spreading.parse(pod.spec.topology_spread_constraints, pod.metadata.labels, action)
+    except SelectorError as error:
+        return error
+
+
+def _kept(state: CycleState) -> _Hard:
+    hard = state.read(_Hard)
+    if hard is None:
+        raise PluginError("its PreFilter has not run; enable it at preFilter, too")
+    return hard
+
+
+def _penalty(
+    constraint: Constraint, division: Division, pod: Pod, table: NodeTable, candidates: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """What a soft constraint adds to the score of each row; nothing to that of nodes without its key."""
+    pods = topology_domains.matching_pods(constraint, pod, table)
+    column = table.label(constraint.topology_key)
+    if constraint.topology_key == HOSTNAME:
+        domain_count = int(np.count_nonzero(candidates))
+    else:
+        domain_count = int(np.count_nonzero(np.bincount(division.ids[candidates])))
+        pods = division.sums(pods, len(column.values))[division.ids]
+    penalty = spreading.penalty(constraint, pods, spreading.weight(domain_count))
+    return np.where(column.ids[table.all_rows] != 0, penalty, 0.0)
+
+
+def _count_other(state: CycleState, pod: Pod, other: Pod, node: Node, sign: int) -> None:
+    """Count one more pod on a node, or one less; unlike PreFilter, the source counts pods that are being deleted, and
+    any pod where the selector restricts nothing (``updateWithPod``)."""
+    hard = _kept(state)
+    labels = node.metadata.labels
+    if other.metadata.namespace != pod.metadata.namespace:
+        return
+    if not all(spread.constraint.topology_key in labels for spread in hard.spreads):
+        return
+    selected = node_selectors.required(pod.spec).matches(labels, node.name)
+    tolerated = tolerations.first_untolerated(node.spec.taints, pod.spec.tolerations) is None
+
+    def counted(spread: _Spread) -> _Spread:
+        constraint = spread.constraint
+        left_out = (constraint.honor_affinity and not selected) or (constraint.honor_taints and not tolerated)
+        if left_out or not constraint.selector.matches(other.metadata.labels):
+            return spread
+        domain = spread.column.id_of[labels[constraint.topology_key]]
+        return replace(spread, pods=changed(spread.pods, domain, sign))
+
+    state.write(_Hard(tuple(counted(spread) for spread in hard.spreads)))
+
+
+_pre_filter: type[interface.PreFilterPlugin] = PodTopologySpread
+_extensions: type[interface.PreFilterExtensions] = PodTopologySpread
+_filter: type[interface.TableFilterPlugin] = PodTopologySpread
+_pre_score: type[interface.PreScorePlugin] = PodTopologySpread
+_score: type[interface.TableScorePlugin] = PodTopologySpread
+_normalize: type[interface.Normalizer] = PodTopologySpread
+_skips: type[interface.SkipVersion] = PodTopologySpread
+_enqueue: type[interface.EnqueueExtensions] = PodTopologySpread

@@ -1,0 +1,1 @@
+"""What the plugins about volumes share: claims, volumes, attachments, and which pods use them."""

@@ -1,0 +1,166 @@
+"""The leader's cache: nodes, the pods on them, and the other objects, as the scheduling cycle sees them.
+
+One place changes three things together: the snapshot in memory, node usage in Redis, and the log for the replicas.
+
+::
+
+    assume ──► assumed ──confirm──► bound ──remove_pod──► gone
+                  └──────forget──────────────────────────► gone
+
+Assumptions: no pod is assumed twice; a pod that was never assumed may turn up bound (somebody else bound it).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dsched.engine.replica_delta import NodeGone, NodeSet, ObjectGone, ObjectSet, PodOff, PodOn
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import PODS
+from dsched.model import tape
+from dsched.model.meta import NodeName, PodUid
+from dsched.model.node import Node
+from dsched.scheduler.ports import NodeLog, NodeUsage
+
+
+class Cache:
+    """Nodes and pods of one system in the leader's memory.
+
+    Attributes:
+        snapshot: what the cycle decides on.
+        usage: node usage in Redis, written by its ``flush``.
+        log: the replicas' log, written by its ``publish``.
+        dress: what is made of a node before the cycle sees it.
+        heard: is told of every change but assumptions, while somebody records.
+    """
+
+    def __init__(self, usage: NodeUsage, log: NodeLog) -> None:
+        self.snapshot = Snapshot()
+        self.usage = usage
+        self.log = log
+        self.dress: Callable[[Node], Node] = lambda node: node
+        self.heard: Callable[[tape.Line], None] | None = None
+        self._assumed: dict[PodUid, NodeName] = {}
+
+    def set_node(self, node: Node) -> tuple[Node | None, bool]:
+        """Take in a node; returns the one it replaces and whether anything that scheduling sees has changed."""
+        table = self.snapshot.table
+        node = self.dress(node)
+        row = table.index.get(node.name)
+        old = None if row is None else table.nodes[row]
+        changed = table.set_node(node)
+        if changed:
+            self.log.note(NodeSet(node))
+            if self.heard is not None:
+                self.heard(tape.NodeIs(node))
+            self.usage.set(node.name, table.info(table.index[node.name]).allocatable)
+            if old is None:
+                for pod in table.pods[table.index[node.name]].values():
+                    self.usage.add(node.name, amounts(pod))
+        return old, changed
+
+    def remove_node(self, name: NodeName) -> Node | None:
+        """Take a node out; returns it."""
+        table = self.snapshot.table
+        row = table.index.get(name)
+        if row is None:
+            return None
+        node = table.nodes[row]
+        table.remove_node(name)
+        self.log.note(NodeGone(name))
+        if self.heard is not None:
+            self.heard(tape.NodeGone(name))
+        self.usage.gone(name)
+        return node
+
+    def assume(self, pod: PodInfo, node: NodeName) -> None:
+        """Count a pod on a node before it is bound; the reservation script charges the node in Redis."""
+        self._assumed[pod.uid] = node
+        self._put(pod, node)
+
+    def reserved(self, node: NodeName) -> None:
+        """The reservation script has charged the node."""
+        self.usage.moved(node)
+
+    def forget(self, uid: PodUid, *, released: bool) -> None:
+        """An assumed pod will not be bound; ``released`` says that a reservation was given back in Redis."""
+        node = self._assumed.pop(uid, None)
+        if node is not None:
+            self._take(uid)
+            if released:
+                self.usage.moved(node)
+            if self.heard is not None:
+                self.heard(tape.Released(uid))
+
+    def confirm(self, uid: PodUid) -> None:
+        """An assumed pod is bound where it was assumed."""
+        known = self._assumed.pop(uid, None)
+        if known is not None and self.heard is not None:
+            self.heard(tape.Bound(uid))
+
+    def assumed_on(self, uid: PodUid) -> NodeName | None:
+        """The node a pod is assumed on, None when it is not."""
+        return self._assumed.get(uid)
+
+    def add_pod(self, pod: PodInfo, node: NodeName) -> None:
+        """A bound pod that was not assumed, or a newer version of it."""
+        table = self.snapshot.table
+        known = table.pod(pod.uid) if table.node_of(pod.uid) == node else None
+        if known is None or amounts(known) != amounts(pod):
+            self._leave(pod.uid)
+            self.usage.add(node, amounts(pod))
+        self._put(pod, node)
+        if self.heard is not None:
+            self.heard(tape.PodOn(node, pod.pod))
+
+    def remove_pod(self, uid: PodUid) -> PodInfo | None:
+        """A bound pod is gone or finished; returns it."""
+        pod = self._leave(uid)
+        if pod is not None and self.heard is not None:
+            self.heard(tape.PodOff(uid))
+        return pod
+
+    def _leave(self, uid: PodUid) -> PodInfo | None:
+        table = self.snapshot.table
+        node, pod = table.node_of(uid), table.pod(uid)
+        if node is None or pod is None:
+            return None
+        self._take(uid)
+        self.usage.subtract(node, amounts(pod))
+        return pod
+
+    def put(self, kind: str, key: str, value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Take in an object of another kind; returns the one it replaces."""
+        old = self.snapshot.others(kind).get(key)
+        self.snapshot.put(kind, key, value)
+        self.log.note(ObjectSet(kind, key, dict(value)))
+        if self.heard is not None:
+            self.heard(tape.ObjectIs(kind, key, dict(value)))
+        return old
+
+    def drop(self, kind: str, key: str) -> Mapping[str, Any] | None:
+        """Forget an object of another kind; returns it."""
+        old = self.snapshot.others(kind).get(key)
+        self.snapshot.drop(kind, key)
+        self.log.note(ObjectGone(kind, key))
+        if self.heard is not None:
+            self.heard(tape.ObjectGone(kind, key))
+        return old
+
+    def _put(self, pod: PodInfo, node: NodeName) -> None:
+        home = self.snapshot.table.node_of(pod.uid)
+        if home is not None and home != node:
+            self._take(pod.uid)  # who holds only the node that it leaves hears of it, too
+        self.snapshot.table.add_pod(pod, node)
+        self.log.note(PodOn(node, pod.pod))
+
+    def _take(self, uid: PodUid) -> None:
+        node = self.snapshot.table.node_of(uid)
+        if node is not None:
+            self.snapshot.table.remove_pod(uid)
+            self.log.note(PodOff(uid, node))
+
+
+def amounts(pod: PodInfo) -> dict[str, int]:
+    """What a pod charges its node with."""
+    return {**pod.demand.requests, PODS: 1}

@@ -1,0 +1,329 @@
+"""The scheduling cycle for a batch: pods in queue order and the snapshot in, decisions out. No I/O.
+
+Each pod is decided on what its predecessors have left: it is assumed in the snapshot before the next one is looked at,
+so that a batch gives the decisions that one pod at a time would give.
+
+Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from dsched.clock import Clock
+from dsched.engine import with_extenders as extending
+from dsched.engine.diagnosis import Diagnosis, diagnose
+from dsched.engine.evaluation import Evaluation
+from dsched.engine.evaluation_cache import EvaluationCache, GatherFirst, JudgeAll
+from dsched.engine.failed_attempt import FailedAttempt
+from dsched.engine.findings import Findings
+from dsched.engine.select import Choice, Selector
+from dsched.engine.with_extenders import EvaluationWithExtenders
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.extender import Extending
+from dsched.framework.interface import Code, Status
+from dsched.framework.plugin_timeout import WATCH
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.validation import PluginFailure
+from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.scheduler.plugin_breaker import PluginBreaker, dangerous, overrun
+from dsched.scheduler.waiting_pods import WaitingPod, WaitingPods
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A pod that has been popped.
+
+    Attributes:
+        popped_at: when, seconds on the monotonic clock; 0 where nobody measures.
+    """
+
+    info: PodInfo
+    attempt: int
+    popped_at: float = 0.0
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What the cycle says of a pod: a node, or why there is none.
+
+    Attributes:
+        node: the chosen node; the pod is assumed there and Reserve has run.
+        best: names of the best set, in table order.
+        waiting: set when Permit plugins hold the pod back.
+        diagnosis: why the pod fits nowhere or was turned away.
+        error: the status of a plugin that failed.
+        nominated: a node that PostFilter makes room on; None leaves the nomination as it is.
+        victims: pods to delete so that there is room.
+        displaced: pods of lower priority that had been promised the nominated node and are no longer.
+        promised: the node that the pod had been promised, for a pod that was placed.
+        extended: what extenders said, where they were asked.
+    """
+
+    candidate: Candidate
+    framework: Framework
+    state: CycleState
+    node: NodeName | None = None
+    best: tuple[NodeName, ...] = ()
+    waiting: WaitingPod | None = None
+    diagnosis: Diagnosis | None = None
+    error: Status | None = None
+    nominated: NodeName | None = None
+    victims: tuple[PodInfo, ...] = ()
+    displaced: tuple[PodInfo, ...] = ()
+    promised: NodeName | None = None
+    extended: EvaluationWithExtenders | None = None
+
+    @property
+    def message(self) -> str:
+        """Why there is no node, as users are told; empty where there is one."""
+        if self.error is not None:
+            return self.error.message
+        return "" if self.diagnosis is None else self.diagnosis.message
+
+
+class Assumptions(Protocol):
+    """Where pods are assumed while a batch is decided: the cache."""
+
+    snapshot: Snapshot
+
+    def assume(self, pod: PodInfo, node: NodeName) -> None: ...
+
+    def forget(self, uid: PodUid, *, released: bool) -> None: ...
+
+
+Looked = Callable[[Candidate, Evaluation | EvaluationWithExtenders, Choice | None], None]
+"""Is told of a pod's findings and of the host that was chosen, None where it fits nowhere."""
+
+
+class Cycle:
+    """Decides batches."""
+
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        percentages: Mapping[str, int],
+        cache: Assumptions,
+        judge_all: JudgeAll,
+        selector: Selector,
+        waiting: WaitingPods,
+        clock: Clock,
+        gather_first: GatherFirst = lambda classes: False,
+        looked: Looked | None = None,
+        breaker: PluginBreaker | None = None,
+    ) -> None:
+        """
+        Args:
+            looked: is told what was found about each pod, before anything is done about it.
+        """
+        self._frameworks = frameworks
+        self._percentages = percentages
+        self._cache = cache
+        self._selector = selector
+        self._waiting = waiting
+        self._clock = clock
+        self._looked = looked
+        self._classes = EvaluationCache(cache.snapshot, judge_all, gather_first)
+        self._breaker = breaker or PluginBreaker(clock)
+
+    def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
+        """Decide the pods in order."""
+        known = [(self._frameworks[candidate.info.pod.spec.scheduler_name], candidate) for candidate in batch]
+        asked = [(framework, candidate.info) for framework, candidate in known]
+        failed: dict[tuple[str, bytes], Status] = {}
+        for evaluation in self._classes.prepare([each for each in asked if self._held(*each) is None]):
+            if evaluation.failure is not None and dangerous(evaluation.failure):
+                failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
+                self._met(evaluation.framework, evaluation.pod, evaluation.failure)
+        return [self._safely(framework, candidate, failed) for framework, candidate in known]
+
+    def _held(self, framework: Framework, info: PodInfo) -> Status | None:
+        return self._breaker.held(framework.profile_name, info.class_key)
+
+    def _met(self, framework: Framework, info: PodInfo, status: Status) -> None:
+        self._breaker.met(framework.profile_name, info.class_key, status)
+
+    def _safely(self, framework: Framework, candidate: Candidate, failed: dict[tuple[str, bytes], Status]) -> Decision:
+        """Decide a pod, unless that is dangerous; ``failed`` has what was met with just now, for the first such pod."""
+        info = candidate.info
+        error = failed.pop((framework.profile_name, info.class_key), None) or self._held(framework, info)
+        if error is not None:
+            return Decision(candidate, framework, CycleState(), error=error)
+        WATCH.told.clear()
+        decision = self._decide(framework, candidate)
+        if decision.error is not None and dangerous(decision.error):
+            self._met(framework, info, decision.error)
+        elif WATCH.told:  # preemption failed, which is no error of the attempt
+            self._met(framework, info, overrun(WATCH.told[0]))
+        elif decision.error is None:
+            self._breaker.well(framework.profile_name, info.class_key)
+        return decision
+
+    def _decide(self, framework: Framework, candidate: Candidate) -> Decision:
+        info = candidate.info
+        evaluation = self._classes.evaluation(framework, info)
+        extenders = framework.extenders if framework.extenders and framework.extenders.concerned(info) else None
+        try:
+            promised = self._promised(candidate, evaluation)
+            if self._cache.snapshot.nominations.node_of(info.uid) and (promised is None or extenders is not None):
+                evaluation = self._classes.evaluation(framework, info, own=True)
+        except PluginFailure as failure:
+            return Decision(candidate, framework, evaluation.state.clone(), error=failure.status)
+        state = evaluation.state.clone()
+        if evaluation.failure is not None:
+            return Decision(candidate, framework, state, error=evaluation.failure)
+        table = self._cache.snapshot.table
+        try:
+            extended, choice = self._choose(framework, extenders, candidate, evaluation, promised)
+        except PluginFailure as failure:  # a sample is normalised anew, or an extender failed
+            return Decision(candidate, framework, state, error=failure.status)
+        if self._looked is not None:
+            self._looked(candidate, extended or evaluation, choice)
+        if choice is None:
+            decision = self._unplaced(framework, candidate, state, extended or evaluation)
+        else:
+            best = tuple(map(table.names.__getitem__, choice.best.tolist()))
+            evaluation.before_placing(choice.row)
+            decision = self._placed(framework, candidate, state, table.names[choice.row], best)
+            if decision.node is not None:
+                evaluation.placed(choice.row)
+        return decision if extended is None else replace(decision, extended=extended)
+
+    def _choose(
+        self,
+        framework: Framework,
+        extenders: Extending | None,
+        candidate: Candidate,
+        evaluation: Evaluation,
+        promised: int | None,
+    ) -> tuple[EvaluationWithExtenders | None, Choice | None]:
+        """What extenders said, None where they have no say or were not asked; and the host, None where the pod fits
+        nowhere."""
+        table, info = self._cache.snapshot.table, candidate.info
+        percentage = self._percentages[framework.profile_name]
+        if extenders is not None:
+            return extending.choose(
+                extenders,
+                evaluation,
+                self._cache.snapshot,
+                self._selector,
+                info,
+                candidate.attempt,
+                percentage,
+                promised,
+            )
+        if promised is not None:
+            return None, Choice(promised, np.array([promised], dtype=np.intp), examined=1)
+        return None, self._selector.choose(evaluation, table, info.uid, candidate.attempt, percentage)
+
+    def _promised(self, candidate: Candidate, evaluation: Evaluation) -> int | None:
+        """The row of the node that the pod was promised, when it fits there: it is taken without looking at others.
+
+        Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
+
+        Raises:
+            PluginFailure: a plugin failed.
+        """
+        snapshot = self._cache.snapshot
+        node = snapshot.nominations.node_of(candidate.info.uid)
+        row = None if node is None else snapshot.table.index.get(node)
+        if row is None or evaluation.failure is not None or not evaluation.admits(candidate.info, row):
+            return None
+        return row
+
+    def _placed(
+        self,
+        framework: Framework,
+        candidate: Candidate,
+        state: CycleState,
+        node: NodeName,
+        best: tuple[NodeName, ...],
+    ) -> Decision:
+        self._cache.assume(candidate.info, node)
+        status = framework.run_reserve(state, candidate.info, node)
+        if status is not None:
+            self._cache.forget(candidate.info.uid, released=False)
+            return _turned_away(framework, candidate, state, status)
+        permit = framework.run_permit(state, candidate.info, node)
+        if permit.status is not None:
+            framework.run_unreserve(state, candidate.info, node)
+            self._cache.forget(candidate.info.uid, released=False)
+            return _turned_away(framework, candidate, state, permit.status)
+        nominations = self._cache.snapshot.nominations
+        promised = nominations.node_of(candidate.info.uid)
+        nominations.drop(candidate.info.uid)
+        waiting = self._wait(framework, candidate.info, permit.waits)
+        return Decision(candidate, framework, state, node, best, waiting, promised=promised)
+
+    def _wait(self, framework: Framework, pod: PodInfo, waits: Mapping[str, float]) -> WaitingPod | None:
+        """Known to the plugins at once, so that the permit call of the next pod of the batch can let this one go.
+
+        A pod that nobody holds back joins those that have just been let go: one script lets all of them go, so that a
+        leader that is killed leaves all or none of a gang, and none is handed out before each has its reservation.
+        """
+        if not waits and not (framework.at("permit") and any(other.allowed for other in self._waiting)):
+            return None
+        now_ms = self._clock.now_ms()
+        waiting = WaitingPod(pod, now_ms, {plugin: now_ms + round(wait_s * 1000) for plugin, wait_s in waits.items()})
+        self._waiting.add(waiting)
+        return waiting
+
+    def _unplaced(
+        self, framework: Framework, candidate: Candidate, state: CycleState, evaluation: Findings
+    ) -> Decision:
+        snapshot = self._cache.snapshot
+        diagnosis = diagnose(evaluation, len(snapshot.table))
+        attempt = FailedAttempt(framework, state, candidate.info, snapshot, evaluation, diagnosis)
+        try:
+            result = framework.run_post_filter(attempt)
+        except PluginFailure as failure:  # the pod fits nowhere all the same
+            diagnosis = diagnosis.after_post_filter(failure.status.message)
+            return Decision(candidate, framework, state, diagnosis=diagnosis)
+        if result is None:
+            return Decision(candidate, framework, state, diagnosis=diagnosis)
+        return Decision(
+            candidate,
+            framework,
+            state,
+            diagnosis=diagnosis.after_post_filter(result.status.message),
+            nominated=result.nominated,
+            victims=tuple(victim for victim in result.victims if not self._turn_away(victim)),
+            displaced=self._nominate(candidate.info, result.nominated),
+        )
+
+    def _turn_away(self, victim: PodInfo) -> bool:
+        """A victim that Permit holds back need not be deleted: it is queued again.
+
+        Source: framework/preemption/preemption.go ``prepareCandidate``.
+        """
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None:
+            waiting.reject("DefaultPreemption", "preempted")
+        return waiting is not None
+
+    def _nominate(self, pod: PodInfo, node: NodeName | None) -> tuple[PodInfo, ...]:
+        """Keep the promise from the next pod of the batch on; returns the pods whose own promises end with it.
+
+        Source: framework/preemption/preemption.go ``prepareCandidate``.
+        """
+        nominations = self._cache.snapshot.nominations
+        if node is None:
+            return ()
+        nominations.drop(pod.uid)
+        if node == NO_NODE:
+            return ()
+        displaced = tuple(other for other in nominations.on(node) if other.priority < pod.priority)
+        for other in displaced:
+            nominations.drop(other.uid)
+        nominations.set(pod, node)
+        return displaced
+
+
+def _turned_away(framework: Framework, candidate: Candidate, state: CycleState, status: Status) -> Decision:
+    """Reserve or Permit said no to the chosen node; a promise ends with that."""
+    if status.code is Code.ERROR or not status.rejected:
+        return Decision(candidate, framework, state, error=status)
+    return Decision(candidate, framework, state, diagnosis=Diagnosis.of_node(status), nominated=NO_NODE)

@@ -1,0 +1,51 @@
+"""What plugins may reach in the leader, and wherever its decisions are tried out."""
+
+from collections.abc import Iterator
+
+from dsched.clock import Clock
+from dsched.framework.snapshot import Snapshot
+from dsched.model.meta import PodKey, PodUid
+from dsched.scheduler.cycle import Assumptions
+from dsched.scheduler.nominations import Nomination
+from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.waiting_pods import WaitingPod, WaitingPods
+
+
+class LeaderHandle:
+    """Given to every plugin that the leader, a simulation or an explanation builds.
+
+    Attributes:
+        clock: the time; plugins take it from here.
+    """
+
+    def __init__(self, cache: Assumptions, waiting: WaitingPods, pending: PendingPods, clock: Clock) -> None:
+        self._cache = cache
+        self._waiting = waiting
+        self._pending = pending
+        self.clock = clock
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster as the present attempt sees it."""
+        return self._cache.snapshot
+
+    def waiting_pods(self) -> Iterator[WaitingPod]:
+        """Pods that Permit holds back."""
+        return iter(self._waiting)
+
+    def waiting_pod(self, uid: PodUid) -> WaitingPod | None:
+        """A pod that Permit holds back, None when it does not."""
+        return self._waiting.get(uid)
+
+    def pending_pods(self) -> Iterator[QueuedPod]:
+        """Pods that are not bound, those that Permit holds back among them."""
+        return iter(self._pending)
+
+    def preempting(self, key: PodKey) -> Nomination:
+        """What preemption has brought a pod so far; nothing for a pod that is not pending here."""
+        pod = self._pending.get(key)
+        return Nomination() if pod is None else pod.preempting
+
+    def pending_pod(self, key: PodKey) -> QueuedPod | None:
+        """A pod that is not bound, None when it is, or is not there."""
+        return self._pending.get(key)

@@ -1,0 +1,338 @@
+"""The leader's memory of the pods that wait to be bound, beside the queue in Redis which is the truth.
+
+Every change of place is prepared here as a `Move` and takes effect here once Redis has made it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from dsched.clock import Clock
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
+from dsched.model import raw, tape
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.scheduler.nominations import Nomination
+from dsched.scheduler.ports import Move, Popped, QueueName, Record
+
+MOST_AHEAD_MS = 10_000
+"""Stamps run ahead of the clock where many pods come at once, a microsecond each. One further ahead is that of another
+clock, or of Redis' before it was set; what counts from it, such as a pause, would wait until then."""
+
+
+@dataclass(slots=True)
+class QueuedPod:
+    """A pending pod.
+
+    Attributes:
+        queued_us: when it was last put into the queue, microseconds; fixes its turn among equals.
+        first_ms: when its first attempt began, 0 before that.
+        plugins: those that rejected it last; events that they care about may move it.
+        waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
+        preempting: what preemption has brought it so far.
+        crashes: processes that were lost while this pod was decided or bound, since that last went well.
+        leaving: whether it is about to be moved out of where it was rejected (`dsched.leader.events`).
+        rescued: who had rejected it when no event moved it for too long and it was tried again all the same, each with
+            the events that did not; empty after that attempt.
+    """
+
+    info: PodInfo
+    place: QueueName = QueueName.NOWHERE
+    queued_us: int = 0
+    attempts: int = 0
+    first_ms: int = 0
+    plugins: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()
+    order: int = 0
+    turn: str = ""
+    preempting: Nomination = field(default_factory=Nomination)
+    rescued: frozenset[tuple[str, str]] = frozenset()
+    crashes: int = 0
+    crashed: bool = False
+    """Whether its record may name crashes."""
+    leaving: bool = False
+
+    @property
+    def key(self) -> PodKey:
+        return self.info.key
+
+    @property
+    def uid(self) -> PodUid:
+        return self.info.uid
+
+    @property
+    def rejected(self) -> bool:
+        """Whether it was turned away and is not tried again before something happens that may help it."""
+        return self.place in (QueueName.UNSCHEDULABLE, QueueName.GATED)
+
+
+@lru_cache(maxsize=1024)
+def _names(text: str) -> frozenset[str]:
+    """Plugins as a record names them; a million pods have few different sets."""
+    return frozenset(text.split())
+
+
+_TOLD = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.GATED})
+"""Places where no decision puts a pod."""
+
+WINDOW_MS = 1000
+"""Pauses end with whole seconds. Source: backoff_queue.go ``backoffQOrderingWindowDuration``."""
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How long a pod that failed waits: the first pause, doubled with each attempt, up to the longest.
+
+    Source: pkg/scheduler/backend/queue/backoff_queue.go ``calculateBackoffDuration``.
+    """
+
+    first_ms: int = 1_000
+    longest_ms: int = 10_000
+
+    def pause_ms(self, attempts: int) -> int:
+        """The pause after so many attempts."""
+        if attempts <= 0:
+            return 0
+        return min(self.first_ms << min(attempts - 1, 32), self.longest_ms)
+
+
+SUSPECT = 2
+"""A pod with which so many processes were lost is decided alone, so that the next time nobody else is suspected."""
+PARKED = 3
+"""After so many a pod is parked: its pause is minutes, twice as long each further time."""
+FIRST_PARK_MS, LONGEST_PARK_MS = 60_000, 600_000
+
+
+def park_ms(crashes: int) -> int:
+    """How long a pod is parked after so many lost processes; 0 where it is not."""
+    return 0 if crashes < PARKED else min(FIRST_PARK_MS << min(crashes - PARKED, 16), LONGEST_PARK_MS)
+
+
+class PendingPods:
+    """Pods that wait to be bound, by key.
+
+    Attributes:
+        heard: is told of pods that come, change and go, while somebody records.
+    """
+
+    def __init__(self, clock: Clock, backoff: Backoff) -> None:
+        self._clock = clock
+        self._backoff = backoff
+        self._pods: dict[PodKey, QueuedPod] = {}
+        self._rejected_by: dict[str, dict[bytes, dict[PodKey, QueuedPod]]] = {}
+        self._last_us = 0
+        self._suspects: set[PodKey] = set()
+        self.heard: Callable[[tape.Line], None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter(self._pods.values())
+
+    def get(self, key: PodKey) -> QueuedPod | None:
+        """A pending pod, None when there is none of that name."""
+        return self._pods.get(key)
+
+    @property
+    def any_rejected(self) -> bool:
+        """Whether there are unschedulable or gated pods that some plugin rejected."""
+        return any(self._rejected_by.values())
+
+    def rejected_by(self, plugin: str) -> Iterator[Mapping[PodKey, QueuedPod]]:
+        """Unschedulable and gated pods that the plugin rejected, those of a class together."""
+        return iter(self._rejected_by.get(plugin, {}).values())
+
+    def unschedulable_since(self, before_us: int) -> list[QueuedPod]:
+        """Unschedulable pods that were put there before a time, but for those that are about to be moved."""
+        return [
+            pod
+            for pod in self._pods.values()
+            if pod.place is QueueName.UNSCHEDULABLE and pod.queued_us < before_us and not pod.leaving
+        ]
+
+    def rejections(self) -> Counter[tuple[str, str]]:
+        """(plugin, profile) to the unschedulable and gated pods that it rejected; from any thread."""
+        return Counter(
+            (plugin, pod.info.pod.spec.scheduler_name)
+            for plugin, classes in tuple(self._rejected_by.items())
+            for pods in tuple(classes.values())
+            for pod in tuple(pods.values())
+        )
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def add(self, info: PodInfo, framework: Framework) -> QueuedPod:
+        """A pod that is new to the leader; it stands nowhere until it is moved."""
+        pod = QueuedPod(info, queued_us=self.stamp())
+        self._sort(pod, framework)
+        self._pods[pod.key] = pod
+        if self.heard is not None:
+            self.heard(tape.Pending(info.pod, pod.queued_us))
+        return pod
+
+    def restore(self, info: PodInfo, record: Record) -> QueuedPod:
+        """A pod as an earlier leader left it in Redis."""
+        fields = record.fields
+        now_ms = self._clock.now_ms()
+        queued_us = raw.strictly(fields.get("queued_us", "0"))
+        if queued_us > (now_ms + MOST_AHEAD_MS) * 1000:
+            queued_us = now_ms * 1000
+        pod = QueuedPod(
+            info,
+            place=record.queue,
+            queued_us=queued_us,
+            attempts=record.attempts,
+            first_ms=raw.strictly(fields.get("first_ms", "0")),
+            plugins=_names(fields.get("plugins", "")),
+            waiting=_names(fields.get("waiting", "")),
+            order=raw.strictly(fields.get("order", "0")),
+            turn=fields.get("place", ""),
+            preempting=Nomination.of_fields(fields, now_ms),
+        )
+        self.crashed(pod, raw.strictly(fields.get("crashes", "0")))
+        self._last_us = max(self._last_us, pod.queued_us)
+        self._pods[pod.key] = pod
+        self._index(pod)
+        return pod
+
+    def replace(self, pod: QueuedPod, info: PodInfo, framework: Framework) -> bool:
+        """The pod object has changed; True when its turn has."""
+        self._unindex(pod)
+        pod.info = info
+        self._index(pod)
+        turned = self.resort(pod, framework)
+        if self.heard is not None:
+            self.heard(tape.Pending(info.pod, pod.queued_us))
+        return turned
+
+    def resort(self, pod: QueuedPod, framework: Framework) -> bool:
+        """Sort the pod anew, as its profile does now; True when its turn has changed."""
+        before = (pod.order, pod.turn)
+        self._sort(pod, framework)
+        return (pod.order, pod.turn) != before
+
+    def told_promise(self, pod: QueuedPod) -> None:
+        """The pod says what it is promised."""
+        pod.preempting.told(NodeName(pod.info.pod.status.nominated_node_name), self._clock.now_ms())
+
+    def held_back(self, pod: QueuedPod, plugin: str) -> None:
+        """A PreEnqueue plugin holds the pod back from now on; it stands where it stood until it is moved."""
+        self._unindex(pod)
+        pod.plugins, pod.waiting, pod.leaving = frozenset({plugin}), frozenset(), False
+
+    def drop(self, key: PodKey) -> QueuedPod | None:
+        """The pod is no longer pending."""
+        pod = self._pods.pop(key, None)
+        if pod is not None:
+            self._unindex(pod)
+            pod.leaving = False
+            if self.heard is not None:
+                self.heard(tape.NoLongerPending(pod.uid))
+        return pod
+
+    def placed(self, pod: QueuedPod, place: QueueName) -> None:
+        """Redis has made the pod's move."""
+        self._unindex(pod)
+        let_go = pod.place is QueueName.WAITING and place is QueueName.RESERVED
+        pod.place = place
+        self._index(pod)
+        if self.heard is not None and (let_go or place in _TOLD):
+            self.heard(tape.Moved(pod.uid, place))
+
+    def crashed(self, pod: QueuedPod, crashes: int) -> None:
+        """So many processes have been lost with it by now; 0 when an attempt went well."""
+        pod.crashes, pod.crashed = crashes, pod.crashed or crashes > 0
+        if crashes >= SUSPECT:
+            self._suspects.add(pod.key)
+
+    def suspects(self) -> bool:
+        """Whether pods are about to be decided that had better be decided alone."""
+        if not self._suspects:
+            return False
+        known = [pod for key in self._suspects if (pod := self._pods.get(key)) is not None and pod.crashes >= SUSPECT]
+        self._suspects = {pod.key for pod in known}
+        return any(pod.place is QueueName.ACTIVE for pod in known)
+
+    def popped(self, pods: Sequence[Popped]) -> None:
+        """These have come in flight."""
+        for each in pods:
+            pod = self._pods.get(each.key)
+            if pod is not None and pod.uid == each.uid:
+                self.placed(pod, QueueName.INFLIGHT)
+
+    def requeued(
+        self,
+        pod: QueuedPod,
+        framework: Framework,
+        plugins: frozenset[str],
+        waiting: frozenset[str] = frozenset(),
+    ) -> None:
+        """The pod goes back into the queue after an attempt: a new time, who rejected it, and who of them waits."""
+        self._unindex(pod)
+        pod.rescued, pod.leaving = frozenset(), False
+        pod.plugins, pod.waiting = plugins, waiting
+        pod.queued_us = self.stamp()
+        self._sort(pod, framework)
+
+    # -- moves -----------------------------------------------------------------------------------------------------
+
+    def move(self, pod: QueuedPod, target: QueueName, **fields: str | int) -> Move:
+        """The move of a pod to a place; to the one where it stands, it only gets another turn there."""
+        if target is QueueName.ACTIVE:
+            score = pod.order
+        else:
+            score = self.backoff_ends_ms(pod) if target is QueueName.BACKOFF else self._clock.now_ms()
+        written: dict[str, str | int] = {"queued_us": pod.queued_us}
+        if pod.plugins or pod.place is not QueueName.NOWHERE:
+            written["plugins"] = " ".join(sorted(pod.plugins))
+        if pod.waiting or pod.place is not QueueName.NOWHERE:
+            written["waiting"] = " ".join(sorted(pod.waiting))
+        written |= {**pod.preempting.fields(), **fields}
+        if pod.crashed:
+            written["crashes"] = pod.crashes
+        if target is not pod.place:
+            written.setdefault("error", 0)
+        return Move(pod.key, pod.uid, pod.place, target, score, pod.turn, pod.order, written)
+
+    def backoff_ends_ms(self, pod: QueuedPod) -> int:
+        """When the pause after the pod's last attempt ends: with the second in which it is over, so that pods whose
+        pauses end in the same second come back together, in the order of the active queue.
+
+        Source: pkg/scheduler/backend/queue/backoff_queue.go ``alignToWindow``, ``isPodBackingoff``.
+        """
+        ends_ms = pod.queued_us // 1000 + max(self._backoff.pause_ms(pod.attempts), park_ms(pod.crashes))
+        return (ends_ms // WINDOW_MS + 1) * WINDOW_MS if pod.attempts else ends_ms
+
+    def ready_place(self, pod: QueuedPod, *, at_once: bool = False) -> QueueName:
+        """Where a pod goes that may be tried again: active, or backoff while its pause lasts.
+
+        Args:
+            at_once: what it was waiting for has come, so that its pause is over.
+        """
+        paused = not at_once and self.backoff_ends_ms(pod) > self._clock.now_ms()
+        return QueueName.BACKOFF if paused else QueueName.ACTIVE
+
+    def stamp(self) -> int:
+        """The present time in microseconds; never the same twice, so that pods keep the order they came in."""
+        self._last_us = max(self._clock.now_ms() * 1000, self._last_us + 1)
+        return self._last_us
+
+    def _sort(self, pod: QueuedPod, framework: Framework) -> None:
+        pod.order, pod.turn = framework.sort_key(pod.info.pod, pod.queued_us)
+
+    def _index(self, pod: QueuedPod) -> None:
+        if pod.place in (QueueName.UNSCHEDULABLE, QueueName.GATED):
+            for plugin in pod.plugins:
+                self._rejected_by.setdefault(plugin, {}).setdefault(pod.info.class_key, {})[pod.key] = pod
+
+    def _unindex(self, pod: QueuedPod) -> None:
+        if not pod.rejected:
+            return
+        for plugin in pod.plugins:
+            classes = self._rejected_by.get(plugin, {})
+            pods = classes.get(pod.info.class_key, {})
+            pods.pop(pod.key, None)
+            if not pods:
+                classes.pop(pod.info.class_key, None)

@@ -1,0 +1,108 @@
+"""From manifests to a cluster and the pods that wait: what applying them to an empty system would give.
+
+A pod that has no UID is given one that depends on its name alone, so that two simulations choose alike.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dsched.cluster.standalone import planning
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.manifests import admission, kinds
+from dsched.manifests.load import Manifest
+from dsched.manifests.problems import Problems
+from dsched.model import meta
+from dsched.model.meta import PodUid
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+
+_NAMES = uuid.uuid5(uuid.NAMESPACE_URL, "dsched:simulation")
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCluster:
+    """A cluster and the pods that wait in it.
+
+    Attributes:
+        nodes: by name, as a leader reads them when it begins.
+        bound: pods that have a node and have not ended, in the order given.
+        pending: pods without a node that have not ended and are not being deleted, oldest first; of equal age in the
+            order given.
+        others: kind, key and object of everything else.
+    """
+
+    nodes: tuple[Node, ...]
+    bound: tuple[Pod, ...]
+    pending: tuple[Pod, ...]
+    others: tuple[tuple[str, str, Mapping[str, Any]], ...] = ()
+
+    def fill(self, snapshot: Snapshot) -> None:
+        """Put the cluster, and the pods that have a node, into an empty snapshot."""
+        for node in self.nodes:
+            snapshot.table.set_node(node)
+        for kind, key, value in self.others:
+            snapshot.put(kind, key, value)
+        for pod in self.bound:
+            snapshot.table.add_pod(PodInfo(pod), pod.node_name)
+
+
+def given(
+    manifests: Sequence[Manifest], now_ms: int, present: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+) -> ManifestCluster:
+    """Complete the objects as applying them would, with priorities from their classes, and sort them out.
+
+    Args:
+        now_ms: when objects that do not say so themselves were created.
+        present: objects by kind that there are already; only classes are looked for.
+
+    Raises:
+        ManifestError: an object names a class that there is not, or two pods have one UID.
+    """
+    problems = Problems()
+    known = [
+        [*(present or {}).get(kind.name, ()), *_values(manifests, kind)]
+        for kind in (kinds.PRIORITY_CLASS, kinds.STORAGE_CLASS)
+    ]
+    classes = admission.classes(*known)
+    plans = [planning.plan(_named(each), None, classes, now_ms, problems) for each in manifests]
+    made = [(plan.manifest, plan.value) for plan in plans if plan is not None]
+    pods = _pods([(each.origin, value) for each, value in made if each.kind is kinds.POD], problems)
+    problems.raise_any()
+    nodes = [meta.from_builtins(value, Node) for each, value in made if each.kind is kinds.NODE]
+    there = [pod for pod in pods if not pod.finished]
+    waiting = [pod for pod in there if not pod.node_name and not pod.deleting]
+    return ManifestCluster(
+        tuple(sorted(nodes, key=lambda node: node.name)),
+        tuple(pod for pod in there if pod.node_name),
+        tuple(sorted(waiting, key=lambda pod: pod.metadata.creation_timestamp)),
+        tuple((each.kind.name, each.key, value) for each, value in made if each.kind not in (kinds.POD, kinds.NODE)),
+    )
+
+
+def _values(manifests: Sequence[Manifest], kind: kinds.Kind) -> list[dict[str, Any]]:
+    return [each.value for each in manifests if each.kind is kind]
+
+
+def _named(manifest: Manifest) -> Manifest:
+    """The manifest with a UID."""
+    metadata = manifest.value["metadata"]
+    if metadata.get("uid"):
+        return manifest
+    uid = str(uuid.uuid5(_NAMES, f"{manifest.kind.name} {manifest.key}"))
+    value = {**manifest.value, "metadata": {**metadata, "uid": uid}}
+    return Manifest(manifest.origin, manifest.kind, manifest.key, value)
+
+
+def _pods(made: Sequence[tuple[str, dict[str, Any]]], problems: Problems) -> list[Pod]:
+    pods: list[Pod] = []
+    owners: dict[PodUid, str] = {}
+    for origin, value in made:
+        pod = meta.from_builtins(value, Pod)
+        owner = owners.setdefault(pod.uid, pod.key)
+        if owner != pod.key:
+            problems.add(origin, f'metadata.uid: "{pod.uid}" is the UID of pod {owner} too')
+        pods.append(pod)
+    return pods

@@ -1,0 +1,184 @@
+"""What if: manifests put beside what a running system has, and placed. Nothing of it is written anywhere.
+
+The pods of the manifests are placed by the leader's own cycle over a copy of the cluster (`dsched.simulation.placing`);
+one of them is explained (`dsched.simulation.explanation`), with the others where they would go.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from dsched.cluster.interface import Cluster, Listing
+from dsched.config import SchedulerConfiguration
+from dsched.errors import ManifestError, NotFound
+from dsched.framework.interface import Registry
+from dsched.manifests import kinds
+from dsched.manifests.load import Manifest
+from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.pod import Pod
+from dsched.simulation.explanation import Explanation, explain
+from dsched.simulation.from_manifests import ManifestCluster, given
+from dsched.simulation.live_cluster import LiveCluster
+from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
+from dsched.simulation.placing import Simulation
+from dsched.state import client, reservations
+from dsched.state.client import Store
+
+MOST_PODS = 200
+"""Pods of the manifests that are placed at once."""
+MOST_PENDING = 2000
+"""Pods of the system that are tried with them."""
+
+_HAS_NODE = (Ending.PLACED, Ending.WAITING)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What would become of the manifests.
+
+    Attributes:
+        outcome: of all pods that were tried or would be evicted.
+        pods: keys of the manifests' pods that have no node.
+        explained: one of them; None where none was tried.
+        standing: what it was explained by.
+    """
+
+    outcome: Outcome
+    pods: tuple[PodKey, ...]
+    explained: Explanation | None = None
+    standing: LiveCluster | None = None
+
+
+def propose(
+    configured: SchedulerConfiguration,
+    plugins: Registry,
+    store: Store,
+    cluster: Cluster,
+    manifests: Sequence[Manifest],
+    now_ms: int,
+    *,
+    seed: int = 0,
+    wanted: PodKey | None = None,
+    with_pending: bool = False,
+) -> Proposal:
+    """Place the manifests' pods that have no node on the system's cluster, with the manifests' other objects in it.
+
+    An object of the manifests takes the place of one that the cluster has under the same name.
+
+    Args:
+        seed: of the choice among equals.
+        wanted: the pod to explain; the first that finds no node, else the first, without it.
+        with_pending: try the system's own pending pods, too; else these are left out.
+
+    Raises:
+        ManifestError: an object names a class that there is not, or there are too many pods.
+        NotFound: the manifests have no such pod.
+        RedisUnavailable, ClusterUnavailable: the system cannot be read.
+    """
+    with client.reachable(store):
+        reserved = {each.uid: each.node for each in reservations.read_reservations(store)}
+    # In this order: a pod that is bound meanwhile shows in the listing.
+    listing = cluster.list()
+    mine = given([_with_own_uid(each, listing) for each in manifests], now_ms, listing.others)
+    if len(mine.pending) > MOST_PODS:
+        raise ManifestError([f"{len(mine.pending)} pods without a node are too many; at most {MOST_PODS} are placed"])
+    keys = tuple(pod.key for pod in mine.pending)
+    if wanted is not None and wanted not in keys:
+        raise NotFound(f"there is no pod {wanted} without a node among the manifests")
+    names = frozenset(profile.scheduler_name for profile in configured.profiles)
+    own = _pending(listing, reserved, names) if with_pending else ()
+    if len(own) > MOST_PENDING:
+        raise ManifestError(
+            [f"{len(own)} pods are pending, more than {MOST_PENDING}; leave them out, or use dsched simulate"]
+        )
+    together = _together(listing, reserved, mine, own)
+    read = _Reader(cluster, manifests)
+    simulation = Simulation(configured, plugins, together, now_ms, seed, read)
+    outcome = simulation.run(lambda decision, version: None)
+    explained = _to_explain(outcome, keys, wanted)
+    if explained is None:
+        return Proposal(outcome, keys)
+    pod = next(pod for pod in mine.pending if pod.key == explained.key)
+    simulation.memory.forget(pod.uid, released=True)
+    left = {each.key for each in outcome.pods if each.ending not in _HAS_NODE}
+    others = [each for each in together.pending if each.key in left and each.uid != pod.uid]
+    known = tuple((each, None) for each in others if each.spec.scheduler_name in names)
+    standing = LiveCluster(simulation.memory, pod, pending=known)
+    return Proposal(outcome, keys, explain(configured, plugins, standing, seed, read), standing)
+
+
+class _Reader:
+    """Objects of the manifests, and of the cluster where the manifests have none of that name."""
+
+    def __init__(self, cluster: Cluster, manifests: Sequence[Manifest]) -> None:
+        self._cluster = cluster
+        self._own = {(each.kind.name, each.key): each.value for each in manifests}
+
+    def __call__(self, kind: str, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
+        elsewhere = [key for key in keys if (kind, key) not in self._own]
+        found = dict(zip(elsewhere, self._cluster.get_objects(kind, elsewhere), strict=True)) if elsewhere else {}
+        return [self._own.get((kind, key), found.get(key)) for key in keys]
+
+
+def _to_explain(outcome: Outcome, keys: Sequence[PodKey], wanted: PodKey | None) -> PodOutcome | None:
+    """The pod asked for, else the first without a node, else the first; None where none is for a profile."""
+    tried = {each.key: each for each in outcome.pods if each.key in keys and each.ending is not Ending.IGNORED}
+    if wanted is not None:
+        return tried.get(wanted)
+    failed = (each for each in tried.values() if each.ending not in _HAS_NODE and each.ending not in NEVER_TRIED)
+    return next(failed, next((tried[key] for key in keys if key in tried), None))
+
+
+def _with_own_uid(manifest: Manifest, listing: Listing) -> Manifest:
+    """Without a UID that is another pod's: what was copied from a pod often has its UID still."""
+    if manifest.kind is not kinds.POD or not manifest.value["metadata"].get("uid"):
+        return manifest
+    uid = manifest.value["metadata"]["uid"]
+    if any(pod.uid == uid and pod.key != manifest.key for pod in listing.pods):
+        metadata = {name: each for name, each in manifest.value["metadata"].items() if name != "uid"}
+        return replace(manifest, value={**manifest.value, "metadata": metadata})
+    return manifest
+
+
+def _pending(listing: Listing, reserved: Mapping[PodUid, NodeName], schedulers: frozenset[str]) -> tuple[Pod, ...]:
+    return tuple(
+        pod
+        for pod in listing.pods
+        if not (pod.node_name or pod.finished or pod.deleting or pod.uid in reserved)
+        and pod.spec.scheduler_name in schedulers
+    )
+
+
+def _together(
+    listing: Listing, reserved: Mapping[PodUid, NodeName], mine: ManifestCluster, pending: Sequence[Pod]
+) -> ManifestCluster:
+    """The cluster with the manifests in it."""
+    nodes = {node.name: node for node in (*listing.nodes, *mine.nodes)}
+    taken = {pod.key for pod in (*mine.bound, *mine.pending)}
+    there = [
+        _on(pod, home)
+        for pod in listing.pods
+        if (home := pod.node_name or reserved.get(pod.uid)) and not pod.finished and pod.key not in taken
+    ]
+    others = {(kind, _key(value)): value for kind, values in listing.others.items() for value in values}
+    others |= {(kind, key): value for kind, key, value in mine.others}
+    waiting = [*mine.pending, *(pod for pod in pending if pod.key not in taken)]
+    return ManifestCluster(
+        tuple(nodes[name] for name in sorted(nodes)),
+        (*there, *mine.bound),
+        tuple(sorted(waiting, key=lambda pod: pod.metadata.creation_timestamp)),
+        tuple((kind, key, value) for (kind, key), value in others.items()),
+    )
+
+
+def _on(pod: Pod, node: NodeName) -> Pod:
+    return (
+        pod if pod.node_name else msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+    )
+
+
+def _key(value: Mapping[str, Any]) -> str:
+    metadata = value["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])

@@ -1,0 +1,130 @@
+"""``dsched replay``: what it prints and its exit codes."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dsched import config
+from dsched.cli.commands import replay
+from dsched.leader.observers.recording import shown
+from dsched.model import tape
+from dsched.model.meta import NodeName, PodUid
+from dsched.recording.files import RecordingFile
+from tests.builders import make_node, make_pod
+
+NOW_MS = 1_700_000_000_000
+PODS = 30
+
+
+def recorded(path: Path, *, end: bool = True) -> Path:
+    """Thirty pods, recorded on the first of two nodes whatever the scheduler would say, and one that fits nowhere."""
+    configured = config.default()
+    lines: list[tape.Line] = [
+        tape.Began(NOW_MS, 1, 0, shown(configured), configured.hash),
+        tape.NodeIs(make_node("n1", cpu=64)),
+        tape.NodeIs(make_node("n2", cpu=64)),
+        tape.Ready(),
+    ]
+    choices = []
+    for number in range(PODS):
+        lines.append(tape.Pending(make_pod(f"shop/p{number}", cpu=1)))
+        choices.append(tape.Choice(PodUid(f"uid-p{number}"), 1, NodeName("n1")))
+    lines.append(tape.Pending(make_pod("shop/big", cpu=99)))
+    choices.append(tape.Choice(PodUid("uid-big"), 1, NodeName(""), "too big"))
+    lines.append(tape.Decided(NOW_MS, tuple(choices)))
+    file = RecordingFile(path, "default", NOW_MS)
+    file.add(b"".join(tape.encode(line) + b"\n" for line in lines))
+    file.flush()
+    if end:
+        file.end("test", NOW_MS + 1000)
+    file.close()
+    return path
+
+
+def run(*words: Any) -> Any:
+    app = typer.Typer()
+    replay.register(app)
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_what_differs_is_shown_and_long_lists_are_capped(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "a.jsonl.gz")
+    done = run(path)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("31 decisions about 31 pods: ")
+    assert "first difference: pod shop/p" in done.stdout
+    moved = json.loads(run(path, "-o", "json").stdout)["pods"]["moved"]
+    assert f"Moved ({len(moved)}):" in done.stdout
+    wide = run(path, "-o", "wide").stdout
+    assert all(f"{each['pod']} " in wide for each in moved)
+    assert ("-o wide lists all" in done.stdout, "-o wide lists all" in wide) == (len(moved) > 20, False)
+    assert "1     0  too big" in done.stdout
+
+
+def test_exit_codes(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "a.jsonl.gz")
+    assert [run(path).exit_code, run(path, "--exit-code").exit_code] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("cut", (), "cut: the file is cut off behind line"),
+        ("foreign", (), "foreign is not a recording of dsched"),
+        ("missing", (), "missing cannot be read"),
+        ("whole", ("--config", "bad.yaml"), "bad.yaml: configuration refused"),
+    ],
+)
+def test_what_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = recorded(tmp_path / "whole")
+    (tmp_path / "cut").write_bytes(whole.read_bytes()[:-10])
+    (tmp_path / "foreign").write_text("kind: Pod\n")
+    (tmp_path / "bad.yaml").write_text("kind: Nonsense\n")
+    done = run(name, *words)
+    assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
+
+
+def test_what_is_left_of_a_file_is_replayed_when_asked_for(tmp_path: Path) -> None:
+    whole = recorded(tmp_path / "whole")
+    cut = tmp_path / "cut"
+    cut.write_bytes(whole.read_bytes()[:-10])
+    done = run(cut, "--cut")
+    assert (done.exit_code, "is cut off behind line" in done.stderr) == (0, True), done.stderr
+
+
+def test_a_file_that_is_cut_off_before_there_is_anything_to_replay_says_so(tmp_path: Path) -> None:
+    """Wherever it is cut up to the end of the first beginning: it is not that nothing was recorded."""
+    content = recorded(tmp_path / "whole").read_bytes()
+    lines = [each["what"] for each in map(json.loads, gzip.decompress(content).splitlines())]
+    cut = tmp_path / "cut"
+    for size in (5, 40):
+        cut.write_bytes(content[:size])
+        done = run(cut, "--cut")
+        assert (done.exit_code, "is cut off in its first line" in done.stderr) == (2, True), done.stderr
+    for line in range(1, lines.index("ready")):
+        text = b"".join(gzip.decompress(content).splitlines(keepends=True)[:line]) + b'{"what":'
+        cut.write_bytes(gzip.compress(text))
+        done = run(cut, "--cut")
+        assert done.exit_code == 2
+        assert f"the file is cut off behind line {line + 1}" in done.stderr
+        assert "nothing that could be replayed stands before that" in done.stderr
+
+
+def test_a_recording_without_a_leader_is_no_cut_one(tmp_path: Path) -> None:
+    file = RecordingFile(tmp_path / "a", "default", NOW_MS)
+    file.end("test", NOW_MS)
+    done = run(tmp_path / "a", "--cut")
+    assert (done.exit_code, "nothing was recorded: no leader told anything" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_recording_that_was_broken_off_is_replayed_with_a_note(tmp_path: Path) -> None:
+    done = run(recorded(tmp_path / "a", end=False))
+    assert (done.exit_code, "was broken off behind line" in done.stderr) == (0, True), done.stderr

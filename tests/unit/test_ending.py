@@ -1,0 +1,74 @@
+"""How a process ends by signals, in processes of their own."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+LOADING = """
+import importlib.abc, signal, sys, time
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "dsched.cli.main":
+            print("loading", flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+sys.argv = ["dsched", *sys.argv[1:]]
+import runpy
+runpy.run_module("dsched", run_name="__main__")
+"""
+FINALIZING = """
+import time
+from dsched import ending
+ending.at_once_while_loading()
+ending.with_interrupts()
+class Finalized:
+    def __del__(self):
+        print("finalizing", flush=True)
+        time.sleep(60)
+try:
+    Finalized()
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def begun(text: str, *words: str) -> "subprocess.Popen[str]":
+    """A process that has printed its first line; it takes SIGINT, whoever runs the tests."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", text, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_only_loading_ends_by_the_signal_without_a_word(number: signal.Signals) -> None:
+    process = begun(LOADING, "status")
+    process.send_signal(number)
+    assert process.communicate(timeout=30) == ("", None)
+    assert process.returncode == -number
+
+
+def test_a_hangup_ends_commands_that_load_but_no_leader() -> None:
+    command, leader = begun(LOADING, "status"), begun(LOADING, "leader")
+    with command, leader:
+        for process in (command, leader):
+            process.send_signal(signal.SIGHUP)
+        assert command.wait(30) == -signal.SIGHUP
+        leader.send_signal(signal.SIGTERM)
+        assert leader.wait(30) == -signal.SIGTERM
+
+
+def test_an_interrupt_that_meets_a_finalizer_is_not_lost() -> None:
+    process = begun(FINALIZING)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("interrupted\n", None)
+    assert process.returncode == 0
