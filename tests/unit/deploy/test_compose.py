@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,13 @@ from dsched.supervisor import commands
 ROOT = Path(__file__).parents[3]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
-OURS = ("leader", "evaluator", "binder", "cli")
+OURS = ("leader", "evaluator", "binder", "cli", "example", "ui")
 MONITORING = ("prometheus", "grafana")
 
 
 def test_the_whole_system_is_there():
     assert set(SERVICES) == {"redis", *OURS, *MONITORING}
-    assert SERVICES["cli"]["profiles"] == ["cli"]
+    assert [SERVICES[name]["profiles"] for name in ("cli", "example", "ui")] == [["cli"], ["cli"], ["ui"]]
     assert [SERVICES[name]["profiles"] for name in MONITORING] == [["monitoring"], ["monitoring"]]
 
 
@@ -36,7 +37,7 @@ def test_workers_run_as_they_do_under_dsched_up(name):
     assert tuple(words[6:]) == commands.WORKER_OPTIONS
 
 
-@pytest.mark.parametrize("name", ["leader", "evaluator", "binder"])
+@pytest.mark.parametrize("name", ["leader", "evaluator", "binder", "ui"])
 def test_processes_are_watched(name):
     """What the check says of them: tests/acceptance/test_compose_health.py."""
     assert SERVICES[name]["healthcheck"]["test"][:2] == ["CMD", "bash"]
@@ -44,8 +45,13 @@ def test_processes_are_watched(name):
 
 @pytest.mark.parametrize("name", list(SERVICES))
 def test_images_are_named_with_a_version(name):
-    _, _, tag = SERVICES[name]["image"].partition(":")
-    assert tag.removeprefix("v").startswith(tuple("0123456789"))
+    image = re.sub(r"\$\{\w+:-(.+)\}", r"\1", SERVICES[name]["image"])
+    assert re.fullmatch(r"[a-z/]+:v?[0-9][0-9.]+(-alpine)?(@sha256:[0-9a-f]{64})?", image)
+
+
+def test_one_service_builds_the_image_for_all():
+    assert [name for name in SERVICES if "build" in SERVICES[name]] == ["leader"]
+    assert {SERVICES[name]["image"] for name in OURS} == {SERVICES["leader"]["image"]}
 
 
 @pytest.mark.parametrize("name", list(SERVICES))
@@ -60,7 +66,7 @@ def test_containers_have_few_rights(name):
 @pytest.mark.parametrize("name", OURS)
 def test_ours_wait_for_redis_and_find_it(name):
     service = SERVICES[name]
-    assert service["depends_on"] == {"redis": {"condition": "service_healthy"}}
+    assert service["depends_on"]["redis"] == {"condition": "service_healthy"}
     assert service["environment"]["DSCHED_REDIS_URL"] == "redis://redis:6379/0"
 
 
