@@ -53,6 +53,10 @@ WORDS: tuple[Callable[[random.Random], bytes], ...] = (
 )
 
 
+class StartsOver(AssertionError):
+    """A leader does nothing else."""
+
+
 class Leading:
     """A leader as the process has it: it starts over after every error that it raises on purpose."""
 
@@ -77,7 +81,7 @@ class Leading:
                         self.led.term._upkeep.clear()
                 met.append(repr(error))
                 self.led = None
-        raise AssertionError(f"the leader starts over for ever: {met}")
+        raise StartsOver(f"the leader starts over for ever: {met}")
 
     def _turns(self, led: Led) -> None:
         for _ in range(6):

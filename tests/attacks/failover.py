@@ -69,8 +69,10 @@ class Walk:
                 case 2 if pods := self.pods():
                     self.rig.delete_pod(self.rng.choice(pods))
                 case 3 | 4 if led is not None:
+                    self.leading.led = None  # unless the turn ends well: a leader starts over
                     led.turn()
                     self.jobs += led.requests()
+                    self.leading.led = led
                 case 5 if self.jobs:
                     self.rig.binder.work(self.jobs.pop(self.rng.randrange(len(self.jobs))))
                 case 6 if led is not None:
