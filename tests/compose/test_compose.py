@@ -1,7 +1,6 @@
 """The compose file, run end to end: docs/compose.md as it is written, and what a system outlives."""
 
 import json
-import re
 import shlex
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -11,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from dsched.supervisor import embedded
 from tests.acceptance.processes import wait_until
 from tests.compose.engine import ROOT, Engine
+from tests.docs.test_commands import commands
 
 PAGE = ROOT / "docs" / "compose.md"
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLE = ROOT / "examples" / "01-first-cluster"
 SHELL = "set -euo pipefail\nshopt -s expand_aliases\n"
 
@@ -75,13 +75,6 @@ def compose(engine: Engine, image: str) -> Iterator[Compose]:
     system("--profile", "ui", "--profile", "monitoring", "down", "--volumes", check=False)
 
 
-def shown() -> list[str]:
-    """The commands of the page, in its order."""
-    return [
-        line[2:] for block in BLOCK.findall(PAGE.read_text()) for line in block.splitlines() if line.startswith("$ ")
-    ]
-
-
 def applied() -> set[str]:
     """The names of the example's pods."""
     texts = [path.read_text() for path in sorted(EXAMPLE.glob("*.yaml"))]
@@ -91,18 +84,29 @@ def applied() -> set[str]:
 
 def test_the_page_works_as_written(compose: Compose) -> None:
     """Each of its commands, one after the other; the first one is all that the README shows."""
-    commands = shown()
-    assert commands[0] == "docker compose run --rm example"
-    assert commands[0] in (ROOT / "README.md").read_text()
+    lines = commands(PAGE)
+    assert lines[0] == "docker compose run --rm example"
+    assert lines[0] in (ROOT / "README.md").read_text()
     if compose.words == ["docker-compose"]:
-        commands = [each.replace("docker compose", "docker-compose").replace(" --wait", "") for each in commands]
-    first, *others = commands
+        lines = [each.replace("docker compose", "docker-compose").replace(" --wait", "") for each in lines]
+    first, *others = lines
     placed = compose.shell(first)
     rows = {line.split()[0]: line.split()[3] for line in placed.splitlines() if len(line.split()) > 3}
     assert applied() <= rows.keys(), placed
     told = compose.shell("\n".join(others))
     assert "unhealthy" not in told
     assert compose("ps", "--quiet").split() == []
+
+
+def test_redis_reads_as_its_page_shows(compose: Compose) -> None:
+    """Every line of docs/redis.md, by the published port."""
+    compose.up()
+    compose.dsched("apply -f examples/01-first-cluster")
+    compose.dsched("wait --for settled")
+    folder = embedded.find_program().path.parent
+    path = f'export PATH="$PATH":{shlex.quote(str(folder))} DSCHED_REDIS_URL=redis://127.0.0.1:6379/0'
+    compose.shell("\n".join([path, *commands(ROOT / "docs" / "redis.md")]))
+    compose("down")
 
 
 def test_building_again_leaves_nothing_dangling(compose: Compose) -> None:

@@ -40,6 +40,7 @@ class ApiServer:
     Args:
         audited: rules of the audit policy.
         readable: objects are kept as JSON in etcd; else as API servers do unless told otherwise.
+        emulated: the minor version that it behaves as, such as ``1.34``; empty for its own.
 
     Attributes:
         url: of the API server.
@@ -48,8 +49,11 @@ class ApiServer:
         audit_log: path of the file with a JSON line a request.
     """
 
-    def __init__(self, folder: Path, audited: list[Json] = EVERYTHING, *, readable: bool = True) -> None:
+    def __init__(
+        self, folder: Path, audited: list[Json] = EVERYTHING, *, readable: bool = True, emulated: str = ""
+    ) -> None:
         self.folder = folder.resolve()
+        self._emulated = emulated
         self._audited = audited
         self._readable = readable
         self.programs = programs.folder()
@@ -156,6 +160,7 @@ class ApiServer:
             f"--etcd-servers={self.etcd_url}",
             "--etcd-compaction-interval=0",
             *(["--storage-media-type=application/json"] if self._readable else []),
+            *([f"--emulated-version={self._emulated}"] if self._emulated else []),
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--client-ca-file={self.authority.certificate}",

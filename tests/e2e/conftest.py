@@ -18,13 +18,14 @@ __all__ = ["redis_program"]
 
 
 @pytest.fixture(scope="session")
-def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A Kubernetes API server; skipped where there are no programs to run one."""
+def api_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A Kubernetes API server; skipped where there are no programs to run one. A parameter is the version that it
+    emulates: see `tests.e2e.versions`."""
     try:
         programs.folder()
     except programs.NoPrograms as error:
         pytest.skip(str(error))
-    server = ApiServer(tmp_path_factory.mktemp("api-server"))
+    server = ApiServer(tmp_path_factory.mktemp("api-server"), emulated=getattr(request, "param", ""))
     try:
         server.start()
         yield server

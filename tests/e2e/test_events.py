@@ -13,6 +13,9 @@ import pytest
 
 from tests.e2e.cluster import Cluster, make_node, make_pod
 from tests.e2e.processes import Processes
+from tests.e2e.versions import EACH_VERSION
+
+pytestmark = EACH_VERSION
 
 Json = dict[str, Any]
 

@@ -13,6 +13,9 @@ from tests.e2e import history
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.cluster import Cluster, make_node, make_pod, scheduled_condition
 from tests.e2e.processes import Processes
+from tests.e2e.versions import EACH_VERSION
+
+pytestmark = EACH_VERSION
 
 Json = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
