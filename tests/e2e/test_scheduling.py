@@ -118,13 +118,18 @@ def test_a_pod_with_higher_priority_evicts_what_is_in_its_way(running: Processes
 
 
 def test_the_most_important_come_first(running: Processes, cluster: Cluster):
-    """All wait for a node; there is room for two of them."""
+    """All wait for a node; there is room for two of them. Not for any node: news of the deletion of one that another
+    test had may still be on its way to the leader."""
     gold, silver = cluster.add_priority("gold", 1000), cluster.add_priority("silver", 10)
-    cluster.add_pods(make_pod("none", "1"))
-    cluster.add_pods(make_pod("silver", "1", priorityClassName=silver), make_pod("gold", "1", priorityClassName=gold))
+    here = {"kept-for": "ranks"}
+    cluster.add_pods(make_pod("none", "1", nodeSelector=here))
+    cluster.add_pods(
+        make_pod("silver", "1", priorityClassName=silver, nodeSelector=here),
+        make_pod("gold", "1", priorityClassName=gold, nodeSelector=here),
+    )
     for name in ("none", "silver", "gold"):
         cluster.wait_unschedulable(name)
-    cluster.add_nodes(make_node("n1", "2"))
+    cluster.add_nodes(make_node("n1", "2", labels=here))
     cluster.wait_placed("gold", "silver")
     assert "nodeName" not in cluster.pod("none")["spec"]
 
