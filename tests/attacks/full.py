@@ -42,7 +42,7 @@ def refusing(store: Store, after: int) -> Iterator[None]:
 
 @attack(
     "Redis has no memory left from any command on, in the middle of whatever is being done",
-    sees="nothing is scheduled or applied until there is room; then each pod is bound once, nothing is lost or half done",
+    sees="nothing is scheduled or applied until there is room; then each pod is bound once, and nothing is half done",
 )
 def from_any_command_on(stand: Stand) -> None:
     stepped(stand)
