@@ -1,4 +1,4 @@
-"""What the pages for newcomers name is there: files, dotted names, scripts, Redis keys; and links of pages outside docs."""
+"""What pages name is there: files, dotted names, scripts, Redis keys, sections, links."""
 
 import ast
 import re
@@ -204,3 +204,83 @@ def test_a_link_that_leads_nowhere_is_noticed(link: str, tmp_path: Path) -> None
     page = tmp_path / "page.md"
     page.write_text(f"# There\n\n[there](#there) [too](page.md#there) {link}\n")
     assert len(broken(page)) == 1
+
+
+PROCESS_WIDE = {
+    "signal.signal",
+    "signal.pthread_sigmask",
+    "signal.setitimer",
+    "gc.set_threshold",
+    "gc.disable",
+    "gc.freeze",
+    "sys.setswitchinterval",
+    "faulthandler.enable",
+    "faulthandler.dump_traceback_later",
+    "logging.captureWarnings",
+    "warnings.filterwarnings",
+    "warnings.simplefilter",
+    "os.umask",
+    "locale.setlocale",
+    "setattr",
+}
+"""Calls that set something for the whole process."""
+HARMLESS = {"dsched/framework/table.py"}
+"""Sets attributes of its own objects by name."""
+
+
+def imported(module: ast.Module) -> set[str]:
+    """Names that a module has from imports."""
+    return {
+        (alias.asname or alias.name.partition(".")[0])
+        for node in ast.walk(module)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def root(node: ast.expr) -> ast.expr:
+    """What an attribute or an item is of, in the end."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node
+
+
+def process_wide(module: ast.Module) -> bool:
+    """Whether a module writes into what it has imported, keeps what changes in a name of its own, or sets something for
+    the whole process."""
+    foreign = imported(module)
+    for node in ast.walk(module):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        for target in targets:
+            owner = root(target)
+            if owner is not target and isinstance(owner, ast.Name) and owner.id in foreign:
+                return True
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in PROCESS_WIDE:
+            return True
+    for node in module.body:
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if isinstance(value, ast.List | ast.Dict | ast.Set) and not ast.unparse(value).strip("[]{}"):
+            return True
+    return False
+
+
+def test_process_wide_state_is_in_the_table() -> None:
+    section = (DOCS / "architecture.md").read_text().partition("## Process-wide state and patches")[2]
+    section = section.partition("\n## ")[0]
+    files = [*(ROOT / "dsched").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]
+    found = {str(path.relative_to(ROOT)) for path in files if process_wide(tree(path))} - HARMLESS
+    assert len(found) > 10
+    assert sorted(path for path in found if f"`{path}`" not in section) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import redis\nredis.Redis.x = 1", "import signal\nsignal.signal(1, 2)", "_kept: dict[str, int] = {}"],
+)
+def test_process_wide_state_is_noticed(text: str) -> None:
+    assert process_wide(ast.parse(text))
+
+
+def test_what_an_object_keeps_is_not_process_wide() -> None:
+    text = "import gc\nNAMES = {'a': 1}\nclass Kept:\n    def __init__(self):\n        self.names = {}\n"
+    assert not process_wide(ast.parse(text))
