@@ -1,4 +1,5 @@
-"""The commands of each example's README do what it says. 01 is run by the tests of pages, 02 by the acceptance tests."""
+"""The commands of each example's README do what it says; those of 01 and 02 are run by the tests of pages and by
+`tests.acceptance.test_gang`."""
 
 import json
 import os
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from dsched.supervisor import embedded
+from tests.redis_server import free_port
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -118,4 +120,21 @@ def test_03_a_filter_in_20_lines(reader: Reader) -> None:
     found = reader.nodes()
     assert found["index-1"] == "search-1"
     assert sorted(found[f"web-{number}"] for number in (1, 2, 3)) == ["", "any-1", "any-1"]
+    reader.shell(last)
+
+
+def test_04_a_score_that_asks_an_outside_service(reader: Reader) -> None:
+    example = EXAMPLES / "04-score-by-price"
+    installed(example, reader.site)
+    *shown, last = commands(example)
+    assert last == "dsched down"
+    assert shown[0].endswith("service.py &")
+    port, config = str(free_port()), example / "scheduler.yaml"
+    (reader.site / config.name).write_text(config.read_text().replace("8765", port))
+    own = [line.replace(str(config.relative_to(ROOT)), str(reader.site / config.name)) for line in shown[1:]]
+    assert own != shown[1:]
+    answers = f"until (echo >/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done"
+    reader.shell(shown[0].replace("&", f"{port} &"), answers, *own)
+    found = reader.nodes()
+    assert sorted(node.partition("-")[0] for name, node in found.items() if name.startswith("batch")) == ["north"] * 4
     reader.shell(last)
