@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dsched.supervisor import embedded
 from tests.redis_server import free_port
@@ -138,3 +139,18 @@ def test_04_a_score_that_asks_an_outside_service(reader: Reader) -> None:
     found = reader.nodes()
     assert sorted(node.partition("-")[0] for name, node in found.items() if name.startswith("batch")) == ["north"] * 4
     reader.shell(last)
+
+
+def test_05_beside_kube_scheduler(reader: Reader) -> None:
+    """What needs no cluster; `tests.e2e.test_examples` has the rest."""
+    example = EXAMPLES / "05-beside-kube-scheduler"
+    assert "ok" in reader.shell(*commands(example))
+    kustomization = yaml.safe_load((example / "kustomization.yaml").read_text())
+    assert all((example / resource / "kustomization.yaml").exists() for resource in kustomization["resources"])
+    profiles = {each["schedulerName"] for each in yaml.safe_load((example / "scheduler.yaml").read_text())["profiles"]}
+    named = [
+        each["spec"]["template"]["spec"].get("schedulerName", "default-scheduler")
+        for each in yaml.safe_load_all((example / "deployments.yaml").read_text())
+    ]
+    assert [name in profiles for name in named] == [False, True]
+    assert "default-scheduler" not in profiles
