@@ -92,7 +92,8 @@ def test_each_pod_goes_to_whom_it_names(running: Processes, cluster: Cluster, ap
         assert len({placed[name] for name in ours}) == 1, "they fill a node up"
         assert set(cluster.placed()) == set(ours), "kube-scheduler's pods wait for it, which is not there"
         (look,) = [line.strip() for line in README.splitlines() if line.strip().startswith("kubectl get events")]
-        told = cluster.wait("events are there", lambda: scheduled(api_server.kubectl(*shlex.split(look)[1:]), ours))
+        words = [*shlex.split(look)[1:], "-n", cluster.namespace]
+        told = cluster.wait("events are there", lambda: scheduled(api_server.kubectl(*words), ours))
         assert set(told.values()) == {"dsched-packed"}
         assert {pod["spec"]["schedulerName"] for pod in cluster.pods()} == {"dsched-packed", "default-scheduler"}
     finally:
