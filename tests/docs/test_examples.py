@@ -1,6 +1,7 @@
 """The commands of each example's README do what it says; those of 01 and 02 are run by the tests of pages and by
 `tests.acceptance.test_gang`."""
 
+import gzip
 import json
 import os
 import re
@@ -154,3 +155,34 @@ def test_05_beside_kube_scheduler(reader: Reader) -> None:
     ]
     assert [name in profiles for name in named] == [False, True]
     assert "default-scheduler" not in profiles
+
+
+def test_06_replay_a_recording_with_another_configuration(reader: Reader) -> None:
+    example = EXAMPLES / "06-replay-another-configuration"
+    same, check, compare, as_json = commands(example)
+    assert "10 decisions about 10 pods: all the same" in reader.shell(same)
+    assert "ok" in reader.shell(check)
+    assert "2  with a node only in the replay" in reader.shell(compare)
+    found = json.loads(reader.shell(as_json))
+    assert not found["equal"]
+    moved = {each["pod"]: each for each in found["pods"]["moved"]}
+    assert len(moved) == 6
+    assert all(name.startswith("default/web-") and each["replayed"] for name, each in moved.items())
+
+
+def test_what_was_recorded_for_06_is_what_its_manifests_say() -> None:
+    example = EXAMPLES / "06-replay-another-configuration"
+    applied = [
+        each for name in ("early", "late") for each in yaml.safe_load_all((example / f"{name}.yaml").read_text())
+    ]
+    lines = [json.loads(line) for line in gzip.decompress((example / "monday.jsonl.gz").read_bytes()).splitlines()]
+    for kind, what in (("Node", "node"), ("Pod", "pending")):
+        names = {each["metadata"]["name"] for each in applied if each["kind"] == kind}
+        assert names == {name_of(line) for line in lines if line["what"] == what}
+
+
+def name_of(line: Mapping[str, Any]) -> str:
+    """The name of the object that a line of a recording is about."""
+    (told,) = [value for value in line.values() if isinstance(value, dict) and "metadata" in value]
+    name: str = told["metadata"]["name"]
+    return name
