@@ -284,3 +284,17 @@ def test_process_wide_state_is_noticed(text: str) -> None:
 def test_what_an_object_keeps_is_not_process_wide() -> None:
     text = "import gc\nNAMES = {'a': 1}\nclass Kept:\n    def __init__(self):\n        self.names = {}\n"
     assert not process_wide(ast.parse(text))
+
+
+def test_decisions_are_numbered_in_the_index_and_have_the_same_parts() -> None:
+    pages = [page for page in DECISIONS if page.name != "README.md"]
+    index = (DOCS / "decisions" / "README.md").read_text()
+    assert len(pages) >= 18
+    for number, page in enumerate(pages, start=1):
+        text = page.read_text()
+        title = text.splitlines()[0].removeprefix("# ")
+        assert page.name.startswith(f"{number:04}-")
+        assert title.startswith(f"{number}. ")
+        assert f"| {number} | [{title.partition('. ')[2]}]({page.name}) |" in index
+        assert re.findall(r"^\*\*(\w+)\.\*\*", text, re.MULTILINE) == ["Context", "Decision", "Consequences", "Figures"]
+        assert len(text.splitlines()) <= 40, "half a page"
