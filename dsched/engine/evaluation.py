@@ -86,6 +86,8 @@ class Evaluation(ClassResults):
             known = sorted(table.index[name] for name in self.narrowed if name in table.index)
             rows = np.array(known, dtype=np.intp)
         super().__init__(table, rows)
+        # Who passed, by what may change it: pods of the node too, node objects alone, pods anywhere. So a row that
+        # changed is put together again without asking those that it does not concern.
         self._local: NDArray[np.bool_] = self._columns.passed
         self._unmoved: NDArray[np.bool_] = self._columns.passed
         self._widely: NDArray[np.bool_] = self._columns.passed
@@ -348,6 +350,7 @@ class Evaluation(ClassResults):
             rescored: from `_plainly`.
         """
         state, pod, table, columns = self.state, self.pod, self._table, self._columns
+        # Memoryviews: an entry of one costs less than an entry of an array.
         passed, local, widely, unmoved = (
             flags.data for flags in (columns.passed, self._local, self._widely, self._unmoved)
         )
@@ -424,6 +427,7 @@ class Evaluation(ClassResults):
         if self._in_turn or not self.framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
             return False
         self._judge_local(at, objects=False)
+        # The column is replaced below, not written into, so this one still says who passed before.
         before = self._columns.passed
         for runner in self._wide:
             if runner.name in moved:

@@ -123,6 +123,7 @@ def closed_by(framework: Framework, beyond: Columns) -> NDArray[np.int16]:
     """
     closed = np.full(len(beyond.passed), OPEN, dtype=np.int16)
     before = len(framework.shard_filters)
+    # From the last to the first, so that the earliest filter that rejects a node writes last.
     for runner in reversed(framework.filters):
         if runner in framework.shard_filters:
             before -= 1

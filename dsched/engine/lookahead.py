@@ -81,6 +81,7 @@ class Lookahead:
         state, pod, table = self._state, self._pod, self._table
         change = np.zeros(len(at), dtype=np.int64)
         passed = np.ones(len(at), dtype=np.bool_)
+        # One more pod on every row at once: sums are by row, so what is supposed of one does not touch another.
         with table.supposing(at, pod):
             for runner in self._filters:
                 passed &= runner.run(state, pod, table, at, passed).index == 0

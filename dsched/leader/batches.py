@@ -106,6 +106,7 @@ class Batches:
         if self._traces is not None:
             self._traces.popped(name, popped)
         begun = self._commit.begin(popped)
+        # After `begin`, on the same line: Redis has reserved this batch before it pops the next one.
         self._pop_ahead(len(popped))
         log.about(epoch=self._epoch)
         self._open = _Open(name, len(popped), begun, self._clock.monotonic() - started)

@@ -103,6 +103,7 @@ class Commit:
             self._phase(REQUEUE)
             unplaced = [decision for decision in begun.decisions if decision.node is None]
             self._preemptions.note(unplaced)
+            # The promise is on the pod before victims are deleted: who is killed in between has evicted nobody in vain.
             self._failures.requeue(unplaced, self._clock.monotonic())
             self._preemptions.carry_out(unplaced)
             refused = {id(decision) for decision in again}
@@ -125,6 +126,7 @@ class Commit:
         self._phase(RESERVE)
         placed = [(decision, decision.node) for decision in decisions if decision.node is not None]
         begun = Begun(decisions, placed, self._cache.snapshot.table.version)
+        # First what has become of the nodes, on the same line: the requests expect the versions that this leaves.
         self._cache.usage.flush_ahead()
         if placed:
             requests, now_ms = self._requests(placed), self._clock.now_ms()

@@ -85,6 +85,7 @@ class Intake:
     def flush(self) -> None:
         """Write what has been gathered: usage of nodes, pods out of the queue, pods into it; without waiting for
         Redis."""
+        # Removals before moves: a name is free before the pod's successor takes it.
         self._cache.usage.flush_ahead()
         bound, self._bound = self._bound, []
         self._binding.bound(bound)
@@ -133,6 +134,7 @@ class Intake:
             assumed.seen = info
             self._bound.append(assumed)
             return
+        # The answer that is waited for may make or end the reservation, so it is looked up again.
         self._answered()
         assumed = self._binding.assumed(info.uid)
         pending = self._pending.get(info.key)
@@ -215,6 +217,7 @@ class Intake:
     def _changed(self, pod: QueuedPod, info: PodInfo) -> None:
         old = pod.info.pod
         alike = old.spec == info.pod.spec and old.metadata.labels == info.pod.metadata.labels
+        # A move that was gathered is of the pod as it was.
         if not alike and pod.key in self._moves:
             self.flush()
         turned = self._pending.replace(pod, info, self._frameworks[info.pod.spec.scheduler_name])
@@ -251,6 +254,7 @@ class Intake:
         assumed = self._binding.assumed(uid)
         if assumed is not None:
             self.flush()
+            # What was gathered may have said that it is bound, which ends the reservation.
             if self._binding.assumed(uid) is not None:
                 self._binding.release(assumed, QueueName.NOWHERE, "")
         self._forget_pending(key, uid)

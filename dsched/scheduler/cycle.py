@@ -134,6 +134,7 @@ class Cycle:
         known = [(self._frameworks[candidate.info.pod.spec.scheduler_name], candidate) for candidate in batch]
         asked = [(framework, candidate.info) for framework, candidate in known]
         failed: dict[tuple[str, bytes], Status] = {}
+        # Classes that evaluators are asked about go in one request: its round trip is paid once.
         for evaluation in self._classes.prepare([each for each in asked if self._held(*each) is None]):
             if evaluation.failure is not None and dangerous(evaluation.failure):
                 failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
@@ -168,10 +169,12 @@ class Cycle:
         extenders = framework.extenders if framework.extenders and framework.extenders.concerned(info) else None
         try:
             promised = self._promised(candidate, evaluation)
+            # What is kept of the class makes room for promised pods; this one need not make room for itself.
             if self._cache.snapshot.nominations.node_of(info.uid) and (promised is None or extenders is not None):
                 evaluation = self._classes.evaluation(framework, info, own=True)
         except PluginFailure as failure:
             return Decision(candidate, framework, evaluation.state.clone(), error=failure.status)
+        # The evaluation is its class's; what Reserve leaves for PreBind is this pod's alone.
         state = evaluation.state.clone()
         if evaluation.failure is not None:
             return Decision(candidate, framework, state, error=evaluation.failure)
@@ -186,6 +189,7 @@ class Cycle:
             decision = self._unplaced(framework, candidate, state, extended or evaluation)
         else:
             best = tuple(map(table.names.__getitem__, choice.best.tolist()))
+            # Looks ahead while the pod is not on its node yet, and takes what it saw only if all went well.
             evaluation.before_placing(choice.row)
             decision = self._placed(framework, candidate, state, table.names[choice.row], best)
             if decision.node is not None:
@@ -242,6 +246,7 @@ class Cycle:
         node: NodeName,
         best: tuple[NodeName, ...],
     ) -> Decision:
+        # Before Reserve, as upstream: Reserve, Permit and the next pod of the batch see it there.
         self._cache.assume(candidate.info, node)
         status = framework.run_reserve(state, candidate.info, node)
         if status is not None:

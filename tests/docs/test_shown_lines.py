@@ -15,10 +15,11 @@ from dsched.cli.main import COMMANDS
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *sorted(ROOT.glob("*.md")),
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("examples/**/README.md")),
     *sorted(ROOT.glob("deploy/**/*.md")),
     ROOT / "benchmarks" / "README.md",
+    ROOT / "tests" / "README.md",
 ]
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^ {4,}(dsched .*)$", re.MULTILINE)

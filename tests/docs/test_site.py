@@ -39,7 +39,8 @@ def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     named = list(leaves(yaml.safe_load(CONFIG.read_text())["nav"]))
-    assert sorted(named) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")]
+    assert sorted(named) == sorted(pages)
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.py"))
     plugins = (tmp_path / "plugins" / "index.html").read_text()
     assert "https://github.com/dsched/dsched/blob/main/examples/02-gang-plugin" in plugins
+    assert 'href="../../scaling/#the-constants"' in (tmp_path / "decisions" / "0002-celery" / "index.html").read_text()
 
 
 @pytest.mark.parametrize("link", ["[gone](gone.md)", "[gone](../gone.txt)", "[here](#nowhere)"])

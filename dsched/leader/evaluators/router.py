@@ -104,6 +104,7 @@ class Router:
             self._scatter(broad)
             self.costs.forgone_s = 0.0
         else:
+            # A class that took an evaluator along is asked there or not at all: here it would take the leader.
             away = [evaluation for evaluation in broad if self._seen_elsewhere(evaluation) is not None]
             if away and self.mode is not Mode.LOCAL and self._evaluators():
                 EVALUATIONS.labels("distributed").inc(len(away))
@@ -290,6 +291,7 @@ class Router:
         while tries < TRIES and request.missing() and (not tries or request.heard):
             deadline_ms = self._workers_clock.now_ms() + round(patience_s * 1000)
             self._dispatcher.evaluate(request.due(deadline_ms))
+            # After the messages have left: the evaluators judge theirs meanwhile.
             if not tries:
                 SHARD_FALLBACKS.inc(len(request.judge_own()))
             tries += 1

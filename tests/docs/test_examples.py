@@ -1,0 +1,188 @@
+"""The commands of each example's README do what it says; those of 01 and 02 are run by the tests of pages and by
+`tests.acceptance.test_gang`."""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dsched.supervisor import embedded
+from tests.redis_server import free_port
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^ {4,}(\S.*)$", re.MULTILINE)
+NOT_HERE = ("pip ", "kubectl ", "curl ")
+"""Installing needs the network, a cluster is not there; `installed` and `tests/e2e` do that."""
+
+
+def commands(example: Path) -> list[str]:
+    """The lines that a reader would type, in order."""
+    lines = INDENTED.findall(FENCED.sub("", (example / "README.md").read_text()))
+    return [line for line in lines if not line.startswith(NOT_HERE)]
+
+
+def installed(example: Path, folder: Path) -> Path:
+    """A folder with the example's package, as an installer that needs no network leaves it."""
+    project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
+    for module in example.glob("*.py"):
+        shutil.copy(module, folder)
+    metadata = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    metadata.mkdir()
+    name, version = f"Name: {project['name']}", f"Version: {project['version']}"
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\n{name}\n{version}\n")
+    offered = project["entry-points"]["dsched.plugins"]
+    entries = "\n".join(f"{plugin} = {value}" for plugin, value in offered.items())
+    (metadata / "entry_points.txt").write_text(f"[dsched.plugins]\n{entries}\n")
+    return folder
+
+
+class Reader:
+    """Somebody who follows a README: dsched on PATH, a data folder and installed plugins of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.site = folder / "site"
+        self.site.mkdir()
+        programs = [str(Path(sys.executable).parent), str(embedded.find_program().path.parent), os.environ["PATH"]]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DSCHED_", "CELERY_"))}
+        self.environment = {
+            **kept,
+            "PATH": os.pathsep.join(programs),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(self.site), os.environ.get("PYTHONPATH")))),
+            "DSCHED_DATA_DIR": str(folder / "data"),
+            "TMPDIR": str(folder),
+        }
+
+    def shell(self, *script: str, check: bool = True) -> str:
+        """What a script prints; what it has left running in the background is ended."""
+        text = "\n".join(["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT", *script])
+        done = subprocess.run(
+            ["bash", "-c", text],
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert not check or done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def nodes(self) -> dict[str, str]:
+        """Pod to its node, empty where it has none."""
+        listed: Mapping[str, Any] = json.loads(self.shell("dsched get pods -A -o json"))
+        return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in listed["items"]}
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """Nothing of what they have started runs when the test ends."""
+    made = Reader(tmp_path)
+    yield made
+    made.shell("dsched down", check=False)
+
+
+def test_each_example_is_in_the_list_has_a_readme_and_is_tested() -> None:
+    listed = (EXAMPLES / "README.md").read_text()
+    folders = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name[0].isdigit())
+    assert [name[:2] for name in folders] == [f"{number:02}" for number in range(1, len(folders) + 1)]
+    tests = [path for path in (ROOT / "tests").rglob("test_*.py") if "examples" in path.read_text()]
+    for name in folders:
+        assert f"]({name})" in listed
+        assert (EXAMPLES / name / "README.md").exists()
+        assert any(name in path.read_text() for path in tests), f"no test names {name}"
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("0*")), ids=lambda path: path.name)
+def test_files_that_a_readme_names_are_there(example: Path) -> None:
+    named = re.findall(r"examples/[\w./-]*\w", "\n".join(commands(example)))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_03_a_filter_in_20_lines(reader: Reader) -> None:
+    example = EXAMPLES / "03-filter"
+    assert len((example / "team_nodes.py").read_text().splitlines()) <= 20
+    installed(example, reader.site)
+    *shown, last = commands(example)
+    assert last == "dsched down"
+    told = reader.shell(*shown)
+    assert "belong to team search" in told
+    found = reader.nodes()
+    assert found["index-1"] == "search-1"
+    assert sorted(found[f"web-{number}"] for number in (1, 2, 3)) == ["", "any-1", "any-1"]
+    reader.shell(last)
+
+
+def test_04_a_score_that_asks_an_outside_service(reader: Reader) -> None:
+    example = EXAMPLES / "04-score-by-price"
+    installed(example, reader.site)
+    *shown, last = commands(example)
+    assert last == "dsched down"
+    assert shown[0].endswith("service.py &")
+    port, config = str(free_port()), example / "scheduler.yaml"
+    (reader.site / config.name).write_text(config.read_text().replace("8765", port))
+    own = [line.replace(str(config.relative_to(ROOT)), str(reader.site / config.name)) for line in shown[1:]]
+    assert own != shown[1:]
+    answers = f"until (echo >/dev/tcp/127.0.0.1/{port}) 2>/dev/null; do sleep 0.1; done"
+    reader.shell(shown[0].replace("&", f"{port} &"), answers, *own)
+    found = reader.nodes()
+    assert sorted(node.partition("-")[0] for name, node in found.items() if name.startswith("batch")) == ["north"] * 4
+    reader.shell(last)
+
+
+def test_05_beside_kube_scheduler(reader: Reader) -> None:
+    """What needs no cluster; `tests.e2e.test_examples` has the rest."""
+    example = EXAMPLES / "05-beside-kube-scheduler"
+    assert "ok" in reader.shell(*commands(example))
+    kustomization = yaml.safe_load((example / "kustomization.yaml").read_text())
+    assert all((example / resource / "kustomization.yaml").exists() for resource in kustomization["resources"])
+    profiles = {each["schedulerName"] for each in yaml.safe_load((example / "scheduler.yaml").read_text())["profiles"]}
+    named = [
+        each["spec"]["template"]["spec"].get("schedulerName", "default-scheduler")
+        for each in yaml.safe_load_all((example / "deployments.yaml").read_text())
+    ]
+    assert [name in profiles for name in named] == [False, True]
+    assert "default-scheduler" not in profiles
+
+
+def test_06_replay_a_recording_with_another_configuration(reader: Reader) -> None:
+    example = EXAMPLES / "06-replay-another-configuration"
+    same, check, compare, as_json = commands(example)
+    assert "10 decisions about 10 pods: all the same" in reader.shell(same)
+    assert "ok" in reader.shell(check)
+    assert "2  with a node only in the replay" in reader.shell(compare)
+    found = json.loads(reader.shell(as_json))
+    assert not found["equal"]
+    moved = {each["pod"]: each for each in found["pods"]["moved"]}
+    assert len(moved) == 6
+    assert all(name.startswith("default/web-") and each["replayed"] for name, each in moved.items())
+
+
+def test_what_was_recorded_for_06_is_what_its_manifests_say() -> None:
+    example = EXAMPLES / "06-replay-another-configuration"
+    applied = [
+        each for name in ("early", "late") for each in yaml.safe_load_all((example / f"{name}.yaml").read_text())
+    ]
+    lines = [json.loads(line) for line in gzip.decompress((example / "monday.jsonl.gz").read_bytes()).splitlines()]
+    for kind, what in (("Node", "node"), ("Pod", "pending")):
+        names = {each["metadata"]["name"] for each in applied if each["kind"] == kind}
+        assert names == {name_of(line) for line in lines if line["what"] == what}
+
+
+def name_of(line: Mapping[str, Any]) -> str:
+    """The name of the object that a line of a recording is about."""
+    (told,) = [value for value in line.values() if isinstance(value, dict) and "metadata" in value]
+    name: str = told["metadata"]["name"]
+    return name
