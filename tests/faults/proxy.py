@@ -138,7 +138,8 @@ class Proxy:
 
         def run() -> None:
             what(*arguments)
-            done.set()
+            # Behind what was put off meanwhile: connections that are reset are closed only then.
+            self._loop.call_soon(done.set)
 
         self._loop.call_soon_threadsafe(run)
         done.wait(10)

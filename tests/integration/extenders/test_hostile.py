@@ -282,9 +282,11 @@ def test_scores_beyond_their_range_wrap_around_as_in_go(start: Start, score: int
 
 
 def test_one_that_must_not_be_ignored_fails_its_pod_alone(start: Start) -> None:
+    before = set(threading.enumerate())
     asked = made(named(start(filter=lambda question: Raw(b"[" * 100_000)), "filter"))
     with pytest.raises(ExtenderFailure, match="nested too deep"):
         asked.filter(PodInfo(POD), NODES)
     ignored = made(named(start(filter=lambda question: Raw(b"[" * 100_000)), "filter", ignorable=True))
     assert len(ignored.filter(PodInfo(POD), NODES).kept) == 3
-    assert threading.active_count() < 100
+    started = [thread for thread in threading.enumerate() if thread not in before]
+    assert sum(thread.name.startswith("extender") for thread in started) <= 2, "a thread for each call that was made"
