@@ -1,13 +1,13 @@
-"""Reads ``kubescheduler.config.k8s.io/v1`` KubeSchedulerConfiguration exactly as kube-scheduler v1.34 does.
+"""Reads ``kubescheduler.config.k8s.io/v1`` KubeSchedulerConfiguration exactly as kube-scheduler does, from v1.34 on.
 
 A text goes through `text` (JSON or YAML), `decode` (strict, by the tables of `schema`), `defaults` (with `plugins`, the
-default plugins), `validation` and `profiles` (which plugins run where), and comes out as the records of `types`.
+default plugins, and `feature_gates`, the version that is emulated), `validation` and `profiles` (which plugins run where), and comes out as the records of `types`.
 
 No I/O: the caller reads the file. Imports nothing of dsched but ``dsched.errors``.
 """
 
 from dsched.config.load import completed, completed_document, default, load
-from dsched.config.plugins import INTREE_PLUGINS
+from dsched.config.feature_gates import Features
 from dsched.config.schema import EXTENSION_POINTS
 from dsched.config.types import (
     ClientConnection,
@@ -34,12 +34,12 @@ from dsched.config.types import (
 
 __all__ = [
     "EXTENSION_POINTS",
-    "INTREE_PLUGINS",
     "ClientConnection",
     "DefaultPreemptionArgs",
     "DynamicResourcesArgs",
     "Extender",
     "ExtenderTls",
+    "Features",
     "InterPodAffinityArgs",
     "LeaderElection",
     "ManagedResource",

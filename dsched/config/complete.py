@@ -1,15 +1,16 @@
 """The completed configuration in its v1 form.
 
-Source: kubernetes v1.34 staging kube-scheduler config/v1 (field order and ``omitempty``), apimachinery metav1 Duration.
+Source: kubernetes v1.37 staging kube-scheduler config/v1 (field order and ``omitempty``), apimachinery metav1 Duration.
 """
 
 from typing import Any
 
 from dsched.config import defaults, durations, schema
 from dsched.config.decode import Wire
+from dsched.config.feature_gates import NEWEST, Version
 
 
-def document(config: Wire) -> Wire:
+def document(config: Wire, version: Version) -> Wire:
     """Plain JSON values of a completed configuration, ready to be printed.
 
     A ``percentageOfNodesToScore`` that nothing set shows as 0, kube-scheduler's default.
@@ -18,24 +19,22 @@ def document(config: Wire) -> Wire:
     shown |= {"apiVersion": schema.API_VERSION, "kind": schema.KIND}
     if shown["percentageOfNodesToScore"] is None:
         shown["percentageOfNodesToScore"] = defaults.ADAPTIVE_PERCENTAGE
-    result: Wire = _encoded(schema.CONFIGURATION, shown)
+    result: Wire = _encoded(schema.configuration(version), shown)
     for profile, source in zip(result["profiles"], config["profiles"], strict=True):
         for entry in profile.get("pluginConfig", ()):
-            entry["args"] = args(entry["name"], entry["args"])
+            entry["args"] = args(entry["name"], entry["args"], version)
         profile["plugins"] = _plugin_sets(source["plugins"])
     return result
 
 
-def args(plugin: str, value: Any) -> Any:
+def args(plugin: str, value: Any, version: Version = NEWEST) -> Any:
     """Completed arguments of one plugin, as v1."""
-    return _encoded(schema.ARGS[plugin], value) if plugin in schema.ARGS else value
+    known = schema.args(version)
+    return _encoded(known[plugin], value) if plugin in known else value
 
 
 def _plugin_sets(sets: Wire) -> Wire:
-    return {
-        point: {key: plugins for key, plugins in sets[point].items() if plugins}
-        for point in (*schema.EXTENSION_POINTS, schema.MULTI_POINT)
-    }
+    return {point: {key: plugins for key, plugins in found.items() if plugins} for point, found in sets.items()}
 
 
 def _encoded(kind: schema.Type, value: Any) -> Any:

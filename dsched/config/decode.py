@@ -15,6 +15,7 @@ import struct
 from typing import Any
 
 from dsched.config import durations, schema, tree
+from dsched.config.feature_gates import NEWEST, Version
 from dsched.config.fields import child, index
 from dsched.config.tree import Number, Object, Tree
 
@@ -23,7 +24,7 @@ Wire = dict[str, Any]
 
 _INTEGER = re.compile(r"-?[0-9]+")
 _RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
-_KINDS = {schema.KIND, *(args.name for args in schema.ARGS.values())}
+_KINDS = {schema.KIND, *(args.name for args in schema.args(NEWEST).values())}
 
 
 class DecodeError(ValueError):
@@ -34,7 +35,7 @@ class DecodeError(ValueError):
         self.errors = errors
 
 
-def configuration(document: Tree) -> Wire:
+def configuration(document: Tree, version: Version) -> Wire:
     """Decode a whole configuration; plugin arguments of in-tree plugins are decoded too, others stay plain values.
 
     Raises:
@@ -43,8 +44,8 @@ def configuration(document: Tree) -> Wire:
     errors = _type_errors(document, "", default_kind="", expected=schema.KIND)
     if errors:
         raise DecodeError(errors)
-    decoder = _Decoder()
-    result: Wire = decoder.decode(schema.CONFIGURATION, document, "")
+    decoder = _Decoder(version)
+    result: Wire = decoder.decode(schema.configuration(version), document, "")
     for i, profile in enumerate(result["profiles"] or []):
         for j, entry in enumerate(profile["pluginConfig"] or []):
             entry["args"] = decoder.args(entry["name"], entry["args"], f"profiles[{i}].pluginConfig[{j}].args")
@@ -80,14 +81,15 @@ def _type_errors(document: Tree, path: str, *, default_kind: str, expected: str)
 class _Decoder:
     """Decodes; collects what is wrong in ``errors`` and goes on, so that one run names everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: Version) -> None:
         self.errors: list[str] = []
+        self._args = schema.args(version)
 
     def args(self, plugin: str, raw: Tree, path: str) -> Any:
         """Arguments of one plugin; absent arguments are those with nothing set."""
-        if plugin not in schema.ARGS:
+        if plugin not in self._args:
             return self._plain(raw, path)
-        kind = schema.ARGS[plugin]
+        kind = self._args[plugin]
         if raw is None:
             return schema.zero(kind)
         errors = _type_errors(raw, path, default_kind=kind.name, expected=kind.name)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dsched.config import complete, decode, defaults, profiles, records, validation
+from dsched.config import plugins as default_plugins
 from dsched.config.decode import Wire
-from dsched.config.plugins import INTREE_PLUGINS
+from dsched.config.feature_gates import DEFAULT, Features
 from dsched.config.profiles import Known
 from dsched.config.schema import API_VERSION, KIND
 from dsched.config.text import TextError, parse
@@ -22,32 +23,39 @@ _ADVICE = {
 
 
 def load(
-    text: str | bytes, source: str = "<configuration>", *, plugins: Known = INTREE_PLUGINS
+    text: str | bytes,
+    source: str = "<configuration>",
+    *,
+    plugins: Known | None = None,
+    features: Features = DEFAULT,
 ) -> SchedulerConfiguration:
     """Read a configuration.
 
     Args:
         text: YAML or JSON.
         source: what to call it in messages, a path as a rule.
-        plugins: every plugin there is, in tree and out of tree, to the extension points it serves.
+        plugins: every plugin there is, in tree and out of tree, to the extension points it serves; those in tree of the
+            emulated version by default.
+        features: the version that is emulated, and what is on.
     Raises:
-        ConfigError: kube-scheduler v1.34 would refuse it; ``stage`` tells at which step.
-    Source: kubernetes v1.34 cmd/kube-scheduler/app/options/configfile.go, app/server.go ``Setup``.
+        ConfigError: kube-scheduler of that version would refuse it; ``stage`` tells at which step.
+    Source: kubernetes v1.37 cmd/kube-scheduler/app/options/configfile.go, app/server.go ``Setup``.
     """
-    config = _completed(text, source)
+    config = _completed(text, source, features)
+    known = default_plugins.intree(features.version) if plugins is None else plugins
     try:
-        points = profiles.build_all(config["profiles"], plugins)
+        points = profiles.build_all(config["profiles"], known, features)
     except profiles.ProfileError as error:
         message = _message("profile", source, error.errors, headline=str(error))
         raise ConfigError(
             message, stage="profile", errors=error.errors, profile=error.profile, plugin=error.plugin
         ) from error
-    return records.configuration(config, points)
+    return records.configuration(config, points, features)
 
 
-def default() -> SchedulerConfiguration:
+def default(features: Features = DEFAULT) -> SchedulerConfiguration:
     """The configuration without any file: one profile, the default plugins."""
-    return load(_EMPTY, "<default>")
+    return load(_EMPTY, "<default>", features=features)
 
 
 def completed(config: SchedulerConfiguration) -> dict[str, Any]:
@@ -56,24 +64,26 @@ def completed(config: SchedulerConfiguration) -> dict[str, Any]:
     return result
 
 
-def completed_document(text: str | bytes, source: str = "<configuration>") -> dict[str, Any]:
+def completed_document(
+    text: str | bytes, source: str = "<configuration>", *, features: Features = DEFAULT
+) -> dict[str, Any]:
     """As `completed`, of a text whose profiles need not be buildable.
 
     Raises:
         ConfigError: stage ``decode`` or ``validation``.
     """
-    return complete.document(_completed(text, source))
+    return complete.document(_completed(text, source, features), features.version)
 
 
-def _completed(text: str | bytes, source: str) -> Wire:
+def _completed(text: str | bytes, source: str, features: Features) -> Wire:
     try:
-        config = decode.configuration(parse(text))
+        config = decode.configuration(parse(text), features.version)
     except TextError as error:
         raise _refused("decode", source, [f"document: {error}"]) from error
     except decode.DecodeError as error:
         raise _refused("decode", source, error.errors) from error
-    defaults.apply(config)
-    if errors := validation.errors(config):
+    defaults.apply(config, features)
+    if errors := validation.errors(config, features):
         raise _refused("validation", source, errors)
     return config
 

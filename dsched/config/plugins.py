@@ -1,12 +1,15 @@
 """The in-tree plugins, the default set of them, and how a profile's own plugins are merged into that set.
 
-Source: kubernetes v1.34 pkg/scheduler/framework/plugins/registry.go, pkg/scheduler/apis/config/v1/default_plugins.go.
+Source: kubernetes v1.37 pkg/scheduler/framework/plugins/registry.go, pkg/scheduler/apis/config/v1/default_plugins.go,
+and the same files of the versions before.
 """
 
 from collections.abc import Iterable, Mapping
 
+from dsched.config import schema
 from dsched.config.decode import Wire
-from dsched.config.schema import EXTENSION_POINTS, MULTI_POINT
+from dsched.config.feature_gates import Features, Version
+from dsched.config.schema import MULTI_POINT
 
 ALL = "*"
 DYNAMIC_RESOURCES = "DynamicResources"
@@ -15,7 +18,7 @@ DEFAULT_PREEMPTION = "DefaultPreemption"
 _FILTER = ("preFilter", "filter")
 _SCORE = ("preScore", "score")
 
-INTREE_PLUGINS: Mapping[str, frozenset[str]] = {
+_SERVED: Mapping[str, frozenset[str]] = {
     "DefaultBinder": frozenset({"bind"}),
     "DefaultPreemption": frozenset({"preEnqueue", "postFilter"}),
     "DynamicResources": frozenset({"preEnqueue", *_FILTER, "postFilter", "reserve", "preBind"}),
@@ -36,7 +39,24 @@ INTREE_PLUGINS: Mapping[str, frozenset[str]] = {
     "VolumeRestrictions": frozenset(_FILTER),
     "VolumeZone": frozenset(_FILTER),
 }
-"""Name of each in-tree plugin to the extension points it serves."""
+"""Name of each in-tree plugin of v1.34 to the extension points it serves."""
+
+_LATER: Mapping[tuple[int, str], frozenset[str]] = {
+    (35, "DynamicResources"): frozenset({"score"}),
+    (35, "GangScheduling"): frozenset({"preEnqueue", "permit"}),
+    (35, "NodeDeclaredFeatures"): frozenset(_FILTER),
+    (36, "NodeResourcesFit"): frozenset({"placementScore"}),
+    (36, "PodGroupPodsCount"): frozenset({"placementScore"}),
+    (36, "TopologyPlacementGenerator"): frozenset({"placementGenerate"}),
+    (37, "DefaultPreemption"): frozenset({"podGroupPostFilter"}),
+    (37, "DeferredPodScheduling"): frozenset({*_FILTER, "permit"}),
+    (37, "DynamicResources"): frozenset({"podGroupPostFilter"}),
+    (37, "NodeName"): frozenset({"preFilter"}),
+    (37, "NodeUnschedulable"): frozenset({"preFilter"}),
+    (37, "TaintToleration"): frozenset({"preFilter"}),
+}
+"""What came with which minor version: extension points of plugins that there were, and plugins."""
+
 
 _DEFAULT: tuple[tuple[str, int | None], ...] = (
     ("SchedulingGates", None),
@@ -59,22 +79,51 @@ _DEFAULT: tuple[tuple[str, int | None], ...] = (
     ("ImageLocality", 1),
     ("DefaultBinder", None),
 )
+_NODE_NAME = next(place for place, (name, _) in enumerate(_DEFAULT) if name == "NodeName")
+"""Since v1.37 it goes before the plugin that it followed, NodeUnschedulable."""
 
 
-def merged(custom: Wire | None) -> Wire:
+def intree(version: Version) -> Mapping[str, frozenset[str]]:
+    """Name of each in-tree plugin of a version to the extension points it serves."""
+    found = dict(_SERVED)
+    for (minor, name), points in _LATER.items():
+        if version >= (1, minor):
+            found[name] = found.get(name, frozenset()) | points
+    return found
+
+
+def defaults(features: Features) -> list[tuple[str, int | None]]:
+    """The default plugins in their order, with their weights.
+
+    DynamicResources is among them as in kube-scheduler; see `merged`.
+
+    Source: default_plugins.go ``getDefaultPlugins``, ``applyFeatureGates``.
+    """
+    found = [(name, 2 if name == DYNAMIC_RESOURCES and features.since(35) else weight) for name, weight in _DEFAULT]
+    if features.since(37):
+        found[_NODE_NAME - 1 : _NODE_NAME + 1] = reversed(found[_NODE_NAME - 1 : _NODE_NAME + 1])
+    if features.enabled("NodeDeclaredFeatures"):
+        found.append(("NodeDeclaredFeatures", None))
+    return found
+
+
+def merged(custom: Wire | None, features: Features) -> Wire:
     """The plugin sets of a profile: the default ones at ``multiPoint``, with the profile's own merged in.
 
     DynamicResources is no default plugin of dsched, which does not evaluate resource claims. A profile that names it at
     ``multiPoint`` gets it at the place where kube-scheduler has it, with what it says of pods without claims.
 
-    Source: default_plugins.go ``getDefaultPlugins``, ``applyFeatureGates``, ``mergePlugins``.
+    Source: default_plugins.go ``mergePlugins``.
     """
-    own = custom or {point: {"enabled": None, "disabled": None} for point in (*EXTENSION_POINTS, MULTI_POINT)}
+    points = schema.extension_points(features.version)
+    own = custom or {point: {"enabled": None, "disabled": None} for point in (*points, MULTI_POINT)}
     named = {plugin["name"] for plugin in own[MULTI_POINT]["enabled"] or ()}
     default = [
-        {"name": name, "weight": weight} for name, weight in _DEFAULT if name != DYNAMIC_RESOURCES or name in named
+        {"name": name, "weight": weight}
+        for name, weight in defaults(features)
+        if name != DYNAMIC_RESOURCES or name in named
     ]
-    sets = {point: _merged_set((), own[point]) for point in EXTENSION_POINTS}
+    sets = {point: _merged_set((), own[point]) for point in points}
     return sets | {MULTI_POINT: _merged_set(default, own[MULTI_POINT])}
 
 

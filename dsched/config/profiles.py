@@ -1,14 +1,15 @@
 """Which plugins a profile runs at each extension point, in which order and with which weight.
 
-Source: kubernetes v1.34 pkg/scheduler/framework/runtime/framework.go, pkg/scheduler/profile/profile.go.
+Source: kubernetes v1.37 pkg/scheduler/framework/runtime/framework.go, pkg/scheduler/profile/profile.go.
 """
 
 from collections.abc import Mapping, Sequence
 
 from dsched.config import validation_args
 from dsched.config.decode import Wire
+from dsched.config.feature_gates import Features
 from dsched.config.plugins import ALL, enabled_names
-from dsched.config.schema import EXTENSION_POINTS, MULTI_POINT
+from dsched.config.schema import MULTI_POINT
 from dsched.config.types import PluginRef
 
 Known = Mapping[str, frozenset[str]]
@@ -30,6 +31,9 @@ _BUILD_ORDER = (
     "permit",
     "preEnqueue",
     "queueSort",
+    "placementGenerate",
+    "placementScore",
+    "podGroupPostFilter",
 )
 """The first fault in this order is the one that is reported."""
 
@@ -44,7 +48,7 @@ class ProfileError(ValueError):
         self.plugin = plugin
 
 
-def build_all(profiles: Sequence[Wire], known: Known) -> list[Points]:
+def build_all(profiles: Sequence[Wire], known: Known, features: Features) -> list[Points]:
     """Build every profile of a valid configuration.
 
     Raises:
@@ -54,7 +58,7 @@ def build_all(profiles: Sequence[Wire], known: Known) -> list[Points]:
     """
     built: list[Points] = []
     for position, profile in enumerate(profiles):
-        built.append(_Builder(profile, f"profiles[{position}]", known).build())
+        built.append(_Builder(profile, f"profiles[{position}]", known, features).build())
         _check_queue_sort(position, profile, _sorter(built[-1]), profiles[0], _sorter(built[0]))
     return built
 
@@ -84,8 +88,9 @@ def _args_of(plugin: str, profile: Wire) -> object:
 class _Builder:
     """Builds one profile."""
 
-    def __init__(self, profile: Wire, path: str, known: Known) -> None:
+    def __init__(self, profile: Wire, path: str, known: Known, features: Features) -> None:
         self._profile = profile
+        self._features = features
         self._sets: Wire = profile["plugins"]
         self._path = path
         self._known = known
@@ -94,9 +99,9 @@ class _Builder:
     def build(self) -> Points:
         """Source: ``NewFramework``."""
         self._check_args()
-        for point in _BUILD_ORDER:
+        for point in self._points:
             self._check_enabled(point)
-        order = {point: self._expanded(point) for point in _BUILD_ORDER}
+        order = {point: self._expanded(point) for point in self._points}
         if len(order["queueSort"]) != 1:
             self._fail(
                 "queueSort",
@@ -105,7 +110,16 @@ class _Builder:
             )
         if not order["bind"]:
             self._fail("bind", f'at least one bind plugin is needed for profile with scheduler name "{self._name}"')
-        return {point: self._weighted(point, order[point]) for point in EXTENSION_POINTS}
+        if len(order.get("placementGenerate", ())) > 1:
+            self._fail(
+                "placementGenerate",
+                f'at most one placement generate plugin is allowed for profile with scheduler name "{self._name}"',
+            )
+        return {point: self._weighted(point, order[point]) for point in self._sets if point != MULTI_POINT}
+
+    @property
+    def _points(self) -> list[str]:
+        return [point for point in _BUILD_ORDER if point in self._sets]
 
     @property
     def _name(self) -> str:
@@ -125,7 +139,7 @@ class _Builder:
             if name not in needed or name not in self._known or name not in validation_args.CHECKED_WHEN_BUILT:
                 continue
             path = f"{self._path}.pluginConfig[{position}].args"
-            if errors := validation_args.CHECKED_WHEN_BUILT[name](path, entry["args"]):
+            if errors := validation_args.CHECKED_WHEN_BUILT[name](path, entry["args"], self._features):
                 listed = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
                 self._raise(f'initializing plugin "{name}": {listed}', errors, name)
 
@@ -171,14 +185,14 @@ class _Builder:
         return [name for name in own if name in overridden] + added + [name for name in own if name not in overridden]
 
     def _weighted(self, point: str, names: Sequence[str]) -> tuple[PluginRef, ...]:
-        """A weight at ``score`` goes before one at ``multiPoint``, the first of several counts, zero stands for one.
+        """A weight at the point itself goes before one at ``multiPoint``, the first of several counts, zero stands for one.
 
         Source: ``getScoreWeights``.
         """
-        if point != "score":
+        if point not in ("score", "placementScore"):
             return tuple(PluginRef(name) for name in names)
         weights: dict[str, int] = {}
-        for plugin in [*(self._sets["score"]["enabled"] or ()), *(self._sets[MULTI_POINT]["enabled"] or ())]:
+        for plugin in [*(self._sets[point]["enabled"] or ()), *(self._sets[MULTI_POINT]["enabled"] or ())]:
             weights.setdefault(plugin["name"], plugin["weight"] or 1)
         return tuple(PluginRef(name, weights[name]) for name in names)
 

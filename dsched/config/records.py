@@ -9,12 +9,13 @@ from typing import Any
 from dsched.config import complete, types
 from dsched.config.decode import Wire
 from dsched.config.durations import SECOND
+from dsched.config.feature_gates import Features
 from dsched.config.profiles import Points
 
 _DEFAULT_EXTENDER_TIMEOUT_SECONDS = 5.0
 
 
-def configuration(config: Wire, points: Sequence[Points]) -> types.SchedulerConfiguration:
+def configuration(config: Wire, points: Sequence[Points], features: Features) -> types.SchedulerConfiguration:
     """The record of a completed configuration and the plugins of its profiles, one `Points` each."""
     extenders = [_extender(extender) for extender in config["extenders"] or ()]
     ignored = tuple(
@@ -33,20 +34,22 @@ def configuration(config: Wire, points: Sequence[Points]) -> types.SchedulerConf
         percentage_of_nodes_to_score=config["percentageOfNodesToScore"],
         pod_initial_backoff_seconds=config["podInitialBackoffSeconds"],
         pod_max_backoff_seconds=config["podMaxBackoffSeconds"],
-        profiles=tuple(_profile(profile, plugins, ignored) for profile, plugins in pairs),
+        profiles=tuple(_profile(profile, plugins, ignored, features) for profile, plugins in pairs),
         extenders=tuple(sorted(extenders, key=lambda extender: extender.ignorable)),
         delay_cache_until_active=config["delayCacheUntilActive"],
-        document=json.dumps(complete.document(config), sort_keys=True, separators=(",", ":")),
+        document=json.dumps(complete.document(config, features.version), sort_keys=True, separators=(",", ":")),
+        features=features,
     )
 
 
-def _profile(profile: Wire, plugins: Points, ignored: tuple[str, ...]) -> types.Profile:
+def _profile(profile: Wire, plugins: Points, ignored: tuple[str, ...], features: Features) -> types.Profile:
     args = {entry["name"]: _args(entry["name"], entry["args"]) for entry in profile["pluginConfig"]}
     return types.Profile(
         scheduler_name=profile["schedulerName"],
         percentage_of_nodes_to_score=profile["percentageOfNodesToScore"],
         plugins=MappingProxyType(plugins),
         args=MappingProxyType({name: _ignoring(value, ignored) for name, value in args.items()}),
+        features=features,
     )
 
 
@@ -95,7 +98,7 @@ def _node_resources_fit(args: Wire) -> types.NodeResourcesFitArgs:
         scoring_strategy=types.ScoringStrategy(
             type=strategy["type"],
             resources=_resources(strategy["resources"]),
-            shape=tuple(types.ShapePoint(point["utilization"], point["score"]) for point in shape),
+            shape=_shape(shape),
         ),
     )
 
@@ -106,7 +109,7 @@ def _pod_topology_spread(args: Wire) -> types.PodTopologySpreadArgs:
 
 
 def _volume_binding(args: Wire) -> types.VolumeBindingArgs:
-    return types.VolumeBindingArgs(args["bindTimeoutSeconds"])
+    return types.VolumeBindingArgs(args["bindTimeoutSeconds"], _shape(args["shape"]))
 
 
 _ARGS: Mapping[str, Callable[[Wire], types.InTreeArgs]] = {
@@ -119,6 +122,10 @@ _ARGS: Mapping[str, Callable[[Wire], types.InTreeArgs]] = {
     "PodTopologySpread": _pod_topology_spread,
     "VolumeBinding": _volume_binding,
 }
+
+
+def _shape(points: Sequence[Wire] | None) -> tuple[types.ShapePoint, ...]:
+    return tuple(types.ShapePoint(point["utilization"], point["score"]) for point in points or ())
 
 
 def _resources(resources: Sequence[Wire]) -> tuple[types.ResourceSpec, ...]:

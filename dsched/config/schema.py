@@ -4,12 +4,17 @@ A decoded object is a dict with every field of its struct: what the file leaves 
 ``False``, ``None`` for pointers, lists and maps). That way defaults and validation see what upstream sees, an explicit
 zero included.
 
+What later versions of Kubernetes added is there from these versions on: see `extension_points` and `args`.
+
 Source: kube-scheduler config/v1/types.go and types_pluginargs.go, component-base config/v1alpha1/types.go, and of
 core/v1/types.go what plugin arguments hold.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from dsched.config.feature_gates import Version
 
 GROUP = "kubescheduler.config.k8s.io"
 VERSION = "v1"
@@ -102,7 +107,10 @@ EXTENSION_POINTS = (
     "bind",
     "postBind",
 )
-"""Names of the extension points as the configuration spells them, in its order."""
+"""Names of the extension points that dsched runs, as the configuration spells them, in its order."""
+
+_GROUP_POINTS = (("placementGenerate", 36), ("placementScore", 36), ("podGroupPostFilter", 37))
+"""Those about pod groups, and the minor version that they came with; they are read, and run by nobody yet."""
 
 MULTI_POINT = "multiPoint"
 
@@ -136,11 +144,13 @@ _STRATEGY = _struct(
     "ScoringStrategy", type=STRING, resources=ListOf(_RESOURCE), requestedToCapacityRatio=Pointer(_RATIO)
 )
 
-ARGS: Mapping[str, Struct] = {
+_ARGS: Mapping[str, Struct] = {
     "DefaultPreemption": _args(
         "DefaultPreemptionArgs", minCandidateNodesPercentage=Pointer(INT32), minCandidateNodesAbsolute=Pointer(INT32)
     ),
-    "DynamicResources": _args("DynamicResourcesArgs", {"filterTimeout": Pointer(DURATION)}),
+    "DynamicResources": _args(
+        "DynamicResourcesArgs", {"filterTimeout": Pointer(DURATION)}, bindingTimeout=Pointer(DURATION)
+    ),
     "InterPodAffinity": _args(
         "InterPodAffinityArgs", {"ignorePreferredTermsOfExistingPods": BOOL}, hardPodAffinityWeight=Pointer(INT32)
     ),
@@ -157,19 +167,12 @@ ARGS: Mapping[str, Struct] = {
     ),
     "VolumeBinding": _args("VolumeBindingArgs", bindTimeoutSeconds=Pointer(INT64), shape=ListOf(_SHAPE_POINT)),
 }
-"""Plugin name to its arguments, for every in-tree plugin that takes any."""
+_LATER_ARGS: Mapping[tuple[str, str], int] = {("DynamicResources", "bindingTimeout"): 35}
+"""Fields of arguments, and the minor version that they came with."""
 
 _PLUGIN = _struct("Plugin", {"name": STRING}, weight=Pointer(INT32))
 _PLUGIN_SET = _struct("PluginSet", enabled=ListOf(_PLUGIN), disabled=ListOf(_PLUGIN))
-_PLUGINS = _struct("Plugins", dict.fromkeys((*EXTENSION_POINTS, MULTI_POINT), _PLUGIN_SET))
 _PLUGIN_CONFIG = _struct("PluginConfig", {"name": STRING, "args": RAW})
-PROFILE = _struct(
-    "KubeSchedulerProfile",
-    schedulerName=Pointer(STRING),
-    percentageOfNodesToScore=Pointer(INT32),
-    plugins=Pointer(_PLUGINS),
-    pluginConfig=ListOf(_PLUGIN_CONFIG),
-)
 _TLS = _struct(
     "ExtenderTLSConfig",
     insecure=BOOL,
@@ -213,24 +216,55 @@ _CLIENT_CONNECTION = _struct(
     {"kubeconfig": STRING, "acceptContentTypes": STRING, "contentType": STRING, "qps": FLOAT32, "burst": INT32},
 )
 
-CONFIGURATION = _struct(
-    KIND,
-    {
-        "apiVersion": STRING,
-        "kind": STRING,
-        "parallelism": Pointer(INT32),
-        "leaderElection": _LEADER_ELECTION,
-        "clientConnection": _CLIENT_CONNECTION,
-        "enableProfiling": Pointer(BOOL),
-        "enableContentionProfiling": Pointer(BOOL),
-    },
-    percentageOfNodesToScore=Pointer(INT32),
-    podInitialBackoffSeconds=Pointer(INT64),
-    podMaxBackoffSeconds=Pointer(INT64),
-    profiles=ListOf(PROFILE),
-    extenders=ListOf(_EXTENDER),
-    delayCacheUntilActive=BOOL,
-)
+def extension_points(version: Version) -> tuple[str, ...]:
+    """Names of all extension points that a version's configuration has, in its order."""
+    return EXTENSION_POINTS + tuple(point for point, minor in _GROUP_POINTS if version >= (1, minor))
+
+
+@lru_cache
+def args(version: Version) -> Mapping[str, Struct]:
+    """Plugin name to its arguments, for every in-tree plugin of a version that takes any."""
+    return {plugin: replace(kind, fields=_fields(plugin, kind, version)) for plugin, kind in _ARGS.items()}
+
+
+def _fields(plugin: str, kind: Struct, version: Version) -> Mapping[str, Field]:
+    return {key: field for key, field in kind.fields.items() if version >= (1, _LATER_ARGS.get((plugin, key), 0))}
+
+
+@lru_cache
+def profile(version: Version) -> Struct:
+    """A profile."""
+    points = dict.fromkeys((*extension_points(version), MULTI_POINT), _PLUGIN_SET)
+    return _struct(
+        "KubeSchedulerProfile",
+        schedulerName=Pointer(STRING),
+        percentageOfNodesToScore=Pointer(INT32),
+        plugins=Pointer(_struct("Plugins", points)),
+        pluginConfig=ListOf(_PLUGIN_CONFIG),
+    )
+
+
+@lru_cache
+def configuration(version: Version) -> Struct:
+    """A whole configuration."""
+    return _struct(
+        KIND,
+        {
+            "apiVersion": STRING,
+            "kind": STRING,
+            "parallelism": Pointer(INT32),
+            "leaderElection": _LEADER_ELECTION,
+            "clientConnection": _CLIENT_CONNECTION,
+            "enableProfiling": Pointer(BOOL),
+            "enableContentionProfiling": Pointer(BOOL),
+        },
+        percentageOfNodesToScore=Pointer(INT32),
+        podInitialBackoffSeconds=Pointer(INT64),
+        podMaxBackoffSeconds=Pointer(INT64),
+        profiles=ListOf(profile(version)),
+        extenders=ListOf(_EXTENDER),
+        delayCacheUntilActive=BOOL,
+    )
 
 
 def zero(kind: Type) -> object:

@@ -1,6 +1,6 @@
 """The completed configuration, as the rest of dsched reads it.
 
-Defaults named here are kube-scheduler's v1.34 unless said otherwise.
+Defaults named here are kube-scheduler's unless said otherwise.
 """
 
 import hashlib
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import dsched
+from dsched.config import feature_gates
+from dsched.config.feature_gates import Features
 
 EVERY_NODE = 100
 
@@ -119,6 +121,8 @@ class VolumeBindingArgs:
 
     bind_timeout_seconds: int = 600
     """How long PreBind waits for volumes; 0 does not wait."""
+    shape: tuple[ShapePoint, ...] = ()
+    """Score by used share of the storage; only with the feature StorageCapacityScoring."""
 
 
 InTreeArgs = (
@@ -146,6 +150,8 @@ class Profile:
     """Every extension point (names as in the file) to its plugins in running order."""
     args: Mapping[str, PluginArgs]
     """By plugin name, defaults filled in."""
+    features: Features = feature_gates.DEFAULT
+    """The version that is emulated, and what is on."""
 
     def effective_percentage(self, config: "SchedulerConfiguration") -> int:
         """Percentage of nodes after which the search for feasible ones may stop; 0 is kube-scheduler's adaptive one.
@@ -255,6 +261,8 @@ class SchedulerConfiguration:
     """Not used."""
     document: str
     """The completed configuration as v1 JSON text, see `dsched.config.completed`."""
+    features: Features = feature_gates.DEFAULT
+    """The version that is emulated, and what is on; no part of the file."""
     code: str = ""
     """What tells the code of the plugins that are used and do not come with dsched; empty where there are none."""
 
@@ -266,7 +274,7 @@ class SchedulerConfiguration:
     def hash(self) -> str:
         """Twelve hex digits that are equal for configurations that mean the same and are carried out by the same code,
         in any process on any machine."""
-        whole = f"{self.carried_out_by} {self.percentage_of_nodes_to_score} {self.document}"
+        whole = f"{self.carried_out_by} {self.features} {self.percentage_of_nodes_to_score} {self.document}"
         return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
     @property

@@ -2,13 +2,14 @@
 
 Each function returns error lines, ``FIELD.PATH: what``, empty when all is well.
 
-Source: kubernetes v1.34 pkg/scheduler/apis/config/validation/validation.go; component-base config/validation.
+Source: kubernetes v1.37 pkg/scheduler/apis/config/validation/validation.go; component-base config/validation.
 """
 
 from typing import Any
 
 from dsched.config import durations, names, schema, validation_args
 from dsched.config.decode import Wire
+from dsched.config.feature_gates import Features
 from dsched.config.fields import child, duplicate, index, invalid, required
 
 _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
@@ -16,7 +17,7 @@ _REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version 
 _MAX_PERCENTAGE = 100
 
 
-def errors(config: Wire) -> list[str]:
+def errors(config: Wire, features: Features) -> list[str]:
     """Everything that is wrong with a completed configuration.
 
     Source: ``ValidateKubeSchedulerConfiguration``.
@@ -24,7 +25,7 @@ def errors(config: Wire) -> list[str]:
     found = _client_connection(config["clientConnection"]) + _leader_election(config["leaderElection"])
     if config["parallelism"] <= 0:
         found.append(invalid("parallelism", config["parallelism"], "should be an integer value greater than zero"))
-    found += _profiles(config["profiles"])
+    found += _profiles(config["profiles"], features)
     found += _percentage("percentageOfNodesToScore", config["percentageOfNodesToScore"])
     found += _backoff(config["podInitialBackoffSeconds"], config["podMaxBackoffSeconds"])
     return found + _extenders("extenders", config["extenders"] or [])
@@ -78,7 +79,7 @@ def _backoff(initial: int, longest: int) -> list[str]:
     return found
 
 
-def _profiles(profiles: list[Wire]) -> list[str]:
+def _profiles(profiles: list[Wire], features: Features) -> list[str]:
     """Source: ``ValidateKubeSchedulerConfiguration``, ``validateKubeSchedulerProfile``."""
     found = []
     seen: dict[str, int] = {}
@@ -89,7 +90,7 @@ def _profiles(profiles: list[Wire]) -> list[str]:
             found.append(required(child(path, "schedulerName")))
         found += _percentage(child(path, "percentageOfNodesToScore"), profile["percentageOfNodesToScore"])
         found += _removed_plugins(child(path, "plugins"), profile["plugins"])
-        found += _plugin_config(child(path, "pluginConfig"), profile["pluginConfig"])
+        found += _plugin_config(child(path, "pluginConfig"), profile["pluginConfig"], features)
         if name in seen:
             found.append(duplicate(child(path, "schedulerName"), name))
         seen[name] = position
@@ -97,19 +98,19 @@ def _profiles(profiles: list[Wire]) -> list[str]:
 
 
 def _removed_plugins(path: str, sets: Wire) -> list[str]:
-    """Plugins of former versions; ``multiPoint`` is not looked at.
+    """Plugins of former versions; ``multiPoint`` and the points about placements are not looked at.
 
     Source: ``validatePluginSetForInvalidPlugins``.
     """
     return [
         invalid(index(f"{path}.{point}.enabled", position), plugin["name"], _REMOVED)
-        for point in schema.EXTENSION_POINTS
-        for position, plugin in enumerate(sets[point]["enabled"] or ())
+        for point in (*schema.EXTENSION_POINTS, "podGroupPostFilter")
+        for position, plugin in enumerate(sets.get(point, {}).get("enabled") or ())
         if plugin["name"] in _REMOVED_PLUGINS
     ]
 
 
-def _plugin_config(path: str, entries: list[Wire]) -> list[str]:
+def _plugin_config(path: str, entries: list[Wire], features: Features) -> list[str]:
     """Each plugin once, and its arguments; those of NodeResourcesFit are only looked at when the plugin is built.
 
     Source: ``validatePluginConfig``.
@@ -124,7 +125,7 @@ def _plugin_config(path: str, entries: list[Wire]) -> list[str]:
         if name in _REMOVED_PLUGINS:
             found.append(invalid(place, name, _REMOVED))
         elif name in validation_args.CHECKED_WITH_CONFIGURATION:
-            found += validation_args.CHECKED_WITH_CONFIGURATION[name](child(place, "args"), entry["args"])
+            found += validation_args.CHECKED_WITH_CONFIGURATION[name](child(place, "args"), entry["args"], features)
     return found
 
 

@@ -8,6 +8,7 @@ import re
 
 from dsched.config import names
 from dsched.config.decode import Wire
+from dsched.config.feature_gates import Features
 from dsched.config.fields import child, index, invalid, unsupported
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -16,7 +17,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+")
 _INT64 = range(-(2**63), 2**63)
 
 
-def node_affinity(path: str, args: Wire) -> list[str]:
+def node_affinity(path: str, args: Wire, features: Features) -> list[str]:
     """Terms without any requirement, and preferences of weight zero, are skipped.
 
     Source: ``ValidateNodeAffinityArgs``, ``NewNodeSelector``, ``NewPreferredSchedulingTerms``. The paths inside a

@@ -2,25 +2,27 @@
 
 Each check takes the path of the arguments and the arguments, and returns error lines, ``FIELD.PATH: what``.
 
-Source: kubernetes v1.34 pkg/scheduler/apis/config/validation/validation_pluginargs.go.
+Source: kubernetes v1.37 pkg/scheduler/apis/config/validation/validation_pluginargs.go.
 """
 
 from collections.abc import Callable, Mapping
 
 from dsched.config import durations, names, validation_affinity
 from dsched.config.decode import Wire
+from dsched.config.feature_gates import Features
 from dsched.config.fields import child, duplicate, forbidden, index, invalid, required, unsupported
 
-Check = Callable[[str, Wire], list[str]]
+Check = Callable[[str, Wire, Features], list[str]]
 
-SCORING_STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
+RATIO = "RequestedToCapacityRatio"
+SCORING_STRATEGIES = ("LeastAllocated", "MostAllocated", RATIO)
 _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 _MAX_UTILIZATION = 100
 _MAX_SHAPE_SCORE = 10
 _MAX_WEIGHT = 100
 
 
-def default_preemption(path: str, args: Wire) -> list[str]:
+def default_preemption(path: str, args: Wire, features: Features) -> list[str]:
     """Source: ``ValidateDefaultPreemptionArgs``."""
     percentage, absolute = args["minCandidateNodesPercentage"], args["minCandidateNodesAbsolute"]
     percentage_path = child(path, "minCandidateNodesPercentage")
@@ -37,7 +39,7 @@ def default_preemption(path: str, args: Wire) -> list[str]:
     return found
 
 
-def inter_pod_affinity(path: str, args: Wire) -> list[str]:
+def inter_pod_affinity(path: str, args: Wire, features: Features) -> list[str]:
     """Source: ``ValidateInterPodAffinityArgs``."""
     weight = args["hardPodAffinityWeight"]
     if 0 <= weight <= _MAX_WEIGHT:
@@ -45,7 +47,7 @@ def inter_pod_affinity(path: str, args: Wire) -> list[str]:
     return [invalid(child(path, "hardPodAffinityWeight"), weight, "not in valid range [0, 100]")]
 
 
-def balanced_allocation(path: str, args: Wire) -> list[str]:
+def balanced_allocation(path: str, args: Wire, features: Features) -> list[str]:
     """Source: ``ValidateNodeResourcesBalancedAllocationArgs``."""
     found = []
     seen: set[str] = set()
@@ -59,7 +61,7 @@ def balanced_allocation(path: str, args: Wire) -> list[str]:
     return found
 
 
-def pod_topology_spread(path: str, args: Wire) -> list[str]:
+def pod_topology_spread(path: str, args: Wire, features: Features) -> list[str]:
     """Source: ``ValidatePodTopologySpreadArgs``."""
     constraints = args["defaultConstraints"] or []
     found = _defaulting_type(child(path, "defaultingType"), args["defaultingType"], bool(constraints))
@@ -107,8 +109,8 @@ def _label_name(path: str, name: str) -> list[str]:
     return [invalid(path, name, what) for what in names.qualified_name_problems(name)]
 
 
-def volume_binding(path: str, args: Wire) -> list[str]:
-    """Any shape is refused, even an empty one: the feature StorageCapacityScoring is off.
+def volume_binding(path: str, args: Wire, features: Features) -> list[str]:
+    """Without the feature StorageCapacityScoring any shape is refused, even an empty one.
 
     Source: ``ValidateVolumeBindingArgsWithOptions``.
     """
@@ -116,20 +118,32 @@ def volume_binding(path: str, args: Wire) -> list[str]:
     if args["bindTimeoutSeconds"] < 0:
         what = "invalid BindTimeoutSeconds, should not be a negative value"
         found.append(invalid(child(path, "bindTimeoutSeconds"), args["bindTimeoutSeconds"], what))
+    if features.enabled("StorageCapacityScoring"):
+        return found + _shape(child(path, "shape"), args["shape"] or [])
     if args["shape"] is not None:
         what = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         found.append(invalid(child(path, "shape"), args["shape"], what))
     return found
 
 
-def dynamic_resources(path: str, args: Wire) -> list[str]:
-    """Source: ``ValidateDynamicResourcesArgs``, feature DRASchedulerFilterTimeout on."""
-    if args["filterTimeout"] >= 0:
-        return []
-    return [invalid(child(path, "filterTimeout"), durations.show(args["filterTimeout"]), "must be zero or positive")]
+def dynamic_resources(path: str, args: Wire, features: Features) -> list[str]:
+    """Source: ``ValidateDynamicResourcesArgs``, features DRASchedulerFilterTimeout and DRAResourceClaimDeviceStatus on."""
+    found = []
+    if args["filterTimeout"] < 0:
+        shown = durations.show(args["filterTimeout"])
+        found.append(invalid(child(path, "filterTimeout"), shown, "must be zero or positive"))
+    if args.get("bindingTimeout") is None:
+        return found
+    if not features.enabled("DRADeviceBindingConditions"):
+        what = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
+        found.append(forbidden(child(path, "bindingTimeout"), what))
+    elif args["bindingTimeout"] < durations.SECOND:
+        shown = durations.show(args["bindingTimeout"])
+        found.append(invalid(child(path, "bindingTimeout"), shown, "must be at least 1 second"))
+    return found
 
 
-def node_resources_fit(path: str, args: Wire) -> list[str]:
+def node_resources_fit(path: str, args: Wire, features: Features) -> list[str]:
     """Source: ``ValidateNodeResourcesFitArgs``; plugins/noderesources/fit.go ``NewFit``, which calls it."""
     found = []
     for position, name in enumerate(args["ignoredResources"] or ()):
@@ -139,11 +153,12 @@ def node_resources_fit(path: str, args: Wire) -> list[str]:
         if "/" in group:
             found.append(invalid(place, group, "resource group name can't contain '/'"))
         found += _label_name(place, group)
-    return found + _scoring_strategy(child(path, "scoringStrategy"), args["scoringStrategy"])
+    return found + _scoring_strategy(child(path, "scoringStrategy"), args["scoringStrategy"], features)
 
 
-def _scoring_strategy(path: str, strategy: Wire) -> list[str]:
-    """The shape is checked whatever the type is; a ratio without one cannot be built.
+def _scoring_strategy(path: str, strategy: Wire, features: Features) -> list[str]:
+    """Until v1.36 the shape is checked whatever the type is, since v1.37 another type must not have one; a ratio without
+    one cannot be built.
 
     Source: ``ValidateNodeResourcesFitArgs``, ``validateResources``, ``validateFunctionShape``; fit.go
     ``nodeResourceStrategyTypeMap``, which reads the shape of a RequestedToCapacityRatio without asking.
@@ -155,11 +170,13 @@ def _scoring_strategy(path: str, strategy: Wire) -> list[str]:
         if not 0 < resource["weight"] <= _MAX_WEIGHT:
             what = f"resource weight of {resource['name']} not in valid range (0, 100]"
             found.append(invalid(f"{index(f'{path}.resources', position)}.weight", resource["weight"], what))
-    if strategy["requestedToCapacityRatio"] is not None:
-        return found + _shape(f"{path}.shape", strategy["requestedToCapacityRatio"]["shape"] or [])
-    if strategy["type"] == "RequestedToCapacityRatio":
-        found.append(required(f"{path}.requestedToCapacityRatio", f"type {strategy['type']} needs a shape"))
-    return found
+    ratio, place = strategy["requestedToCapacityRatio"], child(path, "requestedToCapacityRatio")
+    if ratio is None:
+        needs = strategy["type"] == RATIO
+        return found + ([required(place, f"type {RATIO} needs a shape")] if needs else [])
+    if features.since(37) and strategy["type"] != RATIO:
+        return [*found, forbidden(place, f"must be nil when type is not {RATIO}")]
+    return found + _shape(child(place if features.since(37) else path, "shape"), ratio["shape"] or [])
 
 
 def _shape(path: str, shape: list[Wire]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dsched import config
+from dsched.config import Features
 from dsched.config.plugins import DYNAMIC_RESOURCES
 from dsched.errors import ConfigError
 
@@ -22,20 +23,21 @@ _PLUGIN = re.compile(r'[pP]lugin "([^"]*)"|different queue sort plugins for prof
 _ABSENT = object()
 
 
-def check(case: Mapping[str, Any], expect: Mapping[str, Any]) -> list[str]:
+def check(case: Mapping[str, Any], expect: Mapping[str, Any], features: Features) -> list[str]:
     """Run one vector.
 
     Args:
         case: its ``case``; ``configuration`` holds the text.
         expect: its ``expect``.
+        features: of the version that it was recorded from.
     Returns:
         The differences, one line each; empty when there is none.
     """
     text = case["configuration"]
     try:
-        loaded = config.load(text, case["name"])
+        loaded = config.load(text, case["name"], features=features)
     except ConfigError as error:
-        return _refused(error, expect) + _completed_anyway(text, error, expect)
+        return _refused(error, expect) + _completed_anyway(text, error, expect, features)
     differences = _verdict("taken", expect)
     if differences:
         return differences
@@ -68,11 +70,11 @@ def _refused(error: ConfigError, expect: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _completed_anyway(text: str, error: ConfigError, expect: Mapping[str, Any]) -> list[str]:
+def _completed_anyway(text: str, error: ConfigError, expect: Mapping[str, Any], features: Features) -> list[str]:
     """A configuration whose profiles cannot be built has a completed form all the same."""
     if error.stage != "profile" or "completed" not in expect:
         return []
-    return _completed(config.completed_document(text), expect["completed"])
+    return _completed(config.completed_document(text, features=features), expect["completed"])
 
 
 def _named(match: re.Match[str] | None) -> str | None:
@@ -90,15 +92,15 @@ def _plugins(loaded: config.SchedulerConfiguration, expected: Mapping[str, Mappi
     }
     differences = _same("plugins: profiles", sorted(found), sorted(expected))
     for name in found.keys() & expected.keys():
-        for point in config.EXTENSION_POINTS:
+        for point in found[name].keys() | expected[name].keys():
             names = [entry for entry in expected[name].get(point, []) if entry.split("=")[0] != DYNAMIC_RESOURCES]
-            differences += _same(f"plugins.{name}.{point}", found[name][point], names)
+            differences += _same(f"plugins.{name}.{point}", found[name].get(point, []), names)
     return differences
 
 
 def _listed(point: str, refs: Iterable[config.PluginRef]) -> list[str]:
     kept = [ref for ref in refs if ref.name != DYNAMIC_RESOURCES]
-    return [f"{ref.name}={ref.weight}" if point == "score" else ref.name for ref in kept]
+    return [f"{ref.name}={ref.weight}" if point in ("score", "placementScore") else ref.name for ref in kept]
 
 
 def _completed(found: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:

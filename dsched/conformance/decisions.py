@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched import config
-from dsched.config import Profile
+from dsched.config import Features, Profile
 from dsched.conformance import comparing
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation, evaluate
@@ -38,9 +38,12 @@ OTHER_KINDS = {
     "storageClasses": "StorageClass",
     "csiNodes": "CSINode",
     "csiDrivers": "CSIDriver",
+    "csiStorageCapacities": "CSIStorageCapacity",
     "podDisruptionBudgets": "PodDisruptionBudget",
 }
-_NAMESPACED = frozenset({"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget"})
+_NAMESPACED = frozenset(
+    {"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget", "CSIStorageCapacity"}
+)
 
 
 class _Handle:
@@ -50,11 +53,12 @@ class _Handle:
         self.snapshot = snapshot
 
 
-def check(case: Case, expect: Mapping[str, Any], plugins: Registry | None = None) -> list[str]:
+def check(case: Case, expect: Mapping[str, Any], features: Features, plugins: Registry | None = None) -> list[str]:
     """Run one vector.
 
     Args:
         case, expect: as recorded.
+        features: of the version that it was recorded from.
         plugins: the plugins there are, by default those in tree.
     Returns:
         the differences, one line each; empty when there is none.
@@ -64,7 +68,7 @@ def check(case: Case, expect: Mapping[str, Any], plugins: Registry | None = None
         msgspec.ValidationError: an object of the case is none.
     """
     known = registry.intree() if plugins is None else plugins
-    profile = _profile(case)
+    profile = _profile(case, features)
     found = decide(case, profile, known)
     lines = [*found.get("failures", ()), *comparing.differences(found, expect)]
     absent = missing(profile, known)
@@ -126,16 +130,16 @@ def missing(profile: Profile, plugins: Registry) -> list[str]:
     return [name for name in names if name not in plugins]
 
 
-def _profile(case: Case) -> Profile:
+def _profile(case: Case, features: Features) -> Profile:
     given = case.get("config")
     if given is None:
-        return _default_profile()
-    return config.load(json.dumps(given), str(case["name"])).profiles[0]
+        return _default_profile(features)
+    return config.load(json.dumps(given), str(case["name"]), features=features).profiles[0]
 
 
 @lru_cache(maxsize=1)
-def _default_profile() -> Profile:
-    return config.default().profiles[0]
+def _default_profile(features: Features) -> Profile:
+    return config.default(features).profiles[0]
 
 
 def _key(kind: str, metadata: Mapping[str, Any]) -> str:

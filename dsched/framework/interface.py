@@ -482,7 +482,11 @@ class EnqueueExtensions(Protocol):
 
 
 class PluginFactory(Protocol):
-    """Builds a plugin: the class itself, or a function with the same parameters."""
+    """Builds a plugin: the class itself, or a function with the same parameters.
+
+    One that has ``takes_features`` set to True gets the emulated version and what is on as ``features``, by name: a
+    `dsched.config.Features`.
+    """
 
     def __call__(self, args: Any, handle: Handle) -> Any: ...
 

@@ -447,7 +447,8 @@ class Framework:
             if factory is None:
                 raise PluginError(f"profile {self.profile_name}: there is no plugin {name}")
             try:
-                plugin = factory(self.profile.args.get(name), self._handle)
+                more = {"features": self.profile.features} if getattr(factory, "takes_features", False) else {}
+                plugin = factory(self.profile.args.get(name), self._handle, **more)
             except Exception as error:
                 raise PluginError(f"profile {self.profile_name}: plugin {name} cannot be built: {error}") from error
             self._built[name] = plugin

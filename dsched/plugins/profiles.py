@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from dsched import config
-from dsched.config import INTREE_PLUGINS, PluginRef, Profile, SchedulerConfiguration
+from dsched.config import Features, PluginRef, Profile, SchedulerConfiguration
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import ConfigError
 from dsched.framework.extender import Extending, ReadObjects
 from dsched.framework.interface import Registry
@@ -18,35 +19,37 @@ NEVER_IGNORED = frozenset({"DynamicResources"})
 not, pods that need them are refused."""
 
 
-def configuration(path: Path | None, plugins: Registry) -> SchedulerConfiguration:
+def configuration(path: Path | None, plugins: Registry, features: Features = DEFAULT) -> SchedulerConfiguration:
     """The configuration in a file, with every plugin there is; the default one without a file.
 
     Raises:
         ConfigError: the file cannot be read, or was refused.
     """
     if path is None:
-        return config.default()
+        return config.default(features)
     try:
         text = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    return parsed(text, str(path), plugins)
+    return parsed(text, str(path), plugins, features)
 
 
-def parsed(text: str | bytes, source: str, plugins: Registry) -> SchedulerConfiguration:
+def parsed(
+    text: str | bytes, source: str, plugins: Registry, features: Features = DEFAULT
+) -> SchedulerConfiguration:
     """The configuration in a text, with every plugin there is; ``source`` is its file's name, for messages.
 
     Raises:
         ConfigError: it was refused.
     """
-    loaded = config.load(text, source, plugins=registry.served(plugins))
+    loaded = config.load(text, source, plugins=registry.served(plugins, features.version), features=features)
     return replace(loaded, code=_code(loaded, plugins))
 
 
 def _code(configured: SchedulerConfiguration, plugins: Registry) -> str:
     """What tells the code of the plugins that it uses and that do not come with dsched."""
     used = {ref.name for profile in configured.profiles for refs in profile.plugins.values() for ref in refs}
-    return ", ".join(f"{name}: {registry.code(name, plugins[name])}" for name in sorted(used - INTREE_PLUGINS.keys()))
+    return ", ".join(f"{name}: {registry.code(name, plugins[name])}" for name in sorted(used - registry.INTREE_NAMES))
 
 
 def frameworks(
@@ -85,7 +88,7 @@ def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Exten
         PluginError: a plugin is in no registry, or cannot be built.
     """
     named = {ref.name for refs in profile.plugins.values() for ref in refs}
-    absent = {name for name in named if name in INTREE_PLUGINS and name not in plugins} | NEVER_IGNORED
+    absent = {name for name in named if name in registry.INTREE_NAMES and name not in plugins} | NEVER_IGNORED
     served = {name: registry.extension_points(plugins[name]) for name in absent & plugins.keys()}
     kept = {
         point: tuple(ref for ref in refs if ref.name not in absent or point in served.get(ref.name, ()))

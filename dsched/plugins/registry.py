@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, get_type_hints
 
-from dsched.config import INTREE_PLUGINS
+from dsched.config.feature_gates import DEFAULT, NEWEST, Version
+from dsched.config.plugins import intree as intree_points
 from dsched.errors import PluginError
 from dsched.framework.interface import PluginFactory, Registry
 from dsched.plugins import code as plugin_code
@@ -56,6 +57,9 @@ _IN_TREE: Registry = {
         DynamicResources,
     )
 }
+
+INTREE_NAMES = frozenset(intree_points(NEWEST))
+"""Plugins of kube-scheduler, whether dsched has them or not."""
 
 _POINTS: Mapping[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),
@@ -119,10 +123,10 @@ def extension_points(factory: PluginFactory) -> frozenset[str]:
     )
 
 
-def served(registry: Registry) -> Mapping[str, frozenset[str]]:
-    """Every plugin that a configuration may name, with the extension points it serves."""
-    out_of_tree = {name: factory for name, factory in registry.items() if name not in INTREE_PLUGINS}
-    return {**INTREE_PLUGINS, **{name: extension_points(factory) for name, factory in out_of_tree.items()}}
+def served(registry: Registry, version: Version = DEFAULT.version) -> Mapping[str, frozenset[str]]:
+    """Every plugin that a configuration of a version may name, with the extension points it serves."""
+    out_of_tree = {name: factory for name, factory in registry.items() if name not in INTREE_NAMES}
+    return {**intree_points(version), **{name: extension_points(factory) for name, factory in out_of_tree.items()}}
 
 
 def _factory(entry: metadata.EntryPoint) -> PluginFactory:
