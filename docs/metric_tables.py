@@ -6,7 +6,7 @@ from dsched import metrics
 from dsched.metrics.instruments import ALL, DECLARED, Declared
 
 PAGE = Path(__file__).parent / "metrics.md"
-ORIGINS = {"kube-scheduler": ("scheduler_", "leader_election_"), "dsched": ("dsched_",)}
+ORIGINS = {"kube-scheduler": ("scheduler_", "leader_election_", "kubernetes_"), "dsched": ("dsched_",)}
 
 assert metrics.__file__  # importing it declares them
 

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
+from dsched import emulation
 from dsched.cluster import opening
 from dsched.config import SchedulerConfiguration
+from dsched.emulation import NOTHING
 from dsched.errors import ConfigError, DschedError
 from dsched.framework.interface import Registry
 from dsched.log import logger
@@ -25,6 +27,8 @@ _log = logger(__name__)
 
 TRIED_AGAIN_S = 5.0
 """A configuration that could not be taken up is not tried again before that."""
+ANY_VERSION = NOTHING.possible(on_kubernetes=True)
+"""What is emulated is the leader's to say; a worker's own file is as good for the one as for the other until then."""
 
 Build = Callable[[SchedulerConfiguration], None]
 
@@ -63,7 +67,7 @@ class LeaderConfigFollower:
             ConfigError: this process's own file cannot be read, or was refused.
         """
         if self._taken is None:
-            self._taken = profiles.configuration(self._file, self.plugins)
+            self._taken = emulation.first_accepted(self._file, self.plugins, ANY_VERSION)
         return self._taken
 
     def check(self) -> None:
@@ -156,12 +160,13 @@ class LeaderConfigFollower:
         """
         if told is None or told.hash != wanted:
             return None
+        features = emulation.read(told.version, told.gates)
         if not told.withheld:
             return (
-                profiles.parsed(told.text, told.source, self.plugins)
+                profiles.parsed(told.text, told.source, self.plugins, features)
                 if told.text
-                else profiles.configuration(None, self.plugins)
+                else profiles.configuration(None, self.plugins, features)
             )
         if self._file is None:
             raise ConfigError(f"{told.withheld}; give this worker the file with DSCHED_CONFIG")
-        return profiles.configuration(self._file, self.plugins)
+        return profiles.configuration(self._file, self.plugins, features)

@@ -7,7 +7,7 @@ which version it is complete, and a watch goes on from there.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -15,6 +15,9 @@ from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.volumes import ClaimBinding, NodeSelection
+
+if TYPE_CHECKING:
+    from dsched.config.feature_gates import Version
 
 Object = Pod | Node | Mapping[str, Any]
 """Pods and nodes come as records; objects of other kinds as the plain JSON objects they are."""
@@ -172,6 +175,14 @@ class Cluster(Protocol):
 
     @property
     def checks_reservations(self) -> bool: ...
+
+    def kubernetes_version(self) -> "Version | None":
+        """The version of Kubernetes that keeps the objects, or that its API server emulates; None where none does.
+
+        Raises:
+            ClusterUnavailable: it cannot be read.
+        """
+        ...
 
     def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
         """This process leads from now on: what it reports and deletes is refused, or waits, once it does not any more.

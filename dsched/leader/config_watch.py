@@ -15,9 +15,10 @@ from enum import Enum
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from dsched import emulation
 from dsched.clock import Clock
 from dsched.cluster.opening import Kind
-from dsched.config import SchedulerConfiguration
+from dsched.config import Features, SchedulerConfiguration
 from dsched.errors import ConfigError, DschedError, PluginError
 from dsched.framework import plugin_timeout
 from dsched.framework.interface import Registry
@@ -60,7 +61,8 @@ class Loaded:
         elif self.text is None:
             withheld = READ_ELSEWHERE
         text = "" if withheld else self.text or ""
-        return LeaderConfig(epoch, self.config.hash, cluster, self.source, text, withheld, self.config.carried_out_by)
+        code, emulated = self.config.carried_out_by, emulation.written(self.config.features)
+        return LeaderConfig(epoch, self.config.hash, cluster, self.source, text, withheld, code, *emulated)
 
 
 class _Call(Enum):
@@ -102,6 +104,8 @@ class ConfigWatch:
         self._identity = identity
         self._cluster = cluster
         self._first = config
+        self._features = config.features
+        self._reading = threading.Lock()
         self._plugins = plugins
         self._progress = progress
         self._clock = clock
@@ -124,11 +128,12 @@ class ConfigWatch:
     def _read_first(self) -> None:
         """Find the text of the configuration that the process was started with."""
         if self._file is None:
-            self.loaded = Loaded(self._first, "" if self._first.hash == profiles.configuration(None, {}).hash else None)
+            default = profiles.configuration(None, {}, self._first.features)
+            self.loaded = Loaded(self._first, "" if self._first.hash == default.hash else None)
             return
         try:
             text = self._file.read_bytes()
-            if profiles.parsed(text, str(self._file), self._plugins).hash == self._first.hash:
+            if profiles.parsed(text, str(self._file), self._plugins, self._first.features).hash == self._first.hash:
                 self.loaded, self._done = Loaded(self._first, text.decode(), str(self._file)), _digest(text)
         except (OSError, ConfigError, UnicodeDecodeError) as error:  # changed since it was loaded: the thread will see
             _log.warning("configuration changed while starting", extra={"action": "reload", "error": str(error)})
@@ -218,6 +223,40 @@ class ConfigWatch:
             found.append("the first profile's schedulerName, under which events are sent")
         return tuple(found)
 
+    def emulate(self, features: Features) -> None:
+        """Have the configuration for another version of kube-scheduler, or other feature gates, from now on.
+
+        Raises:
+            ConfigError: it is none for that version, or its text is not known here; the present one stays.
+        """
+        with self._reading:
+            loaded = self.loaded
+            if features == loaded.config.features:
+                return
+            text = self._text(loaded)
+            if self._file is None:
+                config = profiles.configuration(None, self._plugins, features)
+            else:
+                config = profiles.parsed(text, str(self._file), self._plugins, features)
+            self._features = features
+            self.loaded = Loaded(config, text, str(self._file or ""))
+            if self._file is None:
+                self._error, self._error_ms = "", 0
+                CONFIG_REFUSED.set(0)
+            elif self._error:
+                self._done = b""  # what was refused may be right for this version
+            self._taken_ms = self._clock.now_ms()
+
+    def _text(self, loaded: Loaded) -> str:
+        if loaded.text is not None:
+            return loaded.text
+        if self._file is None:
+            raise ConfigError(f"the configuration cannot be read for another version: {READ_ELSEWHERE}")
+        try:
+            return self._file.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{self._file} cannot be read: {error}") from error
+
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def look(self, *, at_once: bool) -> None:
@@ -241,11 +280,12 @@ class ConfigWatch:
         digest = _digest(text)
         before, self._before = self._before, digest
         if at_once or (digest != self._done and digest == before):
-            self._try(text, digest, again=at_once)
+            with self._reading:
+                self._try(text, digest, again=at_once)
 
     def _try(self, text: bytes, digest: bytes, *, again: bool) -> None:
         try:
-            config = profiles.parsed(text, str(self._file), self._plugins)
+            config = profiles.parsed(text, str(self._file), self._plugins, self._features)
             self._build(config)
         except (ConfigError, PluginError) as error:
             self._refuse(digest, error, again=again)

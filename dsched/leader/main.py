@@ -12,12 +12,21 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from dsched import garbage
+from dsched import emulation, garbage
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
-from dsched.config import SchedulerConfiguration
-from dsched.errors import ConfigError, DschedError, PluginError, RedisUnavailable, StaleEpoch, UnfitRedis
+from dsched.config import Features, SchedulerConfiguration, feature_gates
+from dsched.emulation import Asked
+from dsched.errors import (
+    ClusterUnavailable,
+    ConfigError,
+    DschedError,
+    PluginError,
+    RedisUnavailable,
+    StaleEpoch,
+    UnfitRedis,
+)
 from dsched.framework import plugin_timeout
 from dsched.framework.interface import Registry
 from dsched.leader import dispatch
@@ -72,11 +81,13 @@ class Leader:
         clock: Clock | None = None,
         config_file: Path | None = None,
         tracing: Tracing | None = None,
+        asked: Asked | None = None,
     ) -> None:
         """
         Args:
             config_file: where ``config`` was read from; it is read again when it changes.
             tracing: where spans go, None where nothing is traced.
+            asked: for the version that is to be emulated; None for that of ``config``, whatever the cluster is.
         """
         self._settings = settings
         self._store = store
@@ -101,6 +112,7 @@ class Leader:
             config_file,
             self._reconfigured,
         )
+        self._asked = asked
         self._led = 0
         """The epoch under which this process has decided last: a takeover that was cut short took nothing in flight."""
         self._good: Loaded | None = None
@@ -115,6 +127,10 @@ class Leader:
         """What the present term holds in memory, None while there is none; from any thread."""
         term = self._term
         return None if term is None else term.held()
+
+    def features(self) -> Features:
+        """What this process emulates, or would if it led; from any thread."""
+        return self._configured.loaded.config.features
 
     def stop(self) -> None:
         """Step down soon; may be called from any thread or a signal handler."""
@@ -155,6 +171,7 @@ class Leader:
     def _run(self) -> None:
         pause_s = FIRST_PAUSE_S
         checked = False
+        self._emulate_early()
         while not self._stop.is_set():
             self.progress.turn()  # waiting for Redis is no reason to be killed
             began = self._clock.monotonic()
@@ -209,6 +226,51 @@ class Leader:
         self._stop.wait(pause_s)
         return min(2 * pause_s, LONGEST_PAUSE_S)
 
+    def _emulate_early(self) -> None:
+        """See as a standby already what would be emulated, where the API server answers.
+
+        Raises:
+            ConfigError: as `_emulate`.
+        """
+        try:
+            self._emulate()
+        except ClusterUnavailable as error:
+            _log.warning("asked again before leading", extra={"action": "emulate", "error": str(error)})
+
+    def _emulate(self) -> None:
+        """Have the configuration for the version that is to be emulated: the cluster's own, unless one was named.
+
+        Raises:
+            ConfigError: the configuration, or a feature gate, is not for that version. One that has led before goes on
+                as it was; where there is none, the lease is given back.
+            ClusterUnavailable: the cluster's version cannot be read.
+        """
+        if self._asked is None or self._asked.version is not None:
+            return
+        present = self._cluster.kubernetes_version()
+        if present is None:
+            return
+        nearest = feature_gates.nearest(present)
+        if nearest != present:
+            _log.warning(
+                "the API server's version cannot be emulated, the nearest one is",
+                extra={"action": "emulate", "cluster": str(present), "version": str(nearest)},
+            )
+        try:
+            self._configured.emulate(self._asked.on(present))
+        except ConfigError as error:
+            if self._good is None:
+                self._give_up(error)
+                raise
+            self._configured.give_back(self._good, error)
+
+    def _give_up(self, error: Exception) -> None:
+        """No configuration can lead: leave the lease to a process that can."""
+        _log.error("cannot lead with this configuration, ending", extra={"action": "give_up", "error": str(error)})
+        with contextlib.suppress(*UNAVAILABLE):
+            self._lease.release()
+        self._lease.epoch = 0
+
     def _build(self, loaded: Loaded) -> LeaderTerm:
         """
         Raises:
@@ -233,10 +295,7 @@ class Leader:
             if self._good is not None and self._good.config is not loaded.config:
                 self._configured.give_back(self._good, error)
                 raise
-            _log.error("cannot lead with this configuration, ending", extra={"action": "give_up", "error": str(error)})
-            with contextlib.suppress(*UNAVAILABLE):
-                self._lease.release()
-            self._lease.epoch = 0
+            self._give_up(error)
             raise
 
     def _lead(self, good_until: float) -> None:
@@ -244,11 +303,14 @@ class Leader:
         Args:
             good_until: the lease that was just taken, monotonic clock.
         """
+        self._emulate()
         loaded = self._configured.loaded
         term = self._term = self._build(loaded)
         if self._stop.is_set() or loaded.config is not self._configured.loaded.config:
             return
         self._good = loaded
+        version, gates = emulation.written(loaded.config.features)
+        _log.info("emulating kube-scheduler", extra={"action": "emulate", "version": version, "gates": gates})
         leader_config.publish(self._store, loaded.published(self._lease.epoch, self._cluster.kind))
         over = threading.Event()
         self.progress.renewed(good_until)

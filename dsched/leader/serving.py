@@ -1,17 +1,29 @@
 """A leader's HTTP server: its metrics, and whether it is live and ready."""
 
+from typing import Protocol
+
 from prometheus_client import REGISTRY
 
 from dsched.clock import SystemClock
+from dsched.config import Features
 from dsched.leader.gauges import Holding, Memory
 from dsched.leader.health import Stage
+from dsched.leader.version_gauges import EmulatedVersion
 from dsched.observe.exposition import Exposition
 from dsched.observe.queues import Queues
 from dsched.observe.server import Server
 from dsched.state.client import Store
 
 
-def server(host: str, port: int, store: Store, leader: Holding) -> Server:
+class Measured(Holding, Protocol):
+    """A leader process."""
+
+    def features(self) -> Features:
+        """What it emulates, or would if it led; from any thread."""
+        ...
+
+
+def server(host: str, port: int, store: Store, leader: Measured) -> Server:
     """Listens at once, answers when it is started.
 
     Args:
@@ -22,5 +34,5 @@ def server(host: str, port: int, store: Store, leader: Holding) -> Server:
         DschedError: the port cannot be had.
     """
     queues = Queues(store, SystemClock(), lambda: leader.progress.stage is Stage.LEADING)
-    sources = [REGISTRY, Memory(store.name, leader), queues]
+    sources = [REGISTRY, Memory(store.name, leader), EmulatedVersion(leader.features), queues]
     return Server(host, port, Exposition("leader", sources, others=True), leader.progress.checks())

@@ -106,3 +106,25 @@ INFLIGHT_EVENTS = scraped(
 LEADS = scraped(
     "leader_election_master_status", "Whether this process leads (1) or stands by (0); name: the system's.", ["name"]
 )
+BUILD_INFO = scraped(
+    "kubernetes_build_info",
+    "Always 1. major, minor: the version that is emulated; git_version: that and dsched's own; git_commit, "
+    "git_tree_state: dsched's; compiler: the Python; build_date, go_version: empty.",
+    [
+        "major",
+        "minor",
+        "git_version",
+        "git_commit",
+        "git_tree_state",
+        "build_date",
+        "go_version",
+        "compiler",
+        "platform",
+    ],
+)
+FEATURE_ENABLED = scraped(
+    "kubernetes_feature_enabled",
+    "Whether a feature gate of the emulated version is on (1) or off (0); stage: ALPHA, BETA, or empty once it is "
+    "stable.",
+    ["name", "stage"],
+)

@@ -1,10 +1,14 @@
 """The configuration that the running system decides with, for explanations of what it would decide."""
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from dsched import config
-from dsched.config import SchedulerConfiguration
+from dsched import config, emulation
+from dsched.config import Features, SchedulerConfiguration
+from dsched.config.feature_gates import DEFAULT
+from dsched.emulation import NOTHING, Asked
 from dsched.framework.interface import Registry
 from dsched.plugins import profiles
 from dsched.state import client, leader_config, workers
@@ -40,34 +44,53 @@ class Configured:
 
 
 class LeadersConfiguration:
-    """The configuration that the leader publishes, read again only when it is another one. Thread-safe."""
+    """The configuration that the leader publishes, or one that was named instead, for what the leader emulates; read
+    again only when either is another one. Thread-safe."""
 
-    def __init__(self, store: Store, plugins: Registry) -> None:
+    def __init__(self, store: Store, plugins: Registry, file: Path | None = None, asked: Asked = NOTHING) -> None:
+        """
+        Args:
+            file: of a configuration to take instead of the leader's.
+            asked: a version and feature gates to take instead.
+        """
         self._store = store
         self._plugins = plugins
-        self._known: tuple[str, SchedulerConfiguration] | None = None
+        self._file = file
+        self._asked = asked
+        self._known: tuple[tuple[str, Features], SchedulerConfiguration] | None = None
         self._lock = threading.Lock()
 
     def read(self) -> Configured:
         """What the leader has published last; the default one where it has published none, or keeps it back.
 
         Raises:
-            ConfigError: it cannot be read here, e.g. for a plugin that is not installed here.
+            ConfigError: it cannot be read here, e.g. for a plugin that is not installed here; or the named one was
+                refused.
             RedisUnavailable: Redis does not answer.
         """
         with client.reachable(self._store):
             told = leader_config.read(self._store)
+        emulated = DEFAULT if told is None else emulation.read(told.version, told.gates)
+        features = self._asked.instead_of(emulated)
+        if self._file is not None:
+            file = self._file
+            return Configured(self._once("", features, lambda: profiles.configuration(file, self._plugins, features)))
         if told is None:
-            return Configured(config.default(), NEVER_LED)
+            return Configured(config.default(features), NEVER_LED)
         if told.text:
-            return Configured(self._parsed(told))
-        default = config.default()
-        if told.withheld and told.hash != default.hash:
-            return Configured(default, f"the leader keeps its configuration back ({told.withheld})")
-        return Configured(default)
+            return Configured(self._once(told.hash, features, lambda: self._parsed(told, features)))
+        if told.withheld and told.hash != config.default(emulated).hash:
+            why = f"the leader keeps its configuration back ({told.withheld})"
+            return Configured(config.default(features), why)
+        return Configured(config.default(features))
 
-    def _parsed(self, told: LeaderConfig) -> SchedulerConfiguration:
+    def _parsed(self, told: LeaderConfig, features: Features) -> SchedulerConfiguration:
+        return profiles.parsed(told.text, told.source, self._plugins, features)
+
+    def _once(
+        self, which: str, features: Features, read: Callable[[], SchedulerConfiguration]
+    ) -> SchedulerConfiguration:
         with self._lock:
-            if self._known is None or self._known[0] != told.hash:
-                self._known = told.hash, profiles.parsed(told.text, told.source, self._plugins)
+            if self._known is None or self._known[0] != (which, features):
+                self._known = (which, features), read()
             return self._known[1]

@@ -21,6 +21,8 @@ class LeaderConfig(msgspec.Struct, frozen=True):
         text: the file as it is; empty for the default configuration, and where it is withheld.
         withheld: why the text is not told, empty where it is.
         code: of whom the code is that carries it out there; empty where an older leader does not say.
+        version, gates: of kube-scheduler, that is emulated, and its feature gates that were set, as
+            `dsched.emulation.read` reads them; empty where an older leader does not say.
     """
 
     epoch: int
@@ -30,6 +32,8 @@ class LeaderConfig(msgspec.Struct, frozen=True):
     text: str = ""
     withheld: str = ""
     code: str = ""
+    version: str = ""
+    gates: str = ""
 
 
 def publish(store: Store, published: LeaderConfig) -> None:

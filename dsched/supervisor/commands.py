@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dsched import emulation
 from dsched.cluster import opening
 from dsched.cluster.opening import Chosen
+from dsched.emulation import Asked
 from dsched.observe.address import HOST_VARIABLE, LOOPBACK, PORT_VARIABLE
 from dsched.supervisor.children import Spec
 
@@ -38,6 +40,7 @@ class System:
         mode: how the leader evaluates: ``auto``, ``local`` or ``distributed``.
         decisions: absolute path of the file that leaders append their decisions to.
         cluster: what keeps nodes and pods.
+        emulated: the version and the feature gates that leaders are asked to emulate.
         metrics_port: the first child's port for metrics, each further one has the next; None for none.
         metrics_host: address that they listen on.
     """
@@ -52,6 +55,7 @@ class System:
     mode: str = "auto"
     decisions: Path | None = None
     cluster: Chosen = field(default_factory=Chosen)
+    emulated: Asked = field(default_factory=Asked)
     metrics_port: int | None = None
     metrics_host: str = LOOPBACK
 
@@ -77,6 +81,7 @@ def environment(system: System, redis_url: str) -> dict[str, str]:
         "TMPDIR": str(system.data_dir / TEMPORARY),
         "PYTHONUNBUFFERED": "1",
         **opening.environment(system.cluster),
+        **emulation.environment(system.emulated),
     }
     if "PYTHONPATH" in os.environ:
         found["PYTHONPATH"] = _absolute_paths(os.environ)

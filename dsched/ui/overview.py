@@ -41,6 +41,8 @@ class Overview(msgspec.Struct, frozen=True):
         queues: pods in each place.
         tasks: messages that no worker has taken, by kind of worker; ``results``: binds that the leader has not read.
         config: hash of the configuration that the leader publishes, empty where it does not.
+        emulated: the version of kube-scheduler that the leader emulates, ``1.37``; empty where it does not say.
+        feature_gates: those of it that were set, ``A=true,B=false``.
         latest: the last point of the throughput, None before the second look at this leader.
     """
 
@@ -59,6 +61,8 @@ class Overview(msgspec.Struct, frozen=True):
     leaders: Sequence[LeaderNote]
     workers: Sequence[Worker]
     config: str
+    emulated: str = ""
+    feature_gates: str = ""
     latest: Point | None = None
 
 
@@ -128,4 +132,6 @@ def read(system: System, following: Following) -> Overview:
             if now_ms - each.last_seen_ms <= workers.FORGOTTEN_AFTER_MS
         ],
         config=told.hash if told else "",
+        emulated=told.version if told else "",
+        feature_gates=told.gates if told else "",
     )

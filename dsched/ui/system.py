@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster
@@ -19,14 +20,14 @@ class System:
     """
     Attributes:
         where: its Redis, for people; no password in it.
-        given: the configuration that was named; None for the one that the leader publishes.
+        given: the configuration file that was named; None for what the leader publishes.
         open_cluster: opens what keeps nodes and pods.
         seed: the leader's, of the choice among equals.
     """
 
     store: Store
     where: str
-    given: SchedulerConfiguration | None
+    given: Path | None
     plugins: Registry
     open_cluster: OpenCluster
     clock: Clock
@@ -34,16 +35,17 @@ class System:
     _leaders: LeadersConfiguration = field(init=False)
 
     def __post_init__(self) -> None:
-        self._leaders = LeadersConfiguration(self.store, self.plugins)
+        self._leaders = LeadersConfiguration(self.store, self.plugins, self.given)
 
     def configuration(self) -> Configured:
         """What explanations are worked out with: the one that was named, else the leader's, else the default one.
 
         Raises:
-            ConfigError: the leader's cannot be read here, e.g. for a plugin that is not installed here.
+            ConfigError: the leader's cannot be read here, e.g. for a plugin that is not installed here; or the one that
+                was named was refused.
             RedisUnavailable: Redis does not answer.
         """
-        return Configured(self.given) if self.given is not None else self._leaders.read()
+        return self._leaders.read()
 
     @contextmanager
     def cluster(self, configured: SchedulerConfiguration) -> Iterator[Cluster]:

@@ -1,6 +1,6 @@
 """``dsched config``: what a configuration comes to, what is wrong with it, reloading it; the option ``--config``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -9,11 +9,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched import config
-from dsched.cli import console, forms
+from dsched import config, emulation
+from dsched.cli import console, emulating, forms
 from dsched.cli.commands.config_reload import reload
 from dsched.clock import SystemClock
-from dsched.config import SchedulerConfiguration
+from dsched.config import Features, SchedulerConfiguration
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import ConfigError, PluginError
 from dsched.framework.interface import Registry
 from dsched.plugins import profiles, registry
@@ -65,22 +66,29 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="config")
 
 
-def read(config_file: Path | None, plugins: Registry) -> SchedulerConfiguration:
+def read(config_file: Path | None, plugins: Registry, features: Features = DEFAULT) -> SchedulerConfiguration:
     """The configuration that ``--config`` names, the default one without it; an empty name is none.
 
     Raises:
         ConfigError: the file cannot be read, or was refused.
     """
-    return profiles.configuration(config_file if config_file and config_file.name else None, plugins)
+    return profiles.configuration(named(config_file), plugins, features)
+
+
+def named(config_file: Path | None) -> Path | None:
+    """The file that ``--config`` names; an empty name is none."""
+    return config_file if config_file and config_file.name else None
 
 
 @group.command(epilog="Example: dsched config view --config scheduler.yaml")
 def view(
     config_file: ConfigFile = None,
+    emulated_version: emulating.EmulatedVersion = None,
+    feature_gates: emulating.FeatureGates = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = Output.YAML,
 ) -> None:
     """Print a configuration as it is used: defaults filled in, default plugins merged."""
-    configured = read(config_file, registry.load())
+    configured = read(config_file, registry.load(), emulating.asked(emulated_version, feature_gates).on())
     completed = config.completed(configured)
     unset = configured.percentage_of_nodes_to_score is None
     if output is Output.JSON:
@@ -95,13 +103,15 @@ def view(
 @group.command(epilog="Example: dsched config check scheduler.yaml")
 def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Files to check.", show_default=False)],
+    emulated_version: emulating.EmulatedVersion = None,
+    feature_gates: emulating.FeatureGates = None,
     output: forms.Printed = forms.Answer.TEXT,
 ) -> None:
     """Say of each file that it can be used, or what is wrong with it, a line an error; exit code 1 then."""
-    plugins = registry.load()
+    features, plugins = emulating.asked(emulated_version, feature_gates).on(), registry.load()
     checked = []
     for path in files:
-        errors = [" ".join(line.split()) for line in problems(path, plugins)]
+        errors = [" ".join(line.split()) for line in problems(path, plugins, [features])]
         checked.append(Checked(str(path), not errors, errors))
         if output is forms.Answer.TEXT:
             for line in errors or ["ok"]:
@@ -112,10 +122,14 @@ def check(
         raise typer.Exit(1)
 
 
-def problems(path: Path, plugins: Registry) -> Iterator[str]:
-    """What is wrong with a file, ``FIELD.PATH: what`` each; the profiles are built with the plugins there are."""
+def problems(path: Path, plugins: Registry, possible: Sequence[Features]) -> Iterator[str]:
+    """What is wrong with a file, ``FIELD.PATH: what`` each; the profiles are built with the plugins there are.
+
+    Args:
+        possible: what may be emulated; the file is right if it is for one of them.
+    """
     try:
-        configured = profiles.configuration(path, plugins)
+        configured = emulation.first_accepted(path, plugins, possible)
     except ConfigError as error:
         yield from error.errors or [str(error).removeprefix(f"{path} ")]
         return

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from dsched import config
-from dsched.cli import choosing, console, forms, options
+from dsched.cli import choosing, console, emulating, forms, options
 from dsched.cli.commands import config as configuration
 from dsched.cli.render import explain as explain_report
 from dsched.cli.render import explain_history
@@ -19,7 +19,7 @@ from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey
 from dsched.plugins import registry
 from dsched.simulation import live_cluster
-from dsched.simulation.configured import Configured, LeadersConfiguration
+from dsched.simulation.configured import LeadersConfiguration
 from dsched.simulation.explanation import Explanation, explain
 from dsched.simulation.explanation_json import encoded
 from dsched.state import attempt_history as kept
@@ -49,6 +49,8 @@ def pod(
         str | None, typer.Option("--nodes", help="Only these nodes of the answer: n1,n2.", show_default=False)
     ] = None,
     config_file: options.SystemConfigFile = None,
+    emulated_version: emulating.SystemVersion = None,
+    feature_gates: emulating.FeatureGates = None,
     seed: Annotated[int, typer.Option("--seed", help="The leader's, of the choice among equally good nodes.")] = 0,
     history: Annotated[
         bool, typer.Option("--history", help="What was said at its last attempts instead; nothing is evaluated.")
@@ -67,9 +69,9 @@ def pod(
         _tell_history(options.open_store(redis_url, data_dir, name), wanted, namespace, output)
         return
     plugins = registry.load()
-    given = configuration.read(config_file, plugins) if config_file and config_file.name else None
+    emulated, file = emulating.asked(emulated_version, feature_gates), configuration.named(config_file)
     store = options.open_store(redis_url, data_dir, name)
-    chosen = Configured(given) if given is not None else LeadersConfiguration(store, plugins).read()
+    chosen = LeadersConfiguration(store, plugins, file, emulated).read()
     configured = chosen.config
     (key,) = choosing.keys(kinds.POD, [wanted], namespace)
     schedulers = [profile.scheduler_name for profile in configured.profiles]

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dsched import log, tracing
-from dsched.cli import options
+from dsched import emulation, log, tracing
+from dsched.cli import emulating, options
 from dsched.cli.options import (
     ClusterKind,
     DataDir,
@@ -28,7 +28,7 @@ from dsched.leader.main import Leader
 from dsched.leader.observers.explanations import Explain
 from dsched.leader.settings import Settings, default_identity
 from dsched.observe.address import LOOPBACK
-from dsched.plugins import profiles, registry
+from dsched.plugins import registry
 from dsched.state import address
 from dsched.state.client import connect
 from dsched.state.lease import LONGEST_S
@@ -47,6 +47,8 @@ def leader(
             show_default=False,
         ),
     ] = None,
+    emulated_version: emulating.LeadersVersion = None,
+    feature_gates: emulating.FeatureGates = None,
     identity: Annotated[
         str | None, typer.Option("--identity", help="Shown as the leader, with the process id.", show_default=False)
     ] = None,
@@ -100,14 +102,14 @@ def leader(
     options.trace_to(otlp)
     found = address.find(redis_url, data_dir, name)
     store = connect(found.redis_url, found.name)
-    plugins = registry.load()
+    asked, plugins = emulating.asked(emulated_version, feature_gates), registry.load()
     file = config_file.absolute() if config_file and config_file.name else None
-    loaded = profiles.configuration(file, plugins)
+    loaded = emulation.first_accepted(file, plugins, asked.possible(on_kubernetes=cluster is Kind.KUBERNETES))
     settings = Settings(default_identity(identity), lease_s, mode, seed, decisions, explain, plugin_timeout_s)
     chosen = chosen_cluster(cluster, kubeconfig, kube_context)
     traces = tracing.start("leader", settings.identity, found.name)
     opened = opening.open_cluster(chosen, store, loaded, check=True)
-    process = Leader(settings, store, opened, loaded, plugins, config_file=file, tracing=traces)
+    process = Leader(settings, store, opened, loaded, plugins, config_file=file, tracing=traces, asked=asked)
     process.stop_on_signals()
     if metrics_port is None:
         process.run()

@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dsched.cli import choosing, console
+from dsched.cli import choosing, console, emulating
 from dsched.cli.commands import config
 from dsched.cli.render import simulate as simulate_report
 from dsched.clock import SystemClock
@@ -41,6 +41,8 @@ def simulate(
     files: choosing.Files = None,
     namespace: choosing.Namespace = None,
     config_file: config.ConfigFile = None,
+    emulated_version: emulating.EmulatedVersion = None,
+    feature_gates: emulating.FeatureGates = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the choice among equally good nodes.")] = 0,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="How to print it; wide lists every node and pod.")
@@ -59,8 +61,8 @@ def simulate(
     """
     if not files:
         raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
-    plugins = registry.load()
-    configured = config.read(config_file, plugins)
+    features, plugins = emulating.asked(emulated_version, feature_gates).on(), registry.load()
+    configured = config.read(config_file, plugins, features)
     now_ms = SystemClock().now_ms()
     cluster = given(load(files, namespace), now_ms)
     lines = DecisionLines(seed)

@@ -19,6 +19,7 @@ from dsched.state import (
     beyond,
     client,
     keys,
+    leader_config,
     leaders,
     lease,
     pauses,
@@ -59,6 +60,13 @@ class WorkerStatus(msgspec.Struct, frozen=True):
     behind: int | None
 
 
+class Emulated(msgspec.Struct, frozen=True):
+    """A version of kube-scheduler, ``1.37``, and its feature gates that were set, ``A=true,B=false``."""
+
+    version: str
+    feature_gates: str
+
+
 class State(msgspec.Struct, frozen=True):
     """What Redis says.
 
@@ -74,6 +82,8 @@ class State(msgspec.Struct, frozen=True):
         redis_warnings: what is wrong with the Redis server, or may lose state.
         config: hash of the leader's configuration, None where nobody leads.
         processes: leaders, standbys and workers heard of lately, with their configurations.
+        emulated: the version of kube-scheduler that the leader emulates, and its feature gates that were set; None
+            before the first leader, and where an older one does not say.
         beyond: nodes whose pods request more of a resource than 64 bits hold, which count as full; at most 20 of them.
     """
 
@@ -92,6 +102,7 @@ class State(msgspec.Struct, frozen=True):
     config: str | None = None
     processes: list[ProcessStatus] = []
     beyond: list[BeyondSum] = []
+    emulated: Emulated | None = None
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -180,6 +191,7 @@ def read(store: client.Store) -> State:
         led = leaders.read(store)
         spent = phases.read(store).seconds
         kept_by = standings.cluster(store)
+        told = leader_config.read(store)
     fit = redis_check.look(store, keeps_objects=kept_by in ("", Kind.STANDALONE.value))
     *queues, inflight, reservations, nodes, pods = counts
     names = [queue.name.removeprefix("queue:") for queue in ZSETS]
@@ -200,6 +212,7 @@ def read(store: client.Store) -> State:
         config=next((each.config for each in led if each.identity == identity), None),
         processes=processes(led, seen, identity, SystemClock().now_ms()),
         beyond=beyond.read(store),
+        emulated=Emulated(told.version, told.gates) if told is not None and told.version else None,
     )
 
 
@@ -256,12 +269,17 @@ def _facts(answer: Status) -> list[tuple[str, str]]:
         *(("note", line) for line in restarts(state.processes)),
         *(("warning", _overflow(each)) for each in state.beyond),
         ("leader", f"{state.leader or 'nobody leads'}, epoch {state.epoch}"),
+        *([] if state.emulated is None else [("emulates", _emulated(state.emulated))]),
         *(("paused", line) for line in paused_lines(state.paused, SystemClock().now_ms())),
         ("queues", ", ".join(f"{queue} {count}" for queue, count in state.queues.items())),
         ("reservations", str(state.reservations)),
         ("cluster", _cluster(state)),
         ("workers", _seen(state.workers)),
     ]
+
+
+def _emulated(each: Emulated) -> str:
+    return f"kube-scheduler {each.version}" + (each.feature_gates and f", {each.feature_gates}")
 
 
 def _overflow(each: BeyondSum) -> str:

@@ -80,7 +80,7 @@ def ui(
     hosts = access.Hosts.of(host, _names(allow_host or ()))
     log.configure("WARNING" if not allow_write else "INFO")
     plugins = registry.load()
-    given = config.read(config_file, plugins) if config_file and config_file.name else None
+    given = config.named(config_file)
     store = options.open_store(redis_url, data_dir, name)
     token, made = _token(token_file, needed=not access.loopback(host))
     with serving.listen(host, port) as listening:
@@ -101,6 +101,8 @@ def ui(
             SystemClock(),
             seed,
         )
+        if given is not None:
+            system.configuration()  # what is wrong with the file is said now
         app, live = make(system, settings)
         server = serving.make_server(app, live, tls_cert, tls_key)
         shown = f"[{host}]" if ":" in host and not host.startswith("[") else host

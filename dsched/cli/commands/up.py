@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from dsched import ending, log
-from dsched.cli import console, forms, options
+from dsched.cli import console, emulating, forms, options
 from dsched.cli.commands import config as configuration
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
@@ -69,6 +69,8 @@ def up(
             help="A KubeSchedulerConfiguration file.",
         ),
     ] = None,
+    emulated_version: emulating.LeadersVersion = None,
+    feature_gates: emulating.FeatureGates = None,
     mode: Annotated[Mode, typer.Option(help="How leaders evaluate.")] = Mode.AUTO,
     decisions: Annotated[
         Path | None,
@@ -107,7 +109,9 @@ def up(
         raise typer.BadParameter("it goes with --detach", param_hint="--output")
     if log.wants_json() and not detach:
         log.configure()
-    if config is not None and (wrong := list(configuration.problems(config, registry.load()))):
+    asked = emulating.asked(emulated_version, feature_gates)
+    possible = asked.possible(on_kubernetes=cluster is Kind.KUBERNETES)
+    if config is not None and (wrong := list(configuration.problems(config, registry.load(), possible))):
         raise ConfigError("\n".join(f"{config}: {problem}" for problem in wrong))
     options.trace_to(otlp)
     system = commands.System(
@@ -121,6 +125,7 @@ def up(
         mode=mode.value,
         decisions=decisions,
         cluster=options.chosen_cluster(cluster, kubeconfig, kube_context),
+        emulated=asked,
         metrics_port=metrics_port,
         metrics_host=metrics_host,
     )

@@ -28,7 +28,7 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.kubernetes import bindings as binds
-from dsched.cluster.kubernetes import resources
+from dsched.cluster.kubernetes import resources, version
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.bindings import Binder
 from dsched.cluster.kubernetes.feed import Feed
@@ -39,6 +39,7 @@ from dsched.cluster.kubernetes.recorder import A_SECOND, Recorder
 from dsched.cluster.kubernetes.reflector import Reflector
 from dsched.cluster.kubernetes.volumes import VolumeWriter
 from dsched.cluster.kubernetes.writer import Writer
+from dsched.config.feature_gates import Version
 from dsched.errors import ClusterUnavailable, WatchExpired
 from dsched.model import reading
 from dsched.model.meta import NO_NODE, PodKey, PodUid
@@ -169,6 +170,14 @@ class Kubernetes:
             known = [] if reflector is None else list(reflector.known.values())
             for start in range(0, max(1, len(known)), SURVEYED_AT_ONCE):
                 yield [_sighting(each) for each in known[start : start + SURVEYED_AT_ONCE]]
+
+    def kubernetes_version(self) -> Version:
+        """The API server's own version, or the one that it emulates.
+
+        Raises:
+            ClusterUnavailable: it cannot be read.
+        """
+        return version.ask(self._calls)
 
     def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
         """The pods as the API server has them now, read many at once.

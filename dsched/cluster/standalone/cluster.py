@@ -105,6 +105,9 @@ class StandaloneCluster:
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
         return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
 
+    def kubernetes_version(self) -> None:
+        """There is no Kubernetes."""
+
     def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
         """Scripts that report and delete raise StaleEpoch from the moment that another process leads."""
         self._epoch = str(epoch)
