@@ -122,4 +122,11 @@ def read(version: str, gates: str) -> Features:
     Raises:
         ConfigError: a newer release wrote it, and it is not known here.
     """
-    return asked(version, [gates]).on() if version else UNSAID
+    if not version:
+        return UNSAID
+    try:
+        return asked(version, [gates]).on()
+    except ConfigError as error:
+        what = " ".join(filter(None, (version, gates)))
+        why = "; ".join(error.errors)
+        raise ConfigError(f"this release of dsched cannot emulate kube-scheduler {what}: {why}") from error

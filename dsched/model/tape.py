@@ -28,6 +28,8 @@ class Began(Entry, frozen=True, tag="began"):
         seed: of the choice among equals.
         config: the configuration, as ``dsched config view`` prints it; what was not set is not there.
         config_hash: as workers have it.
+        version, gates: of kube-scheduler, that was emulated, and its feature gates that were set, as
+            `dsched.emulation.read` reads them; empty where an older release wrote it.
         next_start: where the next sampled search begins.
         token: of the recorder who asked for it.
     """
@@ -40,6 +42,8 @@ class Began(Entry, frozen=True, tag="began"):
     next_start: int = 0
     dsched: str = ""
     token: str = ""
+    version: str = ""
+    gates: str = ""
 
 
 class Ready(Entry, frozen=True, tag="ready"):

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from dsched import config
-from dsched.config import SchedulerConfiguration
+from dsched import config, emulation
+from dsched.config import Features, SchedulerConfiguration
+from dsched.emulation import NOTHING, Asked
 from dsched.errors import NothingRecorded, RecordingError
 from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
@@ -21,6 +22,8 @@ from dsched.recording.world import Fate
 from dsched.scheduler.cycle import Decision
 
 NO_REASON = "never tried"
+RECORDED = "the recorded configuration"
+Configured = Callable[[Features], SchedulerConfiguration]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +108,23 @@ class Comparing:
     """Replays lines in order; `conclude` says what came out.
 
     Args:
-        configured: None for the configuration of the recording.
+        configured: reads another configuration than that of the recording, for what is emulated; None for that of the
+            recording.
         seed: None for that of the recording.
+        asked: a version and feature gates to emulate instead of those of the recording.
 
     Attributes:
         replay: of the last beginning, whole or not.
     """
 
-    def __init__(self, configured: SchedulerConfiguration | None, plugins: Registry, seed: int | None = None) -> None:
+    def __init__(
+        self, configured: Configured | None, plugins: Registry, seed: int | None = None, asked: Asked = NOTHING
+    ) -> None:
         self.result = Comparison()
         self._configured = configured
         self._plugins = plugins
         self._seed = seed
+        self._asked = asked
         self.replay: Replay | None = None
         self._ready = False
         self._whole: Replay | None = None
@@ -157,7 +165,8 @@ class Comparing:
             raise NothingRecorded("nothing was recorded: it ends before the leader had told all that it has")
 
     def _begin(self, began: tape.Began) -> None:
-        configured = self._configured or _recorded(began, self._plugins)
+        features = self._asked.instead_of(emulation.read(began.version, began.gates))
+        configured = _recorded(began, self._plugins, features) if self._configured is None else self._configured(features)
         seed = began.seed if self._seed is None else self._seed
         self.replay = Replay(configured, self._plugins, began, seed, self._compared)
         self._ready = False
@@ -270,9 +279,9 @@ class Comparing:
         self.result.resources.sort(key=lambda each: each.resource == "pods")
 
 
-def _recorded(began: tape.Began, plugins: Registry) -> SchedulerConfiguration:
-    text = msgspec.json.encode(began.config)
-    return config.load(text, "the recorded configuration", plugins=registry.served(plugins))
+def _recorded(began: tape.Began, plugins: Registry, features: Features) -> SchedulerConfiguration:
+    served = registry.served(plugins, features.version)
+    return config.load(msgspec.json.encode(began.config), RECORDED, plugins=served, features=features)
 
 
 def _told(node: NodeName, message: str, nominated: NodeName | None, victims: Iterable[PodUid]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +11,11 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from dsched.cli import console
+from dsched.cli import console, emulating
 from dsched.cli.commands import config
 from dsched.cli.render import replay as replay_report
 from dsched.errors import ConfigError, NothingRecorded, PluginError, RecordingError
-from dsched.plugins import registry
+from dsched.plugins import profiles, registry
 from dsched.recording.comparison import Comparing, Comparison
 from dsched.recording.files import Reading
 
@@ -43,6 +44,8 @@ def replay(
             "--config", help="KubeSchedulerConfiguration file; that of the recording without it.", show_default=False
         ),
     ] = None,
+    emulated_version: emulating.RecordedVersion = None,
+    feature_gates: emulating.FeatureGates = None,
     seed: Annotated[
         int | None,
         typer.Option("--seed", help="Of the choice among equals; the leader's without it.", show_default=False),
@@ -55,7 +58,7 @@ def replay(
 ) -> None:
     """Run a recording again in memory and show what comes out otherwise: no Redis, no workers, nothing is applied.
 
-    With the recorded configuration every decision is the recorded one. With another one, what the cluster does is as
+    With the recorded configuration and version every decision is the recorded one. With another one, what the cluster does is as
     recorded, and what follows from decisions follows from the new ones. Plugins are those that are installed here.
 
     Exit code 0; 2 when the file or the configuration cannot be used; with --exit-code 1 when any decision differs.
@@ -64,10 +67,11 @@ def replay(
         reading = Reading(file, cut=cut)
         try:
             plugins = registry.load()
-            named = config_file is not None and bool(config_file.name)
-            configured = config.read(config_file, plugins) if named else None
+            asked = emulating.asked(emulated_version, feature_gates)
+            named = config.named(config_file)
+            configured = None if named is None else partial(profiles.configuration, named, plugins)
             with _progress(reading) as moved:
-                comparing = Comparing(configured, plugins, seed)
+                comparing = Comparing(configured, plugins, seed, asked)
                 _run(comparing, reading, moved)
                 found = comparing.conclude(0 if reading.ended is None else reading.ended.at_ms)
         finally:
@@ -95,7 +99,8 @@ def _run(comparing: Comparing, reading: Reading, moved: Callable[[], None]) -> N
 
 def _placed(file: Path, message: str) -> str:
     """Every message about the file names it."""
-    return message if str(file) in message or "configuration" in message else f"{file}: {message}"
+    elsewhere = "configuration" in message or message.startswith("--")
+    return message if str(file) in message or elsewhere else f"{file}: {message}"
 
 
 def _print(found: Comparison, reading: Reading, output: Output) -> None:

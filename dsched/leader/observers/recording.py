@@ -9,7 +9,7 @@ A recorder who does not keep up, or a Redis that is full, ends the telling, neve
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from dsched import __version__, config
+from dsched import __version__, config, emulation
 from dsched.clock import Clock
 from dsched.config import SchedulerConfiguration
 from dsched.engine.diagnosis import Diagnosis
@@ -149,6 +149,7 @@ class RecordingObserver:
 
     def _everything(self) -> list[Line]:
         snapshot = self._cache.snapshot
+        version, gates = emulation.written(self._configured.features)
         lines: list[Line] = [
             tape.Began(
                 at_ms=self._clock.now_ms(),
@@ -159,6 +160,8 @@ class RecordingObserver:
                 next_start=self._selector.next_start,
                 dsched=__version__,
                 token=self._token,
+                version=version,
+                gates=gates,
             )
         ]
         lines += [tape.NodeIs(node) for node in snapshot.table.nodes]

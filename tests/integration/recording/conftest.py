@@ -99,6 +99,6 @@ def comparing(
     lines: Iterable[Line], plugins: Registry, configured: SchedulerConfiguration | None = None, seed: int | None = None
 ) -> Comparing:
     """A replay that has run."""
-    made = Comparing(configured, plugins, seed)
+    made = Comparing(None if configured is None else lambda _: configured, plugins, seed)
     made.run(lines)
     return made

@@ -132,7 +132,7 @@ def test_a_pod_that_is_turned_away_again_and_again_is_left_in_the_end() -> None:
     """The recorded leader found room for neither; here one turns the other away."""
     member, stray = make_pod("shop/member", priority=9), make_pod("shop/stray")
     choices = tuple(tape.Choice(pod.uid, 1, NO_NODE, "no room") for pod in (member, stray))
-    made = Comparing(configured(Gang), known(Gang))
+    made = Comparing(lambda _: configured(Gang), known(Gang))
     made.run(
         (
             began(),

@@ -54,6 +54,7 @@ class FakeApi:
         requests: how many there were, by method and path.
         tokens: those that are taken; None for no check.
         watch_lists: whether watches from the beginning are served; else they are refused as older servers do.
+        version: what it says of itself; None for nothing at all.
         before: called for every request, before it is carried out.
     """
 
@@ -65,6 +66,7 @@ class FakeApi:
         self.tokens: set[str] | None = None
         self.watch_lists = True
         self.bookmarks = True
+        self.version: Json | None = {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}
         self.before: Callable[[str, str], None] = lambda method, path: None
         self.lock = threading.Condition()
         self._faults: list[Fault] = []
@@ -234,7 +236,9 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
             found = NAMED.match(parts.path)
-            if found is None:
+            if parts.path == "/version" and api.version is not None:
+                self._answer(200, api.version)
+            elif found is None:
                 self._refuse(404, "the server could not find the requested resource")
             elif query.get("watch"):
                 self._watch(found["plural"], query)
