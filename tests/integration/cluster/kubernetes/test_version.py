@@ -30,9 +30,7 @@ def test_one_that_says_nothing_of_use_is_not_guessed(api: FakeApi, cluster: Kube
         cluster.kubernetes_version()
 
 
-def test_a_fault_that_passes_is_waited_for(
-    api: FakeApi, cluster: Kubernetes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_that_passes_is_waited_for(api: FakeApi, cluster: Kubernetes, monkeypatch: pytest.MonkeyPatch) -> None:
     api.fault("GET", "/version", status=503, times=2)
     assert cluster.kubernetes_version() == (1, 37)
     monkeypatch.setattr(version_module, "PATIENCE_S", 0.0)
