@@ -43,6 +43,8 @@ OTHER_KINDS = {
     "csiStorageCapacities": "CSIStorageCapacity",
     "podDisruptionBudgets": "PodDisruptionBudget",
 }
+FIELDS = frozenset({"name", "config", "nodes", "pods", "nominated", "pod", "preempt", *OTHER_KINDS})
+"""Fields of a case that are read."""
 _NAMESPACED = frozenset({"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget", "CSIStorageCapacity"})
 
 
