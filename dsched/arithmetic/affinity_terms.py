@@ -38,13 +38,16 @@ class AffinityTerm:
         there = namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         return there and self.selector.matches(labels)
 
-    def query(self, namespaces: Callable[[], Mapping[str, Labels]]) -> PodQuery:
-        """The pods that an incoming pod's term means; ``namespaces`` gives all of them with their labels.
+    def query(self, namespaces: Callable[[], Mapping[str, Labels]], *, unlabelled: bool) -> PodQuery:
+        """The pods that an incoming pod's term means.
 
-        A namespace selector that an object without labels matches admits every namespace: the source tests pods not
-        only against the selected namespaces but against no namespace labels, too (v1.34, kubernetes issue 141526).
+        Args:
+            namespaces: gives all of them with their labels.
+            unlabelled: until v1.36, a namespace selector that an object without labels matches admits every namespace:
+                the source tests pods not only against the selected namespaces but against no namespace labels, too
+                (kubernetes issue 141526).
         """
-        if self.namespace_selector.matches({}):
+        if self.namespace_selector.everything or (unlabelled and self.namespace_selector.matches({})):
             return PodQuery(None, self.selector)
         if self.namespace_selector.nothing:
             return PodQuery(self.namespaces, self.selector)

@@ -101,6 +101,19 @@ class Provisioning:
             codes[~_any_of(self._topologies, nodes, rows)] = NO_VOLUME
         return codes
 
+    def room(self, nodes: LabelledNodes, rows: Rows) -> Numbers:
+        """Per row how many bytes the first of the drivers' reports that reach it, and that are large enough, say there
+        are; `NONE` where none does, or nobody asks."""
+        found = np.full(matching.count(rows), NONE, dtype=np.int64)
+        if self._class.provisioner in ("", NO_PROVISIONER) or self._capacities is None or self._size is None:
+            return found
+        for each in _sufficient(self._capacities, self._class.metadata.name, self._size):
+            topology = _topology(each)
+            if topology is not None:
+                here = (found == NONE) & matching.labelled(topology, nodes, rows)
+                found[here] = quantity.saturated(quantity.value(each.capacity or 0))
+        return found
+
     @cached_property
     def _topologies(self) -> list[Selector] | None:
         return _topologies(self._class.allowed_topologies)

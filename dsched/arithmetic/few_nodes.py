@@ -88,6 +88,13 @@ def balanced_allocation(resources: Sequence[Resource], rows: Sequence[int]) -> l
     return scores
 
 
+def balance_change(resources: Sequence[Resource], rows: Sequence[int]) -> list[int]:
+    """`dsched.arithmetic.scores.balance_change`."""
+    without = balanced_allocation([(requested, allocatable, 0) for requested, allocatable, _ in resources], rows)
+    half, with_pod = MAX_SCORE // 2, balanced_allocation(resources, rows)
+    return [half + (half + after - before) // 2 for after, before in zip(with_pod, without, strict=True)]
+
+
 def normalized(scores: Sequence[int], *, highest: int, reverse: bool) -> list[int]:
     """`dsched.arithmetic.scores.normalized`."""
     scaled = [_wrapped(MAX_SCORE * score) // highest for score in scores] if highest else [0] * len(scores)

@@ -13,11 +13,14 @@ its score              no                 no          100m and 200Mi            
 
 NodeResourcesBalancedAllocation asks for `real_requests`: as `usage`, any resource name.
 
-Source: k8s.io/component-helpers resource/helpers.go ``PodRequests``; pkg/scheduler/framework/types.go
-``CalculateResource``.
+How a resize counts differs between versions; a process decides as one of them, see `follow`.
+
+Source: k8s.io/component-helpers v0.37 resource/helpers.go ``PodRequests``, and of the versions before;
+pkg/scheduler/framework/types.go ``CalculateResource``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from dsched.model import names, quantity
 from dsched.model.pod import Container, ContainerStatus, Pod
@@ -32,8 +35,29 @@ DEFAULT_REQUESTS: Mapping[str, int] = {CPU: quantity.nano("100m"), MEMORY: quant
 Amounts = dict[str, int]
 """Resource name to nano units, or, where a function says so, to amounts as in `dsched.model.quantity.amount`."""
 
-RESIZE_PENDING = "PodResizePending"
-"""Condition of a pod whose resize has not been taken up."""
+
+class ResizeRules(NamedTuple):
+    """How a resize under way counts.
+
+    Attributes:
+        apart: what is asked for, was promised and is held is added up over the containers each for itself, and the most
+            of the three sums counts (since v1.37); before, the most of the three counts for each container.
+        pod_level: what the status says of the pod as a whole counts (InPlacePodLevelResourcesVerticalScaling).
+    """
+
+    apart: bool = False
+    pod_level: bool = False
+
+
+_rules = ResizeRules()
+
+
+def follow(rules: ResizeRules) -> bool:
+    """Count by these rules from now on, in this process; False where they were followed already. What was counted
+    before stays as it was."""
+    global _rules
+    changed, _rules = rules != _rules, rules
+    return changed
 
 
 def usage(pod: Pod) -> Amounts:
@@ -133,33 +157,101 @@ def _pod_requests(
         pod_level: let pod-level requests replace the containers' sum.
         defaults: requests of containers that do not name the resource.
     """
-    total = _containers(pod, from_status, defaults or {})
+    total = (_held if from_status and _rules.apart else _containers)(pod, from_status, defaults or {})
     if pod_level and _has_pod_level(pod):
-        total.update({name: nano for name, nano in _nanos(pod.spec.resources.requests).items() if _pod_level(name)})
+        total.update({name: nano for name, nano in _of_pod(pod, from_status).items() if _pod_level(name)})
     _add(total, _nanos(pod.spec.overhead))
     return total
 
 
+def _of_pod(pod: Pod, from_status: bool) -> Amounts:
+    """Requests of the pod as a whole; during a resize the most of what is asked for, was promised and is held.
+
+    Source: ``effectivePodLevelResources``; before v1.37 ``determineEffectiveRequests``, whose outcome only counts for
+    resources that the spec names.
+    """
+    spec = _nanos(pod.spec.resources.requests)
+    status = pod.status
+    if not (from_status and _rules.pod_level) or status.resources is None:
+        return spec
+    needs: Amounts = {} if _resize_infeasible(pod) else dict(spec)
+    _raise(needs, _nanos(status.resources.requests or {}))
+    _raise(needs, _nanos(status.allocated_resources or {}))
+    return needs if _rules.apart else {name: needs.get(name, 0) for name in spec}
+
+
+def _held(pod: Pod, from_status: bool, defaults: Mapping[str, int]) -> Amounts:
+    """The most of what the containers together ask for, were promised and hold; of the pod as a whole where its status
+    says so.
+
+    Source: ``AggregateContainerRequests`` since v1.37.
+    """
+    whole = pod.status.resources
+    infeasible = _resize_infeasible(pod)
+    needs = {} if infeasible else _containers(pod, False, defaults)
+    granted, present = pod.status.allocated_resources, None if whole is None else whole.requests
+    if _rules.pod_level and granted is not None and present is not None:
+        _raise(needs, _nanos(granted))
+        _raise(needs, _nanos(present))
+        return needs
+    statuses = _statuses(pod)
+
+    def allocated(container: Container) -> Amounts:
+        status = statuses.get(container.name)
+        if status is not None and status.allocated_resources is not None:
+            return _nanos(status.allocated_resources)
+        return {} if infeasible else _nanos(container.resources.requests)
+
+    def actuated(container: Container) -> Amounts:
+        status = statuses.get(container.name)
+        if status is not None and status.resources is not None and status.resources.requests is not None:
+            return _nanos(status.resources.requests)
+        return allocated(container)
+
+    _raise(needs, _side_by_side(pod, allocated, allocated, defaults))
+    _raise(needs, _side_by_side(pod, actuated, actuated, defaults))
+    return needs
+
+
 def _containers(pod: Pod, from_status: bool, defaults: Mapping[str, int]) -> Amounts:
+    """What the containers need, each the most of what it asks for, was promised and holds where statuses count."""
+    held = _statuses(pod) if from_status else {}
+
+    def spec(container: Container) -> Amounts:
+        return _nanos(container.resources.requests)
+
+    return _side_by_side(pod, lambda container: _container(pod, container, held), spec, defaults)
+
+
+def _side_by_side(
+    pod: Pod,
+    long: Callable[[Container], Amounts],
+    short: Callable[[Container], Amounts],
+    defaults: Mapping[str, int],
+) -> Amounts:
     """The most that the containers need at any time.
 
     Containers and sidecars (init containers that restart always) run side by side. Each other init container runs
     beside the sidecars that were started before it.
+
+    Args:
+        long: what a container or a sidecar needs.
+        short: what another init container needs.
+        defaults: for what is not named.
     """
-    held = _statuses(pod) if from_status else {}
     running: Amounts = {}
     for container in pod.spec.containers:
-        _add(running, {**defaults, **_container(pod, container, held)})
+        _add(running, {**defaults, **long(container)})
     sidecars: Amounts = {}
     starting: Amounts = {}
     for container in pod.spec.init_containers:
         if container.restart_policy == "Always":
-            needs = {**defaults, **_container(pod, container, held)}
+            needs = {**defaults, **long(container)}
             _add(running, needs)
             _add(sidecars, needs)
             _raise(starting, sidecars)
         else:
-            needs = {**defaults, **_nanos(container.resources.requests)}
+            needs = {**defaults, **short(container)}
             _add(needs, sidecars)
             _raise(starting, needs)
     _raise(running, starting)
@@ -169,15 +261,15 @@ def _containers(pod: Pod, from_status: bool, defaults: Mapping[str, int]) -> Amo
 def _container(pod: Pod, container: Container, held: Mapping[str, ContainerStatus]) -> Amounts:
     """What a container needs; during a resize the most of what it asks for, was promised and has.
 
-    Source: ``determineContainerReqs``.
+    Source: ``determineContainerReqs`` until v1.36.
     """
     spec = _nanos(container.resources.requests)
     status = held.get(container.name)
     if status is None or status.resources is None:
         return spec
     needs = {} if _resize_infeasible(pod) else spec
-    _raise(needs, _nanos(status.resources.requests))
-    _raise(needs, _nanos(status.allocated_resources))
+    _raise(needs, _nanos(status.resources.requests or {}))
+    _raise(needs, _nanos(status.allocated_resources or {}))
     return needs
 
 
@@ -187,8 +279,7 @@ def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
 
 def _resize_infeasible(pod: Pod) -> bool:
     """Whether the node can never grant the pending resize, so that what the spec asks for does not count."""
-    pending = next((each for each in pod.status.conditions if each.type == RESIZE_PENDING), None)
-    return pending is not None and pending.reason == "Infeasible"
+    return pod.pending_resize == "Infeasible"
 
 
 def _pod_level(resource: str) -> bool:

@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 MIN_IMAGE_BYTES = 23 * MIB
 """Images on a node count from this sum on."""
 MAX_IMAGE_BYTES = 1000 * MIB
-"""What counts at most, times the number of containers."""
+"""What counts at most, times the number of images."""
 
 _LARGEST_TIMES_100 = LARGEST // 100
 """So much times 100 is an int64 still."""
@@ -125,6 +125,36 @@ def balanced_allocation(requested: Ints, allocatable: Ints) -> Ints:
     return ((1.0 - deviation) * MAX_SCORE).astype(np.int64)
 
 
+def by_used_share(requested: Ints, capacity: Ints, line: Ints) -> Ints:
+    """
+    Read a broken line at the share of a capacity that is used.
+
+    Args:
+        requested, capacity: int64 (nodes,).
+        line: int64 (101,), from `broken_line`.
+    Returns:
+        int64 (nodes,): what the line says of 100 where nothing is there, or less than requested.
+    Source: kubernetes v1.37 pkg/scheduler/framework/plugins/volumebinding/scorer.go ``buildScorerFunction``
+    """
+    fits = (capacity > 0) & (requested <= capacity)
+    shares = _percentages(np.where(fits, requested, 1), np.where(fits, capacity, 1))
+    return line[np.where(fits, shares, MAX_UTILIZATION)]
+
+
+def balance_change(with_pod: Ints, without: Ints) -> Ints:
+    """
+    Score nodes higher the more the pod evens out the use of their resources.
+
+    Args:
+        with_pod, without: int64 (nodes,), `balanced_allocation` with and without the pod, 50..100.
+    Returns:
+        int64 (nodes,), 50..100: 75 where the pod changes nothing.
+    Source: kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go
+    ``balancedResourceScorer``
+    """
+    return MAX_SCORE // 2 + (MAX_SCORE // 2 + with_pod - without) // 2
+
+
 def spread_image_bytes(size: int, holders: int, nodes: int) -> int:
     """
     What an image on a node is worth: its size, scaled down the fewer nodes hold it.
@@ -140,18 +170,18 @@ def spread_image_bytes(size: int, holders: int, nodes: int) -> int:
     return int(float(size) * (float(holders) / float(nodes)))
 
 
-def image_locality(image_bytes: Ints, containers: int) -> Ints:
+def image_locality(image_bytes: Ints, images: int) -> Ints:
     """
     Score nodes higher the more of the pod's images they hold already.
 
     Args:
         image_bytes: int64 (nodes,), sum of `spread_image_bytes` over the pod's images on the node.
-        containers: containers and init containers of the pod.
+        images: how many images the pod has, one of two containers counting twice.
     Returns:
-        int64 (nodes,), 0..100: 0 up to 23 MiB, 100 from 1000 MiB a container on.
+        int64 (nodes,), 0..100: 0 up to 23 MiB, 100 from 1000 MiB an image on.
     Source: kubernetes v1.34 pkg/scheduler/framework/plugins/imagelocality/image_locality.go ``calculatePriority``
     """
-    most = MAX_IMAGE_BYTES * containers
+    most = MAX_IMAGE_BYTES * images
     within = np.where(image_bytes < MIN_IMAGE_BYTES, MIN_IMAGE_BYTES, np.minimum(image_bytes, most))
     return MAX_SCORE * (within - MIN_IMAGE_BYTES) // (most - MIN_IMAGE_BYTES)
 

@@ -6,8 +6,8 @@ default plugins, and `feature_gates`, the version that is emulated), `validation
 No I/O: the caller reads the file. Imports nothing of dsched but ``dsched.errors``.
 """
 
-from dsched.config.load import completed, completed_document, default, load
 from dsched.config.feature_gates import Features
+from dsched.config.load import completed, completed_document, default, load
 from dsched.config.schema import EXTENSION_POINTS
 from dsched.config.types import (
     ClientConnection,

@@ -110,8 +110,8 @@ def defaults(features: Features) -> list[tuple[str, int | None]]:
 def merged(custom: Wire | None, features: Features) -> Wire:
     """The plugin sets of a profile: the default ones at ``multiPoint``, with the profile's own merged in.
 
-    DynamicResources is no default plugin of dsched, which does not evaluate resource claims. A profile that names it at
-    ``multiPoint`` gets it at the place where kube-scheduler has it, with what it says of pods without claims.
+    DynamicResources is there with what it says of pods without resource claims, which dsched does not evaluate. It is no
+    default plugin where v1.34 is emulated; a profile that names it at ``multiPoint`` gets it at kube-scheduler's place.
 
     Source: default_plugins.go ``mergePlugins``.
     """
@@ -121,7 +121,7 @@ def merged(custom: Wire | None, features: Features) -> Wire:
     default = [
         {"name": name, "weight": weight}
         for name, weight in defaults(features)
-        if name != DYNAMIC_RESOURCES or name in named
+        if name != DYNAMIC_RESOURCES or name in named or features.since(35)
     ]
     sets = {point: _merged_set((), own[point]) for point in points}
     return sets | {MULTI_POINT: _merged_set(default, own[MULTI_POINT])}

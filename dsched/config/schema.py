@@ -216,6 +216,7 @@ _CLIENT_CONNECTION = _struct(
     {"kubeconfig": STRING, "acceptContentTypes": STRING, "contentType": STRING, "qps": FLOAT32, "burst": INT32},
 )
 
+
 def extension_points(version: Version) -> tuple[str, ...]:
     """Names of all extension points that a version's configuration has, in its order."""
     return EXTENSION_POINTS + tuple(point for point, minor in _GROUP_POINTS if version >= (1, minor))

@@ -35,6 +35,10 @@ def _preemption(found: Mapping[str, Any] | None, expected: Mapping[str, Any] | N
     if found is None or expected is None:
         return _exactly("preemption", found, expected)
     lines = _exactly("preemption.message", found.get("message"), expected.get("message"))
+    lines += _exactly("preemption.error", found.get("error"), expected.get("error"))
+    said = expected.get("messages") or {}
+    for node, message in (found.get("messages") or {}).items():
+        lines += _exactly(f"preemption.messages[{node}]", message, said.get(node))
     possible = expected.get("nominated") or {"": []}
     for node, victims in (found.get("nominated") or {"": []}).items():
         if node not in possible:
@@ -78,6 +82,8 @@ def _set(field: str, found: Iterable[str] | None, expected: Iterable[str] | None
 
 
 def _column(field: str, found: Mapping[str, int] | None, expected: Mapping[str, int] | None) -> list[str]:
+    if (found is None or expected is None) and not any((found or expected or {}).values()):
+        return []  # 0 everywhere is the same as none
     if found is None or expected is None:
         return [
             f"{field}: expected {'none' if expected is None else expected}, found {'none' if found is None else found}"

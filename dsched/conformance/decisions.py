@@ -19,8 +19,10 @@ from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.interface import PostFilterResult, Registry, Status
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
+from dsched.framework.validation import PluginFailure
 from dsched.model import meta
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
@@ -41,9 +43,9 @@ OTHER_KINDS = {
     "csiStorageCapacities": "CSIStorageCapacity",
     "podDisruptionBudgets": "PodDisruptionBudget",
 }
-_NAMESPACED = frozenset(
-    {"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget", "CSIStorageCapacity"}
-)
+FIELDS = frozenset({"name", "config", "nodes", "pods", "nominated", "pod", "preempt", *OTHER_KINDS})
+"""Fields of a case that are read."""
+_NAMESPACED = frozenset({"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget", "CSIStorageCapacity"})
 
 
 class _Handle:
@@ -93,8 +95,15 @@ def decide(case: Case, profile: Profile, plugins: Registry) -> dict[str, Any]:
         diagnosis = diagnose(evaluation, len(snapshot.table))
         info = evaluation.pod
         attempt = FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnosis)
-        found["preemption"] = _preemption(framework.run_post_filter(attempt))
+        found["preemption"] = _preempted(framework, attempt)
     return found
+
+
+def _preempted(framework: Framework, attempt: FailedAttempt) -> dict[str, Any]:
+    try:
+        return _preemption(framework.run_post_filter(attempt))
+    except PluginFailure as failure:
+        return dict.fromkeys(("message", "error"), failure.status.message) | {"nominated": {"": []}}
 
 
 def _preemption(result: PostFilterResult | None) -> dict[str, Any]:
@@ -102,7 +111,9 @@ def _preemption(result: PostFilterResult | None) -> dict[str, Any]:
     if result is None:
         return {}
     found: dict[str, Any] = {"nominated": {result.nominated or "": sorted(victim.key for victim in result.victims)}}
-    if result.status.message:
+    if result.status.message and result.nominated:
+        found["messages"] = {result.nominated: result.status.message}
+    elif result.status.message:
         found["message"] = result.status.message
     return found
 

@@ -59,7 +59,13 @@ class PodInfo:
     def resized(self) -> bool:
         """Whether its status may say that it takes up something else than its spec requests."""
         status = self.pod.status
-        return bool(status.container_statuses or status.init_container_statuses or status.resources)
+        return bool(
+            status.container_statuses
+            or status.init_container_statuses
+            or status.resources
+            or status.allocated_resources
+            or self.pod.pending_resize
+        )
 
     @cached_property
     def class_key(self) -> bytes:
@@ -80,8 +86,9 @@ class PodInfo:
         spec, status = self.pod.spec, self.pod.status
         resized = None
         if self.resized:
-            pending = [each for each in status.conditions if each.type == requests.RESIZE_PENDING]
-            resized = (status.container_statuses, status.init_container_statuses, status.resources, pending)
+            statuses = status.container_statuses, status.init_container_statuses
+            pending = self.pod.pending_resize
+            resized = (*statuses, status.resources, status.allocated_resources, pending)
         return _encoder.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources, resized))
 
     @cached_property
@@ -124,6 +131,11 @@ class _RequestsKey:
 @lru_cache(maxsize=16384)
 def _demand_of(requested: _RequestsKey) -> Demand:
     return _demand(requested.pod)
+
+
+def forget_demands() -> None:
+    """Add up anew what pods request that come from now on."""
+    _demand_of.cache_clear()
 
 
 def _demand(pod: Pod) -> Demand:

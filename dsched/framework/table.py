@@ -582,5 +582,6 @@ def _same(old: Node, new: Node) -> bool:
         and old.spec == new.spec
         and old.metadata.labels == new.metadata.labels
         and old.status.images == new.status.images
+        and old.status.declared_features == new.status.declared_features
         and old.metadata.uid == new.metadata.uid
     )

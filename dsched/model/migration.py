@@ -37,7 +37,7 @@ class InTreePlugin:
         driver: the CSI driver's name.
         zone_key: the label by which the driver speaks of zones; ``""`` where zones are not translated.
         served: whether its volumes are the driver's at all.
-        announced: whether only nodes that list the plugin as migrated count its volumes.
+        announced: whether, until v1.35, only nodes that list the plugin as migrated count its volumes.
     """
 
     name: str
@@ -61,6 +61,7 @@ AZURE_FILE = InTreePlugin("kubernetes.io/azure-file", "azure_file", "file.csi.az
 VSPHERE = InTreePlugin("kubernetes.io/vsphere-volume", "vsphere_volume", "csi.vsphere.vmware.com", served=False)
 
 PLUGINS = (GCE_PD, AWS_EBS, CINDER, AZURE_DISK, PORTWORX, AZURE_FILE, VSPHERE)
+ANNOUNCED = frozenset(plugin.name for plugin in PLUGINS if plugin.announced)
 BY_NAME = {plugin.name: plugin for plugin in PLUGINS}
 
 

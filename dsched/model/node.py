@@ -32,6 +32,7 @@ class NodeStatus(ApiRecord, frozen=True):
     allocatable: dict[str, Quantity] = {}
     capacity: dict[str, Quantity] = {}
     images: list[ContainerImage] = []
+    declared_features: list[str] = []
 
 
 class Node(ApiRecord, frozen=True):

@@ -15,6 +15,8 @@ from dsched.model.meta import (
 )
 from dsched.model.quantity import Quantity
 
+RESIZE_PENDING = "PodResizePending"
+"""Condition of a pod whose resize has not been taken up."""
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 
@@ -106,12 +108,22 @@ class ContainerPort(
     protocol: str = ""
 
 
+class ContainerRestartRule(ApiRecord, frozen=True):
+    action: str = ""
+
+
+class VolumeMount(ApiRecord, frozen=True):
+    bind_mount_options: list[str] = []
+
+
 class Container(ApiRecord, frozen=True):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     ports: list[ContainerPort] = []
     restart_policy: str = ""
+    restart_policy_rules: list[ContainerRestartRule] = []
+    volume_mounts: list[VolumeMount] = []
 
 
 class PodSchedulingGate(ApiRecord, frozen=True):
@@ -160,6 +172,12 @@ class CsiVolume(ApiRecord, frozen=True):
     driver: str = ""
 
 
+class ImageSource(ApiRecord, frozen=True):
+    """The volume is what an image holds."""
+
+    reference: str = ""
+
+
 class Present(ApiRecord, frozen=True):
     """A source of which nothing is read but that it is there."""
 
@@ -180,6 +198,7 @@ class Volume(ApiRecord, frozen=True):
     azure_file: Present | None = None
     vsphere_volume: Present | None = None
     portworx_volume: VolumeById | None = None
+    image: ImageSource | None = None
 
     @property
     def matters(self) -> bool:
@@ -208,14 +227,24 @@ class PodSpec(ApiRecord, frozen=True):
     resources: ResourceRequirements = ResourceRequirements()
     resource_claims: list[PodResourceClaim] = []
     host_network: bool = False
+    host_users: bool | None = None
+    ephemeral_containers: list[Container] = []
+    scheduling_group: Present | None = None
+    workload_ref: Present | None = None
+
+
+class HeldResources(ApiRecord, frozen=True):
+    """What is held at present; None is not the same as nothing."""
+
+    requests: dict[str, Quantity] | None = None
 
 
 class ContainerStatus(ApiRecord, frozen=True):
     """What a running container was given; it differs from the spec while a resize is under way."""
 
     name: str = ""
-    resources: ResourceRequirements | None = None
-    allocated_resources: dict[str, Quantity] = {}
+    resources: HeldResources | None = None
+    allocated_resources: dict[str, Quantity] | None = None
 
 
 class PodCondition(ApiRecord, frozen=True):
@@ -232,8 +261,8 @@ class PodStatus(ApiRecord, frozen=True):
     conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
-    resources: ResourceRequirements | None = None
-    allocated_resources: dict[str, Quantity] = {}
+    resources: HeldResources | None = None
+    allocated_resources: dict[str, Quantity] | None = None
 
 
 class Pod(ApiRecord, frozen=True):
@@ -264,6 +293,11 @@ class Pod(ApiRecord, frozen=True):
     @property
     def deleting(self) -> bool:
         return self.metadata.deletion_timestamp != ""
+
+    @property
+    def pending_resize(self) -> str:
+        """Why a resize that was asked for has not been taken up; ``""`` where none waits."""
+        return next((each.reason for each in self.status.conditions if each.type == RESIZE_PENDING), "")
 
     @property
     def finished(self) -> bool:

@@ -141,6 +141,7 @@ class CsiNode(ApiRecord, frozen=True):
 
 class CsiDriverSpec(ApiRecord, frozen=True):
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CsiDriver(ApiRecord, frozen=True):

@@ -8,6 +8,8 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 
 from typing import Any
 
+from dsched.config import Features
+from dsched.config.feature_gates import DEFAULT
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -22,10 +24,11 @@ class _NoClaims:
 
 class DynamicResources:
     name = "DynamicResources"
+    takes_features = True
     pre_filter_scope = Scope.NODE
 
-    def __init__(self, args: Any, handle: Any) -> None:
-        pass
+    def __init__(self, args: Any, handle: Any, features: Features = DEFAULT) -> None:
+        self._silent = features.since(37)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         state.write(_NoClaims())
@@ -41,7 +44,7 @@ class DynamicResources:
             return PostFilterResult(None, unschedulable())
         if attempt.state.read(_NoClaims) is None:
             return PostFilterResult(None, Status(Code.ERROR, ("not found",)))
-        return PostFilterResult(None, unschedulable("no new claims to deallocate"))
+        return PostFilterResult(None, unschedulable(*([] if self._silent else ["no new claims to deallocate"])))
 
 
 _roles: tuple[type[interface.PreFilterPlugin], type[interface.PostFilterPlugin]] = DynamicResources, DynamicResources

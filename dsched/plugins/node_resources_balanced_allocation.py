@@ -1,4 +1,5 @@
-"""NodeResourcesBalancedAllocation: nodes are liked more the more evenly their resources are used.
+"""NodeResourcesBalancedAllocation: nodes are liked more the more evenly their resources are used with the pod, since
+v1.36 compared with how they are used without it.
 
 Source: pkg/scheduler/framework/plugins/noderesources/{balanced_allocation,resource_allocation}.go.
 """
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import few_nodes, matching, requests, scores
 from dsched.arithmetic.sums import plus
-from dsched.config import NodeResourcesBalancedAllocationArgs
+from dsched.config import Features, NodeResourcesBalancedAllocationArgs
+from dsched.config.feature_gates import DEFAULT
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Normalization, Rows, Scope, Status
@@ -36,10 +38,14 @@ class _Added:
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
+    takes_features = True
     score_scope = Scope.SUMS
     normalization = Normalization.NONE
 
-    def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle) -> None:
+    def __init__(
+        self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle, features: Features = DEFAULT
+    ) -> None:
+        self._compares = features.since(36)
         self._resources = tuple(resource.name for resource in args.resources)
         self._added_by = PerClass(self._added, key=attrgetter("requests_key"))
 
@@ -61,12 +67,16 @@ class NodeResourcesBalancedAllocation:
         added, count = state.read(_Added) or self._added_by(pod), matching.count(rows)
         if added.nothing:
             return np.zeros(count, dtype=np.int64)
-        requested = np.empty((len(added.amounts), count), dtype=np.int64)
-        allocatable = np.empty_like(requested)
+        before = np.empty((len(added.amounts), count), dtype=np.int64)
+        requested, allocatable = np.empty_like(before), np.empty_like(before)
         for place, (name, amount) in enumerate(added.amounts):
-            plus(table.requested(name)[rows], amount, out=requested[place])
+            before[place] = table.requested(name)[rows]
+            plus(before[place], amount, out=requested[place])
             allocatable[place] = table.allocatable(name)[rows]
-        return scores.balanced_allocation(requested, allocatable)
+        with_pod = scores.balanced_allocation(requested, allocatable)
+        if not self._compares:
+            return with_pod
+        return scores.balance_change(with_pod, scores.balanced_allocation(before, allocatable))
 
     def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
         added = state.read(_Added) or self._added_by(pod)
@@ -74,7 +84,7 @@ class NodeResourcesBalancedAllocation:
             return [0] * len(rows)
         columns = [(table.amounts(name), amount) for name, amount in added.amounts]
         resources = [(amounts.requested, amounts.allocatable, amount) for amounts, amount in columns]
-        return few_nodes.balanced_allocation(resources, rows)
+        return (few_nodes.balance_change if self._compares else few_nodes.balanced_allocation)(resources, rows)
 
     def _added(self, pod: PodInfo) -> _Added:
         """By real requests, without the defaults that NodeResourcesFit scores with."""

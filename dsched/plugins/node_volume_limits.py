@@ -1,4 +1,5 @@
-"""NodeVolumeLimits: a node takes only so many volumes of a driver, as its CSINode says.
+"""NodeVolumeLimits: a node takes only so many volumes of a driver, as its CSINode says; with the feature
+VolumeLimitScaling none of a driver that it does not have, where the CSIDriver asks for that.
 
 Source: pkg/scheduler/framework/plugins/nodevolumelimits/{csi,utils}.go.
 """
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.arithmetic import matching
+from dsched.config import Features
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -40,6 +43,7 @@ from dsched.plugins.volumes import usage
 from dsched.plugins.volumes.attachments import UNLIMITED, Attachment, Attachments, MissingClaim, OnNode, Taken
 
 ERR_REASON = "node(s) exceed max volume count"
+ERR_REASON_NOT_INSTALLED = "{driver} CSI driver is not installed on the node"
 _EXCEEDED = interface.unschedulable(ERR_REASON)
 
 
@@ -54,13 +58,16 @@ class _Wanted:
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
+    takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without such volumes get; all others are filtered, which depends on the whole cluster."""
 
-    def __init__(self, args: Any, handle: interface.Handle) -> None:
+    def __init__(self, args: Any, handle: interface.Handle, features: Features = DEFAULT) -> None:
         self._handle = handle
+        self._announced = not features.since(36)
+        self._needs_driver = features.enabled("VolumeLimitScaling")
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods that attach nothing."""
@@ -81,23 +88,53 @@ class NodeVolumeLimits:
         if wanted.missing:
             return Verdict.where(np.ones(matching.count(rows), dtype=np.bool_), interface.unresolvable(wanted.missing))
         exceeded = matching.none(rows)
-        if wanted.taken:
-            attachments = volume_attachments.of(snapshot)
-            close = np.flatnonzero(_close(wanted.taken, attachments, rows))
-            suspects = row_numbers(rows)[close].tolist()
-            for at, row, node in zip(close, suspects, attachments.on(suspects), strict=True):
-                exceeded[at] = _exceeds(wanted.taken, node, attachments, row)
-        return Verdict.where(exceeded, _EXCEEDED)
+        if not wanted.taken:
+            return Verdict.where(exceeded, _EXCEEDED)
+        attachments = volume_attachments.of(snapshot, announced=self._announced)
+        close = np.flatnonzero(_close(wanted.taken, attachments, rows))
+        suspects = row_numbers(rows)[close].tolist()
+        for at, row, node in zip(close, suspects, attachments.on(suspects), strict=True):
+            exceeded[at] = _exceeds(wanted.taken, node, attachments, row)
+        return self._with_drivers(Verdict.where(exceeded, _EXCEEDED), wanted.taken, attachments, rows)
+
+    def _with_drivers(
+        self, verdict: Verdict, wanted: frozenset[Taken], attachments: Attachments, rows: Rows
+    ) -> Verdict:
+        """The verdict, and nodes without a driver that has to be there; it is looked at before anything is counted.
+
+        Source: nodevolumelimits/csi.go ``checkCSIDriverOnNode``. Of several drivers, upstream names any; here it is the
+        first by name.
+        """
+        if not self._needs_driver:
+            return verdict
+        index, statuses = verdict.index.copy(), list(verdict.statuses)
+        for each in sorted(wanted, key=lambda taken: taken.attachment.driver, reverse=True):
+            driver = attachments.objects.drivers.get(each.attachment.driver)
+            if driver is None or driver.spec.prevent_pod_scheduling_if_missing is not True:
+                continue
+            statuses.append(interface.unschedulable(ERR_REASON_NOT_INSTALLED.format(driver=driver.metadata.name)))
+            np.putmask(index, attachments.lacks_driver(each, rows), len(statuses))
+        return Verdict(index, tuple(statuses))
 
     def events_to_register(self) -> Sequence[Registration]:
         deleted = frozenset({Action.DELETE})
         return (
-            Registration(Resource.CSI_NODE, frozenset({Action.ADD, Action.UPDATE}), _after_csi_node_change),
+            Registration(Resource.CSI_NODE, frozenset({Action.ADD, Action.UPDATE}), self._after_csi_node_change),
             Registration(Resource.ASSIGNED_POD, deleted, _after_pod_deleted),
             Registration(Resource.POD, deleted, _after_pod_deleted),
             Registration(Resource.PVC, frozenset({Action.ADD}), _after_claim_added),
             Registration(Resource.VOLUME_ATTACHMENT, deleted, _after_detached),
         )
+
+    def _after_csi_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
+        """A CSINode came, or takes more volumes of some driver; what is not said counts as 0. Where drivers have to be
+        there, one that came without a limit helps, too, which the source misses."""
+        if event.old is None:
+            return Hint.QUEUE
+        before, now = (meta.from_builtins(each, CsiNode) for each in (event.old, event.new))
+        takes_more = any(limit > before.limits.get(driver, 0) for driver, limit in now.limits.items())
+        came = {each.name for each in now.spec.drivers} - {each.name for each in before.spec.drivers}
+        return Hint.QUEUE if takes_more or (came and self._needs_driver) else Hint.SKIP
 
 
 def _wanted(pod: Pod, snapshot: Snapshot) -> _Wanted:
@@ -133,14 +170,6 @@ def _exceeds(wanted: frozenset[Taken], node: OnNode, attachments: Attachments, r
         if limits is not None and limits[row] != UNLIMITED and there[driver] + count > limits[row]:
             return True
     return False
-
-
-def _after_csi_node_change(pod: Pod, event: ClusterEvent) -> Hint:
-    """A CSINode came, or takes more volumes of some driver; what is not said counts as 0."""
-    if event.old is None:
-        return Hint.QUEUE
-    before, now = (meta.from_builtins(each, CsiNode).limits for each in (event.old, event.new))
-    return Hint.QUEUE if any(limit > before.get(driver, 0) for driver, limit in now.items()) else Hint.SKIP
 
 
 def _after_pod_deleted(pod: Pod, event: ClusterEvent) -> Hint:

@@ -5,16 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from dsched import config
+from dsched.arithmetic import requests
+from dsched.arithmetic.requests import ResizeRules
 from dsched.config import Features, PluginRef, Profile, SchedulerConfiguration
 from dsched.config.feature_gates import DEFAULT
 from dsched.errors import ConfigError
+from dsched.framework import pod_info
 from dsched.framework.extender import Extending, ReadObjects
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.plugins import registry, unsupported
 from dsched.plugins.unsupported import UnsupportedFields
 
-NEVER_IGNORED = frozenset({"DynamicResources"})
+NEVER_IGNORED = frozenset({"DynamicResources", "GangScheduling"})
 """Plugins of kube-scheduler's own default profile that dsched has not, or not whole: whether a profile names them or
 not, pods that need them are refused."""
 
@@ -34,9 +37,7 @@ def configuration(path: Path | None, plugins: Registry, features: Features = DEF
     return parsed(text, str(path), plugins, features)
 
 
-def parsed(
-    text: str | bytes, source: str, plugins: Registry, features: Features = DEFAULT
-) -> SchedulerConfiguration:
+def parsed(text: str | bytes, source: str, plugins: Registry, features: Features = DEFAULT) -> SchedulerConfiguration:
     """The configuration in a text, with every plugin there is; ``source`` is its file's name, for messages.
 
     Raises:
@@ -80,6 +81,16 @@ def extenders(configured: SchedulerConfiguration, read: ReadObjects | None = Non
     return Extenders(configured.extenders, read)
 
 
+def emulate(features: Features) -> None:
+    """Decide as this version from now on, where that is one for the whole process: in what pods request.
+
+    Every process calls it before it counts a pod; those that build frameworks do so by that.
+    """
+    resized = ResizeRules(features.since(37), features.enabled("InPlacePodLevelResourcesVerticalScaling"))
+    if requests.follow(resized):
+        pod_info.forget_demands()
+
+
 def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None) -> Framework:
     """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, as a
     whole or where they do not serve, and `UnsupportedFields` refuses the pods that would need them.
@@ -87,11 +98,12 @@ def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Exten
     Raises:
         PluginError: a plugin is in no registry, or cannot be built.
     """
+    emulate(profile.features)
     named = {ref.name for refs in profile.plugins.values() for ref in refs}
     absent = {name for name in named if name in registry.INTREE_NAMES and name not in plugins} | NEVER_IGNORED
-    served = {name: registry.extension_points(plugins[name]) for name in absent & plugins.keys()}
+    served = {name: registry.extension_points(plugins[name]) for name in named & registry.INTREE_NAMES & plugins.keys()}
     kept = {
-        point: tuple(ref for ref in refs if ref.name not in absent or point in served.get(ref.name, ()))
+        point: tuple(ref for ref in refs if ref.name not in registry.INTREE_NAMES or point in served.get(ref.name, ()))
         for point, refs in profile.plugins.items()
     }
     kept["preFilter"] = (PluginRef(unsupported.NAME), *kept.get("preFilter", ()))

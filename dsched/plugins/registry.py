@@ -16,6 +16,7 @@ from dsched.plugins.dynamic_resources import DynamicResources
 from dsched.plugins.image_locality import ImageLocality
 from dsched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from dsched.plugins.node_affinity import NodeAffinity
+from dsched.plugins.node_declared_features import NodeDeclaredFeatures
 from dsched.plugins.node_name import NodeName
 from dsched.plugins.node_ports import NodePorts
 from dsched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -55,6 +56,7 @@ _IN_TREE: Registry = {
         DefaultBinder,
         DefaultPreemption,
         DynamicResources,
+        NodeDeclaredFeatures,
     )
 }
 

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.arithmetic.matching import TaintSetNumbers
+from dsched.config import Features
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -33,15 +35,18 @@ from dsched.model import tolerations
 from dsched.model.node import PREFER_NO_SCHEDULE, Taint
 from dsched.model.pod import Pod, Toleration
 
-ERR_REASON = "node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+ERR_REASON = "node(s) had untolerated taint(s)"
+ERR_REASON_NAMED = "node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+"""Until v1.34 the first taint is named."""
 
 
 class _Hard(TaintSetNumbers):
     """Which status a list of taints earns a node, 0 for none."""
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, features: Features) -> None:
         super().__init__()
-        self._tolerations = pod.spec.tolerations
+        self._tolerations = _usable(pod, features)
+        self._named = not features.since(35)
         self._places: dict[Status, int] = {}
 
     @property
@@ -52,16 +57,18 @@ class _Hard(TaintSetNumbers):
         taint = tolerations.first_untolerated(taints, self._tolerations)
         if taint is None:
             return 0
-        return self._places.setdefault(interface.unresolvable(ERR_REASON.format(taint=taint)), len(self._places) + 1)
+        reason = ERR_REASON_NAMED.format(taint=taint) if self._named else ERR_REASON
+        return self._places.setdefault(interface.unresolvable(reason), len(self._places) + 1)
 
 
 class _Soft(TaintSetNumbers):
     """How many of a list of taints make the pod like a node less."""
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, features: Features) -> None:
         super().__init__()
         # A toleration of another effect cannot tolerate these taints.
-        self._tolerations = [each for each in pod.spec.tolerations if each.effect in ("", PREFER_NO_SCHEDULE)]
+        found = _usable(pod, features)
+        self._tolerations = [each for each in found if each.effect in ("", PREFER_NO_SCHEDULE)]
 
     def number(self, taints: tuple[Taint, ...]) -> int:
         return sum(_is_disliked(taint, self._tolerations) for taint in taints)
@@ -69,18 +76,19 @@ class _Soft(TaintSetNumbers):
 
 class TaintToleration:
     name = "TaintToleration"
+    takes_features = True
     hints_per_class = True
     filter_scope = Scope.NODE
     score_scope = Scope.NODE
     normalization = Normalization.MAX_REVERSED
 
-    def __init__(self, args: Any, handle: interface.Handle) -> None:
-        pass
+    def __init__(self, args: Any, handle: interface.Handle, features: Features = DEFAULT) -> None:
+        self._features = features
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
         hard = state.read(_Hard)
         if hard is None:
-            hard = _Hard(pod.pod)
+            hard = _Hard(pod.pod, self._features)
             state.write(hard)
         index = hard.all(table)[table.taint_set[rows]].astype(np.int32)
         return _compact(index, hard.statuses)
@@ -88,7 +96,7 @@ class TaintToleration:
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Status | None:
-        state.write(_Soft(pod.pod))
+        state.write(_Soft(pod.pod, self._features))
         return None
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
@@ -107,9 +115,16 @@ class TaintToleration:
 
     def events_to_register(self) -> Sequence[Registration]:
         return (
-            Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change),
+            Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), self._after_node_change),
             Registration(Resource.POD, frozenset({Action.UPDATE}), _after_own_update),
         )
+
+    def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
+        """A node came, or lost taints, so that the pod tolerates what it has."""
+        own = _usable(pod, self._features)
+        was_fine = event.old is not None and tolerations.first_untolerated(event.old.spec.taints, own) is None
+        is_fine = tolerations.first_untolerated(event.new.spec.taints, own) is None
+        return Hint.QUEUE if is_fine and not was_fine else Hint.SKIP
 
 
 def _is_disliked(taint: Taint, tolerated_by: Sequence[Toleration]) -> bool:
@@ -124,12 +139,9 @@ def _compact(index: NDArray[np.int32], statuses: tuple[Status, ...]) -> Verdict:
     return Verdict(np.searchsorted(used, index).astype(np.int32), tuple(statuses[number - 1] for number in used[1:]))
 
 
-def _after_node_change(pod: Pod, event: ClusterEvent) -> Hint:
-    """A node came, or lost taints, so that the pod tolerates what it has."""
-    own = pod.spec.tolerations
-    was_fine = event.old is not None and tolerations.first_untolerated(event.old.spec.taints, own) is None
-    is_fine = tolerations.first_untolerated(event.new.spec.taints, own) is None
-    return Hint.QUEUE if is_fine and not was_fine else Hint.SKIP
+def _usable(pod: Pod, features: Features) -> Sequence[Toleration]:
+    comparing = features.enabled("TaintTolerationComparisonOperators")
+    return tolerations.usable(pod.spec.tolerations, comparing=comparing)
 
 
 def _after_own_update(pod: Pod, event: ClusterEvent) -> Hint:

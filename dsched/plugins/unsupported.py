@@ -18,6 +18,10 @@ NAME = "UnsupportedFields"
 
 FIELDS: dict[str, tuple[str, Callable[[PodSpec], bool]]] = {
     "DynamicResources": ("spec.resourceClaims", lambda spec: bool(spec.resource_claims)),
+    "GangScheduling": (
+        "spec.schedulingGroup",
+        lambda spec: spec.scheduling_group is not None or spec.workload_ref is not None,
+    ),
 }
 """Plugin to the field that it reads, and whether a pod uses it."""
 

@@ -3,6 +3,8 @@
 Reserve decides which volumes the claims get and counts with it; PreBind, in a binder, writes it and looks whether the
 claims are bound. While they are not it says Wait, and wants to be asked again, until ``bindTimeoutSeconds`` are over.
 
+With the feature StorageCapacityScoring, nodes are liked by how much of their storage the claims would use.
+
 Source: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go.
 """
 
@@ -14,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.arithmetic import claims as claim_arithmetic
-from dsched.arithmetic import matching
+from dsched.arithmetic import matching, scores
 from dsched.arithmetic.claims import ELSEWHERE, MISSING, NO_SPACE, NO_VOLUME, PodClaims
+from dsched.arithmetic.storage_scores import storage_scores
 from dsched.clock import Clock, SystemClock
-from dsched.config import VolumeBindingArgs
+from dsched.config import Features, VolumeBindingArgs
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -63,16 +67,20 @@ class _Claims:
 
 class VolumeBinding:
     name = "VolumeBinding"
+    takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without claims get; all others are filtered, which depends on the whole cluster."""
-    score_scope = Scope.NODE
     normalization = Normalization.NONE
     pre_bind_needs_shared = True
     """PreBind has nothing to do for a pod for which Reserve has left no word."""
 
-    def __init__(self, args: VolumeBindingArgs, handle: Any) -> None:
+    def __init__(self, args: VolumeBindingArgs, handle: Any, features: Features = DEFAULT) -> None:
+        self._line: NDArray[np.int64] | None = None
+        if features.enabled("StorageCapacityScoring"):
+            self._line = scores.broken_line([(point.utilization, point.score) for point in args.shape])
+        self.score_scope = Scope.NODE if self._line is None else Scope.CLUSTER
         self._timeout_ms = args.bind_timeout_seconds * 1000
         self._handle = handle
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
@@ -100,11 +108,16 @@ class VolumeBinding:
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Status | None:
-        """Skip: volumes are scored only with a feature gate that is off by default (StorageCapacityScoring)."""
-        return interface.SKIP
+        """Skip without StorageCapacityScoring, and for pods whose claims are all bound: every node would score 0."""
+        kept = state.read(_Claims)
+        return interface.SKIP if self._line is None or kept is None or not kept.claims.waiting else None
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
-        return np.zeros(matching.count(rows), dtype=np.int64)
+        kept = state.read(_Claims)
+        if self._line is None or kept is None:
+            return np.zeros(matching.count(rows), dtype=np.int64)
+        found = claim_arithmetic.answer(kept.claims, table, rows)
+        return storage_scores(found, table, rows, self._line)
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Decide for the one node, with what this process counts with; Filter may have run elsewhere, or not at all."""

@@ -157,6 +157,7 @@ def _same_around(old: Pod, new: Pod) -> bool:
         and was.init_container_statuses == now.init_container_statuses
         and was.resources == now.resources
         and was.allocated_resources == now.allocated_resources
+        and old.pending_resize == new.pending_resize
     )
 
 

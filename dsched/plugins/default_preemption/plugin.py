@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.clock import Clock
-from dsched.config import DefaultPreemptionArgs
+from dsched.config import DefaultPreemptionArgs, Features
+from dsched.config.feature_gates import DEFAULT
 from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.dry_run import DryRun
 from dsched.engine.failed_attempt import FailedAttempt
@@ -39,6 +40,8 @@ ERR_NO_CANDIDATE = "no candidate node for preemption"
 ERR_STOPPED = "not eligible after {evictions} preemptions without landing on a node, may preempt again after {until}."
 ERR_NOT_FREED = "node(s) did not become free in time when promised to the pod"
 """The last two are not upstream's: see docs/preemption.md."""
+FOUND = "preemption: found a potential placement for pod on node {node}, preempting {victims} victims"
+"""Told since v1.37; victims that are leaving anyway count."""
 
 _MOST_NEGATIVE_PRIORITY = 2**31
 _LAST = "9999-12-31T23:59:59Z"
@@ -85,12 +88,14 @@ class _Remembers(Protocol):
 
 class DefaultPreemption:
     name = "DefaultPreemption"
+    takes_features = True
     victims_reason: ClassVar[str] = "PreemptionByScheduler"
 
-    def __init__(self, args: Any, handle: Any) -> None:
+    def __init__(self, args: Any, handle: Any, features: Features = DEFAULT) -> None:
         """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none
         (recorded vectors), every attempt is the first one."""
         self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()
+        self._tells_placement = features.since(37)
         self._handle: _Remembers | None = handle if hasattr(handle, "preempting") else None
         self._tries: CandidateCache[Candidate | Status] = CandidateCache()
 
@@ -116,7 +121,8 @@ class DefaultPreemption:
             return PostFilterResult(None, unschedulable(f"preemption: {ERR_NO_CANDIDATE}"))
         chosen = best(candidates)[0]
         victims = tuple(victim for victim in chosen.victims if not victim.pod.deleting)
-        return PostFilterResult(chosen.node, Status(Code.SUCCESS), victims)
+        reasons = (FOUND.format(node=chosen.node, victims=len(chosen.victims)),) if self._tells_placement else ()
+        return PostFilterResult(chosen.node, Status(Code.SUCCESS, reasons), victims)
 
     def candidates(self, attempt: FailedAttempt) -> tuple[list[Candidate], list[Status]]:
         """Nodes where preemption makes room, until there are enough; and why it does not on others."""

@@ -57,7 +57,9 @@ class IncomingTerms:
 class AllIncomingTerms:
     """The terms of pods by class, asked again when namespaces change."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unlabelled: bool) -> None:
+        """``unlabelled``: see `AffinityTerm.query`."""
+        self._unlabelled = unlabelled
         self._seen: tuple[object, ...] = ()
         self._of: PerClass[IncomingTerms] | None = None
         self._namespaces: Mapping[str, Mapping[str, str]] | None = None
@@ -74,7 +76,7 @@ class AllIncomingTerms:
         terms = terms_of(pod)
 
         def query(term: AffinityTerm) -> PodQuery:
-            return term.query(lambda: self._all_namespaces(snapshot))
+            return term.query(lambda: self._all_namespaces(snapshot), unlabelled=self._unlabelled)
 
         near = all_of([query(term) for term in terms.affinity]) if terms.affinity else None
         return IncomingTerms(

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import domains, matching
 from dsched.arithmetic.pod_query import PodQuery
-from dsched.config import InterPodAffinityArgs
+from dsched.config import Features, InterPodAffinityArgs
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -79,15 +80,16 @@ class _Liked:
 
 class InterPodAffinity:
     name = "InterPodAffinity"
+    takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
     score_scope = Scope.CLUSTER
     normalization = Normalization.CUSTOM
 
-    def __init__(self, args: InterPodAffinityArgs, handle: interface.Handle) -> None:
+    def __init__(self, args: InterPodAffinityArgs, handle: interface.Handle, features: Features = DEFAULT) -> None:
         self._handle = handle
         self._only_own_preferences = args.ignore_preferred_terms_of_existing_pods
-        self._incoming = AllIncomingTerms()
+        self._incoming = AllIncomingTerms(unlabelled=not features.since(37))
         self._matches = PerClass(lambda pod: TermMatches(args.hard_pod_affinity_weight))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
@@ -198,7 +200,7 @@ class InterPodAffinity:
     def _after_pod_change(self, pod: Pod, event: ClusterEvent) -> Hint:
         """A pod came that is needed, or one went that was in the way, or its labels changed to that effect.
 
-        The source (v1.34) misses some of what helps: pods that repelled this one (kubernetes pull request 135325), the
+        The source misses some of what helps: until v1.35 pods that repelled this one (kubernetes pull request 135325), the
         last of those it needed when it would do as the first of its kind itself (issue 141354), and pods that only one
         of several anti-affinity terms means.
         """

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dsched.arithmetic import matching, spread_hints, spreading
 from dsched.arithmetic.domains import Sums, changed
 from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, Constraint, Division
-from dsched.config import PodTopologySpreadArgs
+from dsched.config import Features, PodTopologySpreadArgs
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import PluginError, SelectorError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -85,12 +86,13 @@ class _Soft:
 
 class PodTopologySpread:
     name = "PodTopologySpread"
+    takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
     score_scope = Scope.CLUSTER
     normalization = Normalization.CUSTOM
 
-    def __init__(self, args: PodTopologySpreadArgs, handle: interface.Handle) -> None:
+    def __init__(self, args: PodTopologySpreadArgs, handle: interface.Handle, features: Features = DEFAULT) -> None:
         """
         Raises:
             PluginError: a default constraint is none.
@@ -98,7 +100,8 @@ class PodTopologySpread:
         self._handle = handle
         self._system = args.defaulting_type == "System"
         self._defaults = _SYSTEM_DEFAULTS if self._system else _defaults(args.default_constraints)
-        self._domains = TopologyDomains()
+        self._comparing = features.enabled("TaintTolerationComparisonOperators")
+        self._domains = TopologyDomains(comparing=self._comparing)
         self._default_selectors = DefaultSelectors()
         self._own = PerClass(
             lambda pod: {action: _own(pod.pod, action) for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)}
@@ -123,11 +126,11 @@ class PodTopologySpread:
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
-        _count_other(state, pod.pod, other.pod, node.node, 1)
+        self._count_other(state, pod.pod, other.pod, node.node, 1)
         return None
 
     def remove_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
-        _count_other(state, pod.pod, other.pod, node.node, -1)
+        self._count_other(state, pod.pod, other.pod, node.node, -1)
         return None
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
@@ -229,6 +232,29 @@ class PodTopologySpread:
         constraints = spreading.parse(self._defaults, pod.pod.metadata.labels, action)
         return tuple(replace(constraint, selector=selector) for constraint in constraints)
 
+    def _count_other(self, state: CycleState, pod: Pod, other: Pod, node: Node, sign: int) -> None:
+        """Count one more pod on a node, or one less; unlike PreFilter, the source counts pods that are being deleted, and
+        any pod where the selector restricts nothing (``updateWithPod``)."""
+        hard = _kept(state)
+        labels = node.metadata.labels
+        if other.metadata.namespace != pod.metadata.namespace:
+            return
+        if not all(spread.constraint.topology_key in labels for spread in hard.spreads):
+            return
+        selected = node_selectors.required(pod.spec).matches(labels, node.name)
+        usable = tolerations.usable(pod.spec.tolerations, comparing=self._comparing)
+        tolerated = tolerations.first_untolerated(node.spec.taints, usable) is None
+
+        def counted(spread: _Spread) -> _Spread:
+            constraint = spread.constraint
+            left_out = (constraint.honor_affinity and not selected) or (constraint.honor_taints and not tolerated)
+            if left_out or not constraint.selector.matches(other.metadata.labels):
+                return spread
+            domain = spread.column.id_of[labels[constraint.topology_key]]
+            return replace(spread, pods=changed(spread.pods, domain, sign))
+
+        state.write(_Hard(tuple(counted(spread) for spread in hard.spreads)))
+
 
 def _defaults(records: Iterable[Mapping[str, Any]]) -> tuple[TopologySpreadConstraint, ...]:
     try:
@@ -265,29 +291,6 @@ def _penalty(
         pods = division.sums(pods, len(column.values))[division.ids]
     penalty = spreading.penalty(constraint, pods, spreading.weight(domain_count))
     return np.where(column.ids[table.all_rows] != 0, penalty, 0.0)
-
-
-def _count_other(state: CycleState, pod: Pod, other: Pod, node: Node, sign: int) -> None:
-    """Count one more pod on a node, or one less; unlike PreFilter, the source counts pods that are being deleted, and
-    any pod where the selector restricts nothing (``updateWithPod``)."""
-    hard = _kept(state)
-    labels = node.metadata.labels
-    if other.metadata.namespace != pod.metadata.namespace:
-        return
-    if not all(spread.constraint.topology_key in labels for spread in hard.spreads):
-        return
-    selected = node_selectors.required(pod.spec).matches(labels, node.name)
-    tolerated = tolerations.first_untolerated(node.spec.taints, pod.spec.tolerations) is None
-
-    def counted(spread: _Spread) -> _Spread:
-        constraint = spread.constraint
-        left_out = (constraint.honor_affinity and not selected) or (constraint.honor_taints and not tolerated)
-        if left_out or not constraint.selector.matches(other.metadata.labels):
-            return spread
-        domain = spread.column.id_of[labels[constraint.topology_key]]
-        return replace(spread, pods=changed(spread.pods, domain, sign))
-
-    state.write(_Hard(tuple(counted(spread) for spread in hard.spreads)))
 
 
 _pre_filter: type[interface.PreFilterPlugin] = PodTopologySpread

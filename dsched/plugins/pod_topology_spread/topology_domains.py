@@ -44,7 +44,9 @@ class DomainsOfNodes:
 class TopologyDomains:
     """How constraints divide the nodes, shared by all pods whose constraints divide them alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, comparing: bool) -> None:
+        """``comparing``: whether tolerations that compare numbers count."""
+        self._comparing = comparing
         self._asked: PerClass[dict[str, _Division]] = PerClass(lambda pod: {})
         self._now: tuple[object, ...] = ()
         self._known: OrderedDict[_Division, DomainsOfNodes] = OrderedDict()
@@ -66,7 +68,7 @@ class TopologyDomains:
         asked = self._asked(pod)
         wanted = asked.get(action)
         if wanted is None:
-            wanted = asked[action] = _wanted(constraints, pod.pod, require_all)
+            wanted = asked[action] = _wanted(constraints, pod.pod, require_all, self._comparing)
         divided = self._known.get(wanted)
         if divided is None:
             divided = self._known[wanted] = _divide(wanted, table)
@@ -90,12 +92,13 @@ class _Division:
     tolerations: tuple[Toleration, ...]
 
 
-def _wanted(constraints: Sequence[Constraint], pod: Pod, require_all: bool) -> _Division:
+def _wanted(constraints: Sequence[Constraint], pod: Pod, require_all: bool, comparing: bool) -> _Division:
     keys = tuple((each.topology_key, each.honor_affinity, each.honor_taints) for each in constraints)
     selects = any(each.honor_affinity for each in constraints)
     tolerates = any(each.honor_taints for each in constraints)
     required = node_selectors.required(pod.spec) if selects else None
-    return _Division(keys, require_all, required, tuple(pod.spec.tolerations) if tolerates else ())
+    usable = tuple(tolerations.usable(pod.spec.tolerations, comparing=comparing)) if tolerates else ()
+    return _Division(keys, require_all, required, usable)
 
 
 class _Tolerated(TaintSetNumbers):

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic.matching import Flags
 from dsched.errors import PluginError
 from dsched.framework.interface import Rows
 from dsched.framework.snapshot import Snapshot
@@ -40,10 +41,12 @@ class Taken(NamedTuple):
 
     Attributes:
         announced: the in-tree plugin that a node has to list as migrated for it to count; ``""`` for none.
+        in_tree: it is an in-tree plugin's volume that a driver took over, which only counts on nodes with a CSINode.
     """
 
     attachment: Attachment
     announced: str = ""
+    in_tree: bool = False
 
 
 class MissingClaim(Exception):
@@ -81,7 +84,7 @@ def _in_tree(volume: Volume) -> Taken | None:
         handle = migration.handle(volume)
     except PluginError as error:
         raise PluginError(f"converting volume({volume.name}) from inline to csi: {error}") from error
-    return Taken(Attachment(plugin.driver, handle), plugin.name if plugin.announced else "")
+    return Taken(Attachment(plugin.driver, handle), plugin.name if plugin.announced else "", in_tree=True)
 
 
 def _made(volume: PersistentVolume) -> Taken | None:
@@ -94,11 +97,11 @@ def _made(volume: PersistentVolume) -> Taken | None:
         handle = migration.handle(volume.spec, volume.metadata.labels)
     except PluginError:
         return None  # a driver could not attach it either
-    return _counted(plugin.driver, handle, plugin.name if plugin.announced else "")
+    return _counted(plugin.driver, handle, plugin.name if plugin.announced else "", in_tree=True)
 
 
-def _counted(driver: str, handle: str, announced: str = "") -> Taken | None:
-    return Taken(Attachment(driver, handle), announced) if driver and handle else None
+def _counted(driver: str, handle: str, announced: str = "", in_tree: bool = False) -> Taken | None:
+    return Taken(Attachment(driver, handle), announced, in_tree) if driver and handle else None
 
 
 def _not_made_yet(key: str, claim: PersistentVolumeClaim, objects: VolumeObjects) -> Taken | None:
@@ -111,7 +114,7 @@ def _not_made_yet(key: str, claim: PersistentVolumeClaim, objects: VolumeObjects
         return Taken(Attachment(storage_class.provisioner, "", key))
     if not plugin.served:
         return None
-    return Taken(Attachment(plugin.driver, "", key), plugin.name if plugin.announced else "")
+    return Taken(Attachment(plugin.driver, "", key), plugin.name if plugin.announced else "", in_tree=True)
 
 
 class OnNode(NamedTuple):
@@ -133,11 +136,16 @@ class Attachments:
 
     Attributes:
         objects, table: what it is about.
+        announced: whether nodes have to announce that a driver serves an in-tree plugin's volumes, where the plugin asks
+            for that: until v1.35.
     """
 
-    def __init__(self, table: NodeTable, objects: VolumeObjects) -> None:
+    def __init__(self, table: NodeTable, objects: VolumeObjects, *, announced: bool) -> None:
         self.objects = objects
         self.table = table
+        self.announced = announced
+        self._known: Flags = np.zeros(0, dtype=np.bool_)
+        self._installed: dict[str, Flags] = {}
         self._limits_of: tuple[int, ...] = ()
         self._limits: dict[str, NDArray[np.int64]] = {}
         self._reported_of: tuple[int, ...] = ()
@@ -149,7 +157,8 @@ class Attachments:
         """Take in what has changed of CSINodes and VolumeAttachments."""
         version = (self.table.layout, self.objects.nodes.version)
         if version != self._limits_of:
-            self._limits_of, self._limits = version, self._read_limits()
+            self._limits_of = version
+            self._read_nodes()
         reported_of = (self.table.layout, self.objects.attachments.version, self.objects.offers.version)
         if reported_of != self._reported_of:
             self._reported_of, self._reported = reported_of, self._read_reported()
@@ -157,6 +166,19 @@ class Attachments:
     def limits(self, driver: str) -> NDArray[np.int64] | None:
         """How many volumes of a driver each row takes, `UNLIMITED` where it does not say; None where none does."""
         return self._limits.get(driver)
+
+    def lacks_driver(self, each: Taken, rows: Rows) -> Flags:
+        """Rows where the attachment counts and its driver is not installed; a node without CSINode has no driver."""
+        installed = self._installed.get(each.attachment.driver)
+        flags = np.ones(len(self.table), dtype=np.bool_) if installed is None else ~installed
+        if each.in_tree:
+            flags &= self._known
+        if each.announced and self.announced:
+            names = (self.table.index.get(name) for name in self.objects.migrated_to(each.announced))
+            there = np.zeros(len(self.table), dtype=np.bool_)
+            there[[row for row in names if row is not None]] = True
+            flags &= there
+        return flags[rows]
 
     def at_most(self, rows: Rows) -> NDArray[np.int64]:
         """Per row no less than what is attached there, of all drivers together."""
@@ -176,7 +198,9 @@ class Attachments:
             self._used_of, self._used = version, {}
         for row in rows:
             node = self.objects.nodes.get(self.table.names[row])
-            migrated = frozenset[str]() if node is None else node.migrated
+            migrated = frozenset[str]()
+            if node is not None:
+                migrated = node.migrated if self.announced else node.migrated | migration.ANNOUNCED
             uses = usage.uses.get(row, ())
             known = self._used.get(row)
             if known is None or known[0] is not uses:
@@ -195,15 +219,23 @@ class Attachments:
                 found.add(each.attachment)
         return frozenset(found)
 
-    def _read_limits(self) -> dict[str, NDArray[np.int64]]:
-        found: dict[str, NDArray[np.int64]] = {}
+    def _read_nodes(self) -> None:
+        """Which drivers there are by row, and what they take."""
+        count = len(self.table)
+        self._known, self._installed, self._limits = np.zeros(count, dtype=np.bool_), {}, {}
         for node in self.objects.nodes.every():
             row = self.table.index.get(NodeName(node.metadata.name))
-            for driver, limit in node.limits.items() if row is not None else ():
-                if driver not in found:
-                    found[driver] = np.full(len(self.table), UNLIMITED, dtype=np.int64)
-                found[driver][row] = limit
-        return found
+            if row is None:
+                continue
+            self._known[row] = True
+            for each in node.spec.drivers:
+                if each.name not in self._installed:
+                    self._installed[each.name] = np.zeros(count, dtype=np.bool_)
+                self._installed[each.name][row] = True
+            for driver, limit in node.limits.items():
+                if driver not in self._limits:
+                    self._limits[driver] = np.full(count, UNLIMITED, dtype=np.int64)
+                self._limits[driver][row] = limit
 
     def _read_reported(self) -> dict[int, frozenset[Attachment]]:
         found: dict[int, set[Attachment]] = {}
@@ -218,10 +250,11 @@ class Attachments:
 _known: WeakKeyDictionary[Snapshot, Attachments] = WeakKeyDictionary()
 
 
-def of(snapshot: Snapshot) -> Attachments:
-    """The attachments of a snapshot's table, up to date; one for the plugins of all profiles."""
+def of(snapshot: Snapshot, *, announced: bool) -> Attachments:
+    """The attachments of a snapshot's table, up to date; one for the plugins of all profiles. ``announced`` as in
+    `Attachments`."""
     found = _known.get(snapshot)
-    if found is None or found.table is not snapshot.table:
-        found = _known[snapshot] = Attachments(snapshot.table, volume_objects.of(snapshot))
+    if found is None or found.table is not snapshot.table or found.announced is not announced:
+        found = _known[snapshot] = Attachments(snapshot.table, volume_objects.of(snapshot), announced=announced)
     found.follow()
     return found
