@@ -141,6 +141,17 @@ def cluster_of(store: client.Store, config: "SchedulerConfiguration") -> "Cluste
     return opening.open_cluster(chosen, store, config, check=True)
 
 
+def count_as_leader(store: client.Store) -> None:
+    """For commands that add up what pods take up.
+
+    Raises:
+        ConfigError, RedisUnavailable: as `dsched.state.emulated.read`.
+    """
+    from dsched.state import emulated  # which takes as long to import as all the rest
+
+    emulated.follow(store)
+
+
 def open_store(redis_url: str | None, data_dir: Path | None, name: str | None) -> client.Store:
     """Connect to the system a command means.
 

@@ -61,7 +61,8 @@ class LeadersConfiguration:
         self._lock = threading.Lock()
 
     def read(self) -> Configured:
-        """What the leader has published last; the default one where it has published none, or keeps it back.
+        """What the leader has published last; the default one where it has published none, or keeps it back. This
+        process counts what pods take up accordingly from now on.
 
         Raises:
             ConfigError: it cannot be read here, e.g. for a plugin that is not installed here; or the named one was
@@ -72,6 +73,7 @@ class LeadersConfiguration:
             told = leader_config.read(self._store)
         emulated = DEFAULT if told is None else emulation.read(told.version, told.gates)
         features = self._asked.instead_of(emulated)
+        profiles.emulate(features)
         if self._file is not None:
             file = self._file
             return Configured(self._once("", features, lambda: profiles.configuration(file, self._plugins, features)))

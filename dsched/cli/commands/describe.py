@@ -98,6 +98,7 @@ def pod(
     """Show a pod: what it asks for, where it is, what the scheduler knows and said about it."""
     store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
     (key,) = choosing.keys(kinds.POD, [wanted], namespace)
+    options.count_as_leader(store)
     objects = Objects(store)
     (raw,) = objects.get_pods([key])
     (value,) = objects.get(kinds.POD, [key])
@@ -125,6 +126,7 @@ def node(
 ) -> None:
     """Show a node: labels, taints, what it has, what of it is in use, and its pods."""
     store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
+    options.count_as_leader(store)
     objects = Objects(store)
     (value,) = objects.get(kinds.NODE, [wanted])
     if value is None:

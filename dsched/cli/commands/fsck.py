@@ -17,7 +17,7 @@ from dsched.fsck.inspection import Report
 from dsched.fsck.profiles import Profiles
 from dsched.plugins import registry
 from dsched.plugins.profiles import configuration
-from dsched.state import standings
+from dsched.state import emulated, standings
 
 NOTES_SHOWN = 20
 """So many notes are printed; of more, only how many. JSON has all of them."""
@@ -108,9 +108,10 @@ def fsck(
     Nothing is written. A running system can be checked: what looks wrong is looked at twice. The pods and nodes of a
     Kubernetes cluster are read from its API server, with the credentials of whoever asks.
     """
-    loaded = None if config is None else configuration(config, registry.load())
-    known = Profiles() if loaded is None else profiles.of(loaded)
     store = options.open_store(redis_url, data_dir, name)
+    features = emulated.follow(store)
+    loaded = None if config is None else configuration(config, registry.load(), features)
+    known = Profiles() if loaded is None else profiles.of(loaded)
     objects = None
     if standings.cluster(store) == Kind.KUBERNETES.value:
         chosen = options.chosen_cluster(Kind.KUBERNETES, kubeconfig, kube_context)

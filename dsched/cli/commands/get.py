@@ -170,6 +170,7 @@ class _Printer:
     def _rows(self, kind: kinds.Kind, values: Sequence[Object]) -> list[list[str]]:
         used: columns.Used = {}
         if kind is kinds.NODE:
+            options.count_as_leader(self._store)
             used = columns.used_by_node(Objects(self._store).pods(console.left_out))
         return columns.rows(values, self._columns(kind), columns.View(SystemClock().now_ms(), used))
 

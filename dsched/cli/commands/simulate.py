@@ -16,7 +16,7 @@ from dsched.cli.render import simulate as simulate_report
 from dsched.clock import SystemClock
 from dsched.errors import DschedError
 from dsched.manifests.load import load
-from dsched.plugins import registry
+from dsched.plugins import profiles, registry
 from dsched.scheduler.cycle import Decision
 from dsched.simulation.decision_lines import DecisionLines
 from dsched.simulation.from_manifests import given
@@ -63,6 +63,7 @@ def simulate(
         raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
     features, plugins = emulating.asked(emulated_version, feature_gates).on(), registry.load()
     configured = config.read(config_file, plugins, features)
+    profiles.emulate(features)
     now_ms = SystemClock().now_ms()
     cluster = given(load(files, namespace), now_ms)
     lines = DecisionLines(seed)
