@@ -21,6 +21,21 @@ def pod_manifest(key: str = "default/web", *, labels: dict[str, str] | None = No
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers, **spec}}
 
 
+def resizing_manifest(key: str, node: str, *, asked: tuple[str, ...], has: tuple[str, ...]) -> Json:
+    """A pod on a node whose containers are being resized in place: the CPU that each asks for, and the CPU it has."""
+    pod = pod_manifest(key, nodeName=node)
+    names = [f"c{number}" for number in range(len(asked))]
+    pod["spec"]["containers"] = [
+        {"name": name, "image": "nginx", "resources": {"requests": {"cpu": cpu}}}
+        for name, cpu in zip(names, asked, strict=True)
+    ]
+    statuses = [
+        {"name": name, "resources": {"requests": {"cpu": cpu}}, "allocatedResources": {"cpu": cpu}}
+        for name, cpu in zip(names, has, strict=True)
+    ]
+    return {**pod, "status": {"phase": "Running", "containerStatuses": statuses}}
+
+
 def node_manifest(name: str = "n1", *, labels: dict[str, str] | None = None, **allocatable: str) -> Json:
     """A node with 4 cores, 8Gi and room for 110 pods, unless told otherwise."""
     return {

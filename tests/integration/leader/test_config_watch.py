@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from dsched.clock import SystemClock
+from dsched.config import Features, feature_gates
+from dsched.errors import ConfigError
 from dsched.leader import config_watch as configured_module
 from dsched.leader.config_watch import HOLDS_KEYS, ConfigWatch, Loaded
 from dsched.leader.health import LeaderHealth, Stage
@@ -27,10 +29,12 @@ BAD = "percentageOfNodesToScore: 200\n"
 class Watched:
     """A configuration in a file, and how often another one was taken up."""
 
-    def __init__(self, store: Store, file: Path | None, cluster: str = "standalone") -> None:
+    def __init__(
+        self, store: Store, file: Path | None, cluster: str = "standalone", features: Features = feature_gates.DEFAULT
+    ) -> None:
         self.taken = 0
         clock, plugins = SystemClock(), registry.intree()
-        self.first = profiles.configuration(file, plugins)
+        self.first = profiles.configuration(file, plugins, features)
         self.progress = LeaderHealth(clock)
         self.configured = ConfigWatch(
             store, "me", cluster, self.first, plugins, self.progress, clock, file, self._count
@@ -221,3 +225,65 @@ def test_the_signal_of_the_plugin_watch_goes_to_other_threads(store: Store, file
         status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
         blocked = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")), 16)
         assert blocked >> (signal.SIGALRM - 1) & 1
+
+
+# -- another version -----------------------------------------------------------------------------------------------
+
+SHAPE = "[{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
+FOR_NEWEST = f"profiles: [{{pluginConfig: [{{name: VolumeBinding, args: {{shape: {SHAPE}}}}}]}}]\n"
+NEWEST = feature_gates.features(feature_gates.NEWEST)
+
+
+def test_the_file_is_read_for_the_version_that_is_emulated(watched: Watched, file: Path) -> None:
+    before = watched.hash
+    watched.configured.emulate(NEWEST)
+    loaded = watched.configured.loaded
+    assert (loaded.config.features, loaded.text, loaded.source) == (NEWEST, HEAD, str(file))
+    assert watched.hash != before
+    assert watched.taken == 0, "who asks for it begins with it"
+    published = loaded.published(1, "standalone")
+    assert (published.version, published.gates) == ("1.37", "")
+    file.write_text(HEAD + FOR_NEWEST)
+    watched.look(at_once=True)
+    assert (watched.taken, watched.told().error) == (1, "")
+    assert watched.configured.loaded.config.features == NEWEST
+
+
+def test_a_file_that_is_none_for_that_version_stays_as_it_was(store: Store, file: Path) -> None:
+    file.write_text(HEAD + FOR_NEWEST)
+    watched = Watched(store, file, features=NEWEST)
+    before = watched.configured.loaded
+    with pytest.raises(ConfigError, match="shape"):
+        watched.configured.emulate(feature_gates.DEFAULT)
+    assert watched.configured.loaded is before
+
+
+def test_what_was_refused_is_tried_again_for_another_version(watched: Watched, file: Path) -> None:
+    watched.look()
+    file.write_text(HEAD + FOR_NEWEST)
+    watched.look(3)
+    assert "shape" in watched.told().error
+    watched.configured.emulate(NEWEST)
+    watched.look(2)
+    assert (watched.taken, watched.told().error) == (1, "")
+
+
+def test_the_default_configuration_is_that_of_the_version(store: Store) -> None:
+    watched = Watched(store, None)
+    watched.configured.emulate(NEWEST)
+    assert watched.hash == profiles.configuration(None, {}, NEWEST).hash
+    assert watched.configured.loaded.published(1, "standalone").withheld == ""
+
+
+def test_a_file_that_changed_while_the_process_was_starting_is_read_for_the_version(store: Store, file: Path) -> None:
+    clock, plugins = SystemClock(), registry.intree()
+    first = profiles.configuration(file, plugins)
+    file.write_text(HEAD + MORE)
+    configured = ConfigWatch(store, "me", "standalone", first, plugins, LeaderHealth(clock), clock, file)
+    assert configured.loaded.text is None
+    configured.emulate(NEWEST)
+    assert (configured.loaded.text, configured.loaded.config.features) == (HEAD + MORE, NEWEST)
+    file.unlink()
+    configured.loaded = Loaded(first, None)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        configured.emulate(feature_gates.features(feature_gates.Version(1, 36)))

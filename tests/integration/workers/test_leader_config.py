@@ -1,5 +1,6 @@
 """How a worker's process comes to the leader's configuration, or says why it does not."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,13 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from dsched.config import SchedulerConfiguration
-from dsched.errors import PluginError
-from dsched.leader.config_watch import HOLDS_KEYS
+from dsched import config
+from dsched.config import Features, SchedulerConfiguration, feature_gates
+from dsched.config.feature_gates import parse_version
+from dsched.emulation import UNSAID
+from dsched.errors import ConfigError, PluginError
+from dsched.leader.config_watch import HOLDS_KEYS, Loaded
 from dsched.plugins import profiles, registry
-from dsched.state import leader_config
+from dsched.state import keys, leader_config
 from dsched.state.client import Store
 from dsched.state.leader_config import LeaderConfig
 from tests.integration.state.support import take_over
@@ -158,3 +163,93 @@ def test_a_worker_whose_own_settings_are_wrong_ends_and_says_so(
     assert done.returncode == 1
     assert why in done.stderr.split("error: ")[-1]
     assert "Traceback" not in done.stderr
+
+
+# -- the version that the leader emulates --------------------------------------------------------------------------
+
+GATE = "TaintTolerationComparisonOperators"
+NEWER = feature_gates.features(parse_version("1.36"), {GATE: True, "NodeDeclaredFeatures": False})
+
+
+def publish_as(store: Store, features: Features, text: str = "", *, withheld: str = "") -> str:
+    """As a leader that emulates a version does; without a text, the default configuration."""
+    loaded = profiles.parsed(text, "scheduler.yaml", registry.load(), features) if text else config.default(features)
+    told = Loaded(loaded, None if withheld else text, "scheduler.yaml").published(take_over(store), "standalone")
+    leader_config.publish(store, msgspec.structs.replace(told, withheld=withheld))
+    return loaded.hash
+
+
+@pytest.mark.parametrize("text", ["", MORE])
+def test_what_the_leader_emulates_is_followed(store: Store, make: Callable[..., Any], text: str) -> None:
+    following = make()
+    assert following.config.features == feature_gates.DEFAULT
+    wanted = publish_as(store, NEWER, text)
+    following.look()
+    assert (following.config.hash, following.trouble) == (wanted, "")
+    assert following.config.features == NEWER
+    older = publish_as(store, feature_gates.features(parse_version("1.35")), text)
+    assert following.refusal(older, "standalone") == ""
+    assert following.config.features.version == (1, 35)
+
+
+def test_a_file_that_is_kept_back_is_read_as_the_leader_reads_it(
+    store: Store, make: Callable[..., Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(MORE)
+    following = make(file)
+    wanted = publish_as(store, NEWER, MORE, withheld=HOLDS_KEYS)
+    assert following.refusal(wanted, "standalone") == ""
+    assert following.config.features == NEWER
+
+
+def test_a_workers_own_file_may_be_for_a_version_that_the_leader_has_to_name(
+    store: Store, make: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Workers are not told what is emulated; the file is refused by the default version."""
+    shape = "[{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
+    text = HEAD + f"profiles: [{{pluginConfig: [{{name: VolumeBinding, args: {{shape: {shape}}}}}]}}]\n"
+    with pytest.raises(ConfigError, match="shape"):
+        hash_of(text)
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(text)
+    following = make(file)
+    following.check()
+    wanted = publish_as(store, feature_gates.features(parse_version("1.37")), text)
+    following.look()
+    assert (following.config.hash, following.trouble) == (wanted, "")
+
+
+def test_settings_of_the_leader_are_no_workers(
+    store: Store, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSCHED_EMULATED_VERSION", "no version")
+    monkeypatch.setenv("DSCHED_FEATURE_GATES", "Wings")
+    following = make()
+    following.check()
+    wanted = publish_as(store, NEWER)
+    following.look()
+    assert (following.config.hash, following.trouble) == (wanted, "")
+
+
+def test_a_leader_of_an_older_release_says_nothing_and_decides_as_the_oldest_version(
+    store: Store, make: Callable[..., Any]
+) -> None:
+    """A rolling upgrade: the entry in Redis has neither field."""
+    following = make()
+    publish_as(store, NEWER)
+    following.look()
+    wanted = hash_of(MORE)
+    told = {"epoch": take_over(store), "hash": wanted, "cluster": "standalone", "source": "old.yaml", "text": MORE}
+    store.redis.set(store.key(keys.CONFIGURATION.name), json.dumps(told))
+    following.look()
+    assert (following.config.hash, following.trouble) == (wanted, "")
+    assert following.config.features == UNSAID
+
+
+def test_a_leader_of_a_newer_release_may_emulate_what_is_not_known_here(store: Store, make: Callable[..., Any]) -> None:
+    following = make()
+    told = LeaderConfig(take_over(store), "0123456789ab", "standalone", version="1.99", gates="Wings=true")
+    leader_config.publish(store, told)
+    following.look()
+    assert "cannot emulate kube-scheduler 1.99 Wings=true" in following.trouble

@@ -2,6 +2,7 @@ import os
 import sys
 from pathlib import Path
 
+from dsched.emulation import asked
 from dsched.supervisor import commands
 
 SYSTEM = commands.System(Path("/data"), leaders=2, evaluators=3, binders=1)
@@ -48,8 +49,18 @@ def test_children_find_the_system_in_their_environment(monkeypatch):
         "DSCHED_CLUSTER": "standalone",
         "DSCHED_KUBECONFIG": "",
         "DSCHED_KUBE_CONTEXT": "",
+        "DSCHED_EMULATED_VERSION": "",
+        "DSCHED_FEATURE_GATES": "",
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def test_children_are_told_what_leaders_are_to_emulate(monkeypatch):
+    monkeypatch.setenv("DSCHED_EMULATED_VERSION", "1.34")
+    system = commands.System(Path("/data"), emulated=asked("1.36", ["StorageCapacityScoring=true,AllBeta=false"]))
+    found = commands.environment(system, "redis://x")
+    assert found["DSCHED_EMULATED_VERSION"] == "1.36"
+    assert found["DSCHED_FEATURE_GATES"] == "AllBeta=false,StorageCapacityScoring=true"
 
 
 def test_a_configuration_from_the_users_environment_is_not_handed_on(monkeypatch):

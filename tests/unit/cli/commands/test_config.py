@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from dsched import config
 from dsched.cli.main import app
+from dsched.config.feature_gates import VERSIONS, features, parse_version
 from dsched.errors import ConfigError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -145,3 +146,71 @@ def test_check_of_a_file_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "gone.yaml"
     result = run("check", path)
     assert (result.exit_code, result.stdout) == (1, f"{path}: cannot be read: No such file or directory\n")
+
+
+# -- the version that is emulated ----------------------------------------------------------------------------------
+
+GATES = "TaintTolerationComparisonOperators=true"
+
+
+@pytest.fixture
+def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DSCHED_EMULATED_VERSION", "DSCHED_FEATURE_GATES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("nothing_asked")
+@pytest.mark.parametrize("version", list(map(str, VERSIONS)))
+def test_view_is_of_the_version_that_is_named(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = config.completed(config.default(features(parse_version(version))))
+    assert json.loads(run("view", "-o", "json", "--emulated-version", version).stdout) == expected
+    monkeypatch.setenv("DSCHED_EMULATED_VERSION", version)
+    assert json.loads(run("view", "-o", "json").stdout) == expected
+
+
+@pytest.mark.usefixtures("nothing_asked")
+def test_gates_may_be_repeated_or_stand_in_one_text_or_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = {"StorageCapacityScoring": True, "NodeDeclaredFeatures": False}
+    expected = config.completed(config.default(features(parse_version("1.36"), both)))
+    texts = "StorageCapacityScoring=true", "NodeDeclaredFeatures=false"
+    version = ("view", "-o", "json", "--emulated-version", "1.36")
+    assert json.loads(run(*version, "--feature-gates", ",".join(texts)).stdout) == expected
+    assert json.loads(run(*version, *(word for text in texts for word in ("--feature-gates", text))).stdout) == expected
+    monkeypatch.setenv("DSCHED_FEATURE_GATES", ",".join(texts))
+    assert json.loads(run(*version).stdout) == expected
+    assert expected != config.completed(config.default(features(parse_version("1.36"))))
+
+
+@pytest.mark.usefixtures("nothing_asked")
+def test_empty_settings_ask_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSCHED_EMULATED_VERSION", "")
+    monkeypatch.setenv("DSCHED_FEATURE_GATES", "")
+    assert json.loads(run("view", "-o", "json").stdout) == config.completed(config.default())
+
+
+@pytest.mark.usefixtures("nothing_asked")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--emulated-version", "1.33"), "--emulated-version: refused\n  '1.33': expected one of 1.34, 1.35, 1.36,"),
+        (("--feature-gates", "Wings"), "--feature-gates: refused\n  missing bool value for Wings"),
+        (("--feature-gates", "Wings=true"), "unrecognized feature gate: Wings"),
+        (("--emulated-version", "1.34", "--feature-gates", GATES), "feature is PreAlpha at emulated version 1.34"),
+    ],
+)
+def test_what_cannot_be_emulated_is_refused(write: Any, words: tuple[str, ...], message: str) -> None:
+    for command in (("view",), ("check", write(""))):
+        with pytest.raises(ConfigError) as refused:
+            run(*command, *words)
+        assert message in str(refused.value)
+
+
+@pytest.mark.usefixtures("nothing_asked")
+def test_check_is_for_the_version_that_is_named(write: Any) -> None:
+    shape = "[{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
+    path = write(f"profiles: [{{pluginConfig: [{{name: VolumeBinding, args: {{shape: {shape}}}}}]}}]\n")
+    assert run("check", path, "--emulated-version", "1.37").stdout == f"{path}: ok\n"
+    older = ("check", path, "--emulated-version", "1.36")
+    refused = run(*older)
+    assert (refused.exit_code, "shape" in refused.stdout) == (1, True)
+    assert run(*older, "--feature-gates", "StorageCapacityScoring=true").exit_code == 0

@@ -10,8 +10,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dsched.cli.main import app
-from dsched.errors import ManifestError
-from tests.manifests import node_manifest, other_manifest, pod_manifest
+from dsched.errors import ConfigError, ManifestError
+from tests.manifests import node_manifest, other_manifest, pod_manifest, resizing_manifest
 
 Json = dict[str, Any]
 Run = Callable[..., Result]
@@ -165,3 +165,18 @@ def test_it_takes_what_apply_takes(run: Run, tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r'status\.allocatable\.cpu: "x" is not a quantity'):
         run("-f", file(tmp_path, "bad.yaml", node_manifest(cpu="x")))
     assert run().exit_code == 2
+
+
+def test_it_is_decided_as_the_version_that_is_named_does(run: Run, tmp_path: Path) -> None:
+    """Two containers of a pod are resized, one up, one down: since 1.37 the sums count, before each container."""
+    resized = resizing_manifest("shop/resizing", "n1", asked=("1", "2"), has=("2", "1"))
+    objects = file(tmp_path, "all.yaml", node_manifest("n1", cpu="4"), resized, sized("shop/web", "1"))
+
+    def node_of(*words: str) -> str:
+        (pod,) = json.loads(run("-f", objects, "-o", "json", *words).stdout)["pods"]
+        return str(pod["node"])
+
+    assert node_of("--emulated-version", "1.37") == "n1"
+    assert node_of("--emulated-version", "1.36") == "", "not what the command before had in mind"
+    with pytest.raises(ConfigError, match="PreAlpha"):
+        run("-f", objects, "--emulated-version", "1.34", "--feature-gates", "NodeDeclaredFeatures=true")
