@@ -2,6 +2,8 @@
 
 import pytest
 
+from dsched import config
+from dsched.config import feature_gates
 from dsched.errors import RedisUnavailable, StaleEpoch, StateError
 from dsched.metrics import RECORDED, RECORDING_INTERRUPTED
 from dsched.model import tape as lines
@@ -9,7 +11,7 @@ from dsched.state import keys
 from dsched.state import recording as wire
 from dsched.state.recording import Listening, RecordingStream, Taken
 from tests.integration.leader.rig import Rig
-from tests.integration.recording.conftest import MakeTape, replayed
+from tests.integration.recording.conftest import MakeTape, comparing, replayed
 from tests.integration.recording.scene import make_node, make_pod
 
 
@@ -193,3 +195,21 @@ def test_a_bound_of_entries_is_the_script_s(rig: Rig) -> None:
     listening.end()
     assert told.append(listening.token, 2, b"{}\n") is Taken.NOBODY
     assert waiting(rig) == 0
+
+
+def test_a_recording_says_which_version_decided_and_the_replay_takes_it(rig: Rig, tape: MakeTape) -> None:
+    features = feature_gates.features(feature_gates.NEWEST, {"NodeDeclaredFeatures": True, "VolumeLimitScaling": False})
+    rig.configuration = config.default(features)
+    rig.apply(make_node("n1"))
+    led = rig.lead()
+    taped = tape(rig)
+    taped.seen_by(led)
+    rig.apply(make_pod("shop/web"))
+    led.run()
+    told = taped.lines()
+    (began,) = [line for line in told if isinstance(line, lines.Began)]
+    assert (began.version, began.gates) == ("1.37", "NodeDeclaredFeatures=true,VolumeLimitScaling=false")
+    made = comparing(told, rig.plugins)
+    assert made.conclude().equal
+    assert made.replay is not None
+    assert {each.profile.features for each in made.replay._frameworks.values()} == {features}

@@ -1,24 +1,28 @@
 """What a replay refuses, and what is the same."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dsched import config
-from dsched.errors import RecordingError
+from dsched import config, emulation
+from dsched.config import Features, feature_gates
+from dsched.emulation import NOTHING, Asked, asked
+from dsched.errors import ConfigError, RecordingError
 from dsched.leader.observers.recording import shown
 from dsched.model import tape
-from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.model.meta import NO_NODE, NodeName, PodUid, from_builtins
 from dsched.model.pod import Pod
-from dsched.plugins import registry
+from dsched.plugins import profiles, registry
 from dsched.recording.comparison import Comparing, Comparison
 from dsched.recording.replaying import Replay
 from dsched.recording.world import Fate
 from dsched.scheduler.ports import QueueName
 from dsched.simulation.turned_away import MOST
 from tests.builders import make_node, make_pod
+from tests.manifests import resizing_manifest
 from tests.unit.simulation.worlds import Gang, configured, known
 
 NOW_MS = 1_700_000_000_000
@@ -214,3 +218,52 @@ def test_who_left_promised_room_alone_is_tried_again(ends: str) -> None:
     found.apply(tape.PromiseEnded(big.uid) if ends == "taken back" else tape.NoLongerPending(big.uid))
     found.finish()
     assert table.node_of(small.uid) == "n1"
+
+
+# -- the version that decided --------------------------------------------------------------------------------------
+
+
+def resized() -> Pod:
+    """Takes up 4 cores until 1.36, and 3 since."""
+    value = resizing_manifest("shop/resizing", "n1", asked=("1", "2"), has=("2", "1"))
+    value["metadata"]["uid"] = "uid-resizing"
+    return from_builtins(value, Pod)
+
+
+def decided_as(features: Features, told: tuple[str, str], asked: Asked = NOTHING) -> str:
+    """Where a pod of one core goes that was recorded on a node of 4 cores with that pod."""
+    configured, pod = config.default(features), make_pod("shop/web", cpu=1)
+    version, gates = told
+    began = tape.Began(NOW_MS, 1, 0, shown(configured), configured.hash, version=version, gates=gates)
+    made = Comparing(None, registry.intree(), asked=asked)
+    made.run(
+        (
+            began,
+            tape.NodeIs(make_node("n1", cpu=4)),
+            tape.PodOn(NodeName("n1"), resized()),
+            tape.Ready(),
+            tape.Pending(pod),
+            decided(pod.uid, "n1"),
+        )
+    )
+    assert made.replay is not None
+    return made.replay.memory.snapshot.table.node_of(pod.uid) or ""
+
+
+@pytest.fixture
+def as_before() -> Iterator[None]:
+    yield
+    profiles.emulate(feature_gates.DEFAULT)
+
+
+@pytest.mark.usefixtures("as_before")
+def test_the_recorded_version_decides_unless_another_one_is_asked_for() -> None:
+    newest = feature_gates.features(feature_gates.NEWEST, {"StorageCapacityScoring": False})
+    assert decided_as(newest, emulation.written(newest)) == "n1"
+    assert decided_as(newest, emulation.written(newest), asked(None, ["StorageCapacityScoring=true"])) == "n1"
+    before = feature_gates.features(feature_gates.Version(1, 36))
+    assert decided_as(before, emulation.written(before)) == ""
+    assert decided_as(before, emulation.written(before), asked("1.37")) == "n1"
+    assert decided_as(feature_gates.DEFAULT, ("", "")) == "", "an older release recorded it"
+    with pytest.raises(ConfigError, match=r"cannot emulate kube-scheduler 1\.99"):
+        decided_as(newest, ("1.99", ""))

@@ -128,3 +128,21 @@ def test_a_recording_without_a_leader_is_no_cut_one(tmp_path: Path) -> None:
 def test_a_recording_that_was_broken_off_is_replayed_with_a_note(tmp_path: Path) -> None:
     done = run(recorded(tmp_path / "a", end=False))
     assert (done.exit_code, "was broken off behind line" in done.stderr) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--emulated-version", "1.33"), "error: --emulated-version: refused"),
+        (("--feature-gates", "NodeDeclaredFeatures=true"), "error: --feature-gates: refused"),
+    ],
+)
+def test_a_version_that_cannot_be_emulated(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    """The gates are for the recorded version, which is 1.34 where the recording does not say."""
+    done = run(recorded(tmp_path / "a.jsonl.gz"), *words)
+    assert (done.exit_code, message in done.stderr) == (2, True), done.output
+
+
+def test_another_version_than_the_recorded_one(tmp_path: Path) -> None:
+    done = run(recorded(tmp_path / "a.jsonl.gz"), "--emulated-version", "1.37")
+    assert done.exit_code == 0, done.output
