@@ -1,7 +1,8 @@
 """Reads ``kubescheduler.config.k8s.io/v1`` KubeSchedulerConfiguration exactly as kube-scheduler does, from v1.34 on.
 
-A text goes through `text` (JSON or YAML), `decode` (strict, by the tables of `schema`), `defaults` (with `plugins`, the
-default plugins, and `feature_gates`, the version that is emulated), `validation` and `profiles` (which plugins run where), and comes out as the records of `types`.
+`feature_gates` says which version is emulated. A text goes through `text` (JSON or YAML), `decode` (strict, by the
+tables of `schema`), `defaults` (with `plugins`, the default plugins), `validation` and `profiles` (which plugins run
+where), and comes out as the records of `types`.
 
 No I/O: the caller reads the file. Imports nothing of dsched but ``dsched.errors``.
 """

@@ -199,7 +199,7 @@ def features(version: Version, gates: Mapping[str, bool] = MappingProxyType({}))
     """What is on in a version with these gates set.
 
     Raises:
-        ConfigError: a gate does not exist in that version, is locked, or dsched cannot do as it says; all that is wrong.
+        ConfigError: a gate does not exist in that version, is locked, or dsched cannot do as it says.
     """
     errors = [error for gate, on in gates.items() for error in _refusals(gate, on, version)]
     if errors:

@@ -185,7 +185,7 @@ class _Builder:
         return [name for name in own if name in overridden] + added + [name for name in own if name not in overridden]
 
     def _weighted(self, point: str, names: Sequence[str]) -> tuple[PluginRef, ...]:
-        """A weight at the point itself goes before one at ``multiPoint``, the first of several counts, zero stands for one.
+        """A weight at the point goes before one at ``multiPoint``, the first of several counts, zero stands for one.
 
         Source: ``getScoreWeights``.
         """

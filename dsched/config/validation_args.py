@@ -127,7 +127,10 @@ def volume_binding(path: str, args: Wire, features: Features) -> list[str]:
 
 
 def dynamic_resources(path: str, args: Wire, features: Features) -> list[str]:
-    """Source: ``ValidateDynamicResourcesArgs``, features DRASchedulerFilterTimeout and DRAResourceClaimDeviceStatus on."""
+    """With the features DRASchedulerFilterTimeout and DRAResourceClaimDeviceStatus on.
+
+    Source: ``ValidateDynamicResourcesArgs``.
+    """
     found = []
     if args["filterTimeout"] < 0:
         shown = durations.show(args["filterTimeout"])
@@ -157,8 +160,8 @@ def node_resources_fit(path: str, args: Wire, features: Features) -> list[str]:
 
 
 def _scoring_strategy(path: str, strategy: Wire, features: Features) -> list[str]:
-    """Until v1.36 the shape is checked whatever the type is, since v1.37 another type must not have one; a ratio without
-    one cannot be built.
+    """Until v1.36 the shape is checked whatever the type is, since v1.37 another type must not have one; a ratio
+    without one cannot be built.
 
     Source: ``ValidateNodeResourcesFitArgs``, ``validateResources``, ``validateFunctionShape``; fit.go
     ``nodeResourceStrategyTypeMap``, which reads the shape of a RequestedToCapacityRatio without asking.

@@ -36,15 +36,15 @@ def _preemption(found: Mapping[str, Any] | None, expected: Mapping[str, Any] | N
         return _exactly("preemption", found, expected)
     lines = _exactly("preemption.message", found.get("message"), expected.get("message"))
     lines += _exactly("preemption.error", found.get("error"), expected.get("error"))
-    said = expected.get("messages") or {}
-    for node, message in (found.get("messages") or {}).items():
-        lines += _exactly(f"preemption.messages[{node}]", message, said.get(node))
     possible = expected.get("nominated") or {"": []}
     for node, victims in (found.get("nominated") or {"": []}).items():
         if node not in possible:
             lines.append(f"preemption.nominated: expected one of {sorted(possible)}, found {node!r}")
-        elif (possible[node] or []) != victims:
+            continue
+        if (possible[node] or []) != victims:
             lines.append(f"preemption.nominated[{node}]: expected {possible[node]}, found {victims}")
+        said, expected_words = found.get("messages") or {}, expected.get("messages") or {}
+        lines += _exactly(f"preemption.messages[{node}]", said.get(node), expected_words.get(node))
     return lines
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dsched import config
 from dsched.config import Features, Profile
+from dsched.config.feature_gates import DEFAULT
 from dsched.conformance import comparing
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation, evaluate
@@ -55,13 +56,15 @@ class _Handle:
         self.snapshot = snapshot
 
 
-def check(case: Case, expect: Mapping[str, Any], features: Features, plugins: Registry | None = None) -> list[str]:
+def check(
+    case: Case, expect: Mapping[str, Any], plugins: Registry | None = None, features: Features = DEFAULT
+) -> list[str]:
     """Run one vector.
 
     Args:
         case, expect: as recorded.
-        features: of the version that it was recorded from.
         plugins: the plugins there are, by default those in tree.
+        features: of the version that it was recorded from.
     Returns:
         the differences, one line each; empty when there is none.
     Raises:
@@ -81,6 +84,7 @@ def check(case: Case, expect: Mapping[str, Any], features: Features, plugins: Re
 
 def decide(case: Case, profile: Profile, plugins: Registry) -> dict[str, Any]:
     """What is decided for the pod of a case, in the form of ``expect``, with ``failures`` of plugins besides."""
+    profiles.emulate(profile.features)
     snapshot = cluster(case)
     framework = profiles.framework(profile, plugins, _Handle(snapshot))
     pod = meta.from_builtins(case["pod"], Pod)

@@ -115,6 +115,6 @@ def unreadable(vector: Vector) -> str:
 def _differences(vector: Vector, emulated: Mapping[Version, Features]) -> tuple[str, ...]:
     check = configuration.check if vector.family.startswith(CONFIGURATION) else decisions.check
     try:
-        return tuple(check(vector.case, vector.expect, emulated[vector.version]))
+        return tuple(check(vector.case, vector.expect, features=emulated[vector.version]))
     except (DschedError, msgspec.ValidationError) as error:
         return (f"cannot be run: {type(error).__name__}: {error}",)

@@ -57,8 +57,8 @@ INFERRED: Mapping[str, tuple[int, Callable[[PodSpec], bool]]] = {
     "UserNamespacesHostNetworkSupport": (36, _host_network_with_users),
     "VolumeBindMountOptions": (37, _mount_options),
 }
-"""Feature to the minor version since which it is looked for, and whether a pod needs it. The others that kubelets declare
-matter to updates of a pod alone."""
+"""Feature to the minor version since which it is looked for, and whether a pod needs it. The others that kubelets
+declare matter to updates of a pod alone."""
 
 
 @dataclass(frozen=True, slots=True)

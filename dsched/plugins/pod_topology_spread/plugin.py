@@ -233,8 +233,8 @@ class PodTopologySpread:
         return tuple(replace(constraint, selector=selector) for constraint in constraints)
 
     def _count_other(self, state: CycleState, pod: Pod, other: Pod, node: Node, sign: int) -> None:
-        """Count one more pod on a node, or one less; unlike PreFilter, the source counts pods that are being deleted, and
-        any pod where the selector restricts nothing (``updateWithPod``)."""
+        """Count one more pod on a node, or one less; unlike PreFilter, the source counts pods that are being deleted,
+        and any pod where the selector restricts nothing (``updateWithPod``)."""
         hard = _kept(state)
         labels = node.metadata.labels
         if other.metadata.namespace != pod.metadata.namespace:

@@ -44,7 +44,7 @@ class DomainsOfNodes:
 class TopologyDomains:
     """How constraints divide the nodes, shared by all pods whose constraints divide them alike."""
 
-    def __init__(self, *, comparing: bool) -> None:
+    def __init__(self, *, comparing: bool = False) -> None:
         """``comparing``: whether tolerations that compare numbers count."""
         self._comparing = comparing
         self._asked: PerClass[dict[str, _Division]] = PerClass(lambda pod: {})

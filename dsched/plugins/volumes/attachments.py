@@ -136,8 +136,8 @@ class Attachments:
 
     Attributes:
         objects, table: what it is about.
-        announced: whether nodes have to announce that a driver serves an in-tree plugin's volumes, where the plugin asks
-            for that: until v1.35.
+        announced: whether nodes have to announce that a driver serves an in-tree plugin's volumes, where the plugin
+            asks for that: until v1.35.
     """
 
     def __init__(self, table: NodeTable, objects: VolumeObjects, *, announced: bool) -> None:

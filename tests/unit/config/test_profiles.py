@@ -3,10 +3,12 @@
 import pytest
 
 from dsched import config
+from dsched.config.feature_gates import OLDEST
+from dsched.config.plugins import intree
 from tests.unit.config.files import file, names, plugin_sets, refusal, with_plugins
 
 KNOWN = {
-    **config.INTREE_PLUGINS,
+    **intree(OLDEST),
     "Mine": frozenset({"filter", "score"}),
     "OtherSort": frozenset({"queueSort"}),
 }

@@ -1,0 +1,95 @@
+"""What the configuration is in each version."""
+
+import pytest
+
+from dsched import config
+from dsched.config import Features, ShapePoint
+from dsched.errors import ConfigError
+from tests.unit.config.files import file, names, with_args, with_plugins
+from tests.versions import V34, V35, V36, V37, with_gates
+
+VERSIONS = (V34, V35, V36, V37)
+
+
+def filters(features: Features) -> list[str]:
+    return names(config.default(features), "filter")
+
+
+def test_node_name_goes_first_since_1_37() -> None:
+    assert [filters(features)[:2] for features in (V36, V37)] == [
+        ["NodeUnschedulable", "NodeName"],
+        ["NodeName", "NodeUnschedulable"],
+    ]
+
+
+def test_node_declared_features_comes_last_with_its_gate() -> None:
+    assert [filters(features)[-1] == "NodeDeclaredFeatures" for features in VERSIONS] == [False, False, True, True]
+    assert filters(with_gates(V36, NodeDeclaredFeatures=False)) == filters(V35)
+    assert filters(with_gates(V35, NodeDeclaredFeatures=True))[-1] == "NodeDeclaredFeatures"
+
+
+def test_node_name_has_a_pre_filter_since_1_37() -> None:
+    found = ["NodeName" in names(config.default(features), "preFilter") for features in VERSIONS]
+    assert found == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("point", "since"), [("placementGenerate", V36), ("placementScore", V36), ("podGroupPostFilter", V37)]
+)
+def test_points_about_pod_groups_are_known_since(point: str, since: Features) -> None:
+    text = with_plugins(**{point: {"disabled": [("*", 0)]}})
+    for features in VERSIONS:
+        if features.version >= since.version:
+            config.load(text, features=features)
+        else:
+            with pytest.raises(ConfigError, match=f'unknown field "{point}"'):
+                config.load(text, features=features)
+
+
+def test_shapes_of_volume_binding_need_their_gate() -> None:
+    text = with_args("VolumeBinding", shape=[{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}])
+    with pytest.raises(ConfigError, match="turn on the feature gate StorageCapacityScoring"):
+        config.load(text, features=V36)
+    (profile,) = config.load(text, features=V37).profiles
+    assert profile.args["VolumeBinding"].shape == (ShapePoint(0, 0), ShapePoint(100, 10))
+    (profile,) = config.default(V37).profiles
+    assert profile.args["VolumeBinding"].shape == (ShapePoint(0, 10), ShapePoint(100, 0))
+    with pytest.raises(ConfigError, match="sorted in increasing order"):
+        config.load(with_args("VolumeBinding", shape=[{"utilization": 9}, {"utilization": 1}]), features=V37)
+
+
+def test_binding_timeout_of_dynamic_resources() -> None:
+    text = with_args("DynamicResources", bindingTimeout="5s")
+    with pytest.raises(ConfigError, match='unknown field "bindingTimeout"'):
+        config.load(text, features=V34)
+    with pytest.raises(ConfigError, match="DRADeviceBindingConditions"):
+        config.load(text, features=V35)
+    config.load(text, features=V36)
+    with pytest.raises(ConfigError, match="must be at least 1 second"):
+        config.load(with_args("DynamicResources", bindingTimeout="5ms"), features=V36)
+
+
+def test_a_ratio_of_another_strategy_is_forbidden_since_1_37() -> None:
+    ratio = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}
+    text = with_args("NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "requestedToCapacityRatio": ratio})
+    config.load(text, features=V36)
+    with pytest.raises(ConfigError) as refusal:
+        config.load(text, features=V37)
+    assert "scoringStrategy.requestedToCapacityRatio: " in refusal.value.errors[0]
+
+
+def test_the_path_of_a_shape_is_whole_since_1_37() -> None:
+    strategy = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": []}}
+    paths = []
+    for features in (V36, V37):
+        with pytest.raises(ConfigError) as refusal:
+            config.load(with_args("NodeResourcesFit", scoringStrategy=strategy), features=features)
+        paths.append(refusal.value.errors[0].partition(": ")[0].rpartition("args.")[2])
+    assert paths == ["scoringStrategy.shape", "scoringStrategy.requestedToCapacityRatio.shape"]
+
+
+def test_version_and_gates_are_part_of_the_hash() -> None:
+    gated = with_gates(V37, StorageCapacityScoring=False)
+    hashes = {config.load(file(), features=features).hash for features in (*VERSIONS, gated)}
+    assert len(hashes) == 5
+    assert config.load(file(), features=V34).hash == config.load(file()).hash
