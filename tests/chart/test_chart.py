@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from dsched.config.feature_gates import VERSIONS
+from dsched.emulation import asked
 from tests.chart.chart import CASES, CHART, NAMESPACE, PRODUCTION, RELEASE, ROOT, VALUES, Json, helm, rendered
 
 CARRIED = {
@@ -115,6 +117,8 @@ REFUSED = {
     "redis: {mode: cluster}": "'/redis/mode': value must be one of 'embedded', 'external'",
     "redis: {mode: external, external: {url: 'redis.example.com:6379'}}": "'/redis/external/url': 'redis.example.com",
     "environment: {my-variable: a}": "invalid propertyName 'my-variable'",
+    "emulatedVersion: 1.36": "'/emulatedVersion': value must be one of '', '1.34', '1.35', '1.36', '1.37'",
+    "featureGates: {StorageCapacityScoring: 'yes'}": "'/featureGates/StorageCapacityScoring': got string, want boolean",
     "networkPolicies: {redis: {cidrs: [redis.example.com]}}": "does not match pattern",
     "evaluator: {autoscaling: {by: memory}}": "must be one of 'cpu', 'tasks'",
     # What no schema can say.
@@ -182,6 +186,21 @@ def test_arguments_and_variables_reach_the_processes():
     assert container["image"] == f"registry.example.com/dsched@sha256:{'0123456789abcdef' * 4}"
     environment = named(objects, "ConfigMap", "dsched-environment")["data"]
     assert (environment["DSCHED_NAME"], environment["DSCHED_PLUGIN_TIMEOUT"]) == ("blue", "5")
+
+
+def test_what_is_emulated_reaches_the_processes(tmp_path: Path):
+    given = {"emulatedVersion": "1.36", "featureGates": {"StorageCapacityScoring": True, "NodeDeclaredFeatures": False}}
+    environment = named(rendered(write(tmp_path, given)), "ConfigMap", "dsched-environment")["data"]
+    assert environment["DSCHED_EMULATED_VERSION"] == "1.36"
+    assert environment["DSCHED_FEATURE_GATES"] == "NodeDeclaredFeatures=false,StorageCapacityScoring=true"
+    assert dict(asked("1.36", [environment["DSCHED_FEATURE_GATES"]]).gates) == given["featureGates"]
+    environment = named(rendered(), "ConfigMap", "dsched-environment")["data"]
+    assert environment["DSCHED_EMULATED_VERSION"] == environment["DSCHED_FEATURE_GATES"] == "", "the API server's own"
+
+
+def test_the_schema_knows_the_versions_that_there_are():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert schema["properties"]["emulatedVersion"]["enum"] == ["", *map(str, VERSIONS)]
 
 
 def test_the_page_is_served_with_its_token_and_for_its_host():

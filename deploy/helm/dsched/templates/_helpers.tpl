@@ -37,6 +37,15 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* As --feature-gates takes them. */}}
+{{- define "dsched.featureGates" -}}
+{{- $gates := list -}}
+{{- range $gate, $on := .Values.featureGates -}}
+{{- $gates = append $gates (printf "%s=%t" $gate $on) -}}
+{{- end -}}
+{{- join "," $gates -}}
+{{- end -}}
+
 {{/* Who starts dsched's own pods. */}}
 {{- define "dsched.startedBy" -}}
 {{- .Values.schedulerName | default (ternary "kube-scheduler" "default-scheduler" .Values.insteadOfKubeScheduler) -}}
