@@ -11,6 +11,7 @@ import declared
 
 from dsched import config
 from dsched.config import decode, durations, plugins, schema, validation_args
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import ConfigError
 
 PAGE = Path(__file__).parent / "config-reference.md"
@@ -24,6 +25,7 @@ changed while the system runs, [Extenders](extenders.md) what those do. `dsched 
 A default is what dsched has where the file says nothing; none is shown for an empty text or list. *Refused* has what
 `dsched config check` said of a few bad values, and is no complete list.
 """
+ARGS = schema.args(DEFAULT.version)
 TYPES = declared.module("dsched/config/types.py")[0]
 RECORDS = {
     schema.KIND: "SchedulerConfiguration",
@@ -39,7 +41,7 @@ RECORDS = {
 """Types of the file to the records of dsched/config/types.py, where the names differ."""
 ATTRIBUTES = {"pluginConfig": "args", "tlsConfig": "tls", "enableHTTPS": "enable_https"}
 """Fields of the file to those of the records, where the names differ."""
-OPEN = {schema.KIND, "Plugins", "PluginSet", "PluginConfig", *RECORDS, *TYPES, *(a.name for a in schema.ARGS.values())}
+OPEN = {schema.KIND, "Plugins", "PluginSet", "PluginConfig", *RECORDS, *TYPES, *(a.name for a in ARGS.values())}
 """Types whose fields are listed; the others are those of a pod's spec."""
 SAMPLE: dict[str, Any] = {
     "apiVersion": schema.API_VERSION,
@@ -65,7 +67,7 @@ def page() -> str:
     """The whole page, as Markdown."""
     record = config.load(json.dumps(SAMPLE))
     own, parts = {}, {}
-    for key, field in schema.CONFIGURATION.fields.items():
+    for key, field in schema.configuration(DEFAULT.version).fields.items():
         (parts if _struct(field.type) else own)[key] = field
     lines = [HEAD, declared.markdown(decode.__doc__ or "").partition("\n\n")[2], "", f"## {schema.KIND}", ""]
     lines += [*_about("SchedulerConfiguration"), *_table(schema.Struct(schema.KIND, own), (), record)]
@@ -84,7 +86,7 @@ def page() -> str:
                 "The `args` of an entry of `pluginConfig`. Their `apiVersion` and `kind` may be left out.",
                 "",
             ]
-            for name, args in schema.ARGS.items():
+            for name, args in ARGS.items():
                 lines += [f"### {name}", "", *_args(name, args, record.profiles[0].args[name])]
     return "\n".join(lines).rstrip() + "\n"
 
