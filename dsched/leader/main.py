@@ -111,6 +111,11 @@ class Leader:
         if self._term is not None:
             self._term.stop()
 
+    @property
+    def config(self) -> SchedulerConfiguration:
+        """The configuration that this process has, another one once a changed file is taken up; from any thread."""
+        return self._configured.loaded.config
+
     def held(self) -> Held | None:
         """What the present term holds in memory, None while there is none; from any thread."""
         term = self._term
