@@ -26,8 +26,7 @@ DEPRECATED = "v1alpha1"
 _HEAD = """
 {component} {page}
 Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for \
-debugging purposes only.
-"""
+debugging purposes only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class ZPage:
             return _not_acceptable()
         if form.media_type == TEXT:
             head = _HEAD.format(component=COMPONENT, page=self.kind.lower())
-            return Answer(PLAIN, "\n".join([head.removesuffix("\n"), *self.lines(), ""]).encode())
+            return Answer(PLAIN, "\n".join([head, *self.lines(), ""]).encode())
         headers = {"Warning": self._deprecation()} if form.version == DEPRECATED else {}
         return Answer(form.media_type, self._object(form), headers=headers)
 
