@@ -356,6 +356,10 @@ class LeaderTerm:
             self._dispatcher.close()
             self._line.close()
 
+    def _idle_s(self) -> float:
+        """How long to wait for something to come in where there is nothing to decide."""
+        return min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
+
     def _over(self) -> bool:
         """Whether to stop: somebody says so, or the lease has run out and nothing was heard of its renewal."""
         if not self._stopping and not self._progress.holds():

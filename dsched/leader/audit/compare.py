@@ -110,10 +110,11 @@ class Audit:
         """Whether a look is under way, so that the next step reads what is in Redis."""
         return self._look is not None
 
-    def begin(self) -> None:
+    def begin(self) -> Iterator[None]:
         """Begin a look with the next step, instead of one that is under way."""
         self._found = []
-        self._look = self._pieces()
+        self._look = look = self._pieces()
+        return look
 
     def step(self) -> None:
         """Compare one piece; at the end of a look, repair what was found in earlier ones, too.
@@ -122,12 +123,10 @@ class Audit:
             StateError: Redis has lost a reservation; the leader has to start over from the cluster.
         """
         now = self._clock.monotonic()
-        if self._look is None:
-            if now < self._due:
-                return
-            self.begin()
+        if self._look is None and now < self._due:
+            return
         try:
-            next(self._look)
+            next(self._look or self.begin())
             return
         except StopIteration:
             self._look = None
