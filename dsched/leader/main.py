@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from dsched import garbage
+from dsched import garbage, log
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
@@ -111,6 +111,11 @@ class Leader:
         if self._term is not None:
             self._term.stop()
 
+    @property
+    def config(self) -> SchedulerConfiguration:
+        """The configuration that this process has, another one once a changed file is taken up; from any thread."""
+        return self._configured.loaded.config
+
     def held(self) -> Held | None:
         """What the present term holds in memory, None while there is none; from any thread."""
         term = self._term
@@ -123,7 +128,8 @@ class Leader:
             self._term.stop()
 
     def stop_on_signals(self) -> None:
-        """SIGTERM and SIGINT step down and release the lease; SIGHUP reads the configuration again."""
+        """SIGTERM and SIGINT step down and release the lease; SIGHUP reads the configuration again; SIGUSR2 writes to
+        the log what is held in memory."""
 
         def handler(_signal: int, _frame: FrameType | None) -> None:
             self.stop()
@@ -131,6 +137,15 @@ class Leader:
         signal.signal(signal.SIGTERM, handler)
         signal.signal(signal.SIGINT, handler)
         signal.signal(signal.SIGHUP, lambda _signal, _frame: self._configured.ask())
+        signal.signal(signal.SIGUSR2, lambda _signal, _frame: self.dump())
+
+    def dump(self) -> None:
+        """Write soon to the log what the present term holds; may be called from any thread or a signal handler."""
+        term = self._term
+        if term is None:
+            log.say(__name__, "nothing to dump, this process does not lead")
+        else:
+            term.dump()
 
     def run(self) -> None:
         """Stand by and lead until stopped.
