@@ -10,7 +10,7 @@ def main() -> None:
     """Run the command that the process's arguments name."""
     ending.at_once_while_loading()
     if sys.argv[1:2] == ["leader"]:
-        ending.deaf_to_hangups()
+        ending.deaf_to_requests()
     from dsched.cli.main import main as run
 
     try:

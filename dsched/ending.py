@@ -35,9 +35,11 @@ def with_interrupts() -> None:
     sys.unraisablehook = dropped
 
 
-def deaf_to_hangups() -> None:
-    """For a process to which SIGHUP says that it is to read its file again, and that has not read it yet."""
+def deaf_to_requests() -> None:
+    """For a process to which SIGHUP says that it is to read its file again, and SIGUSR2 that it is to tell what it
+    holds, and that has nothing yet."""
     _instead_of(signal.SIG_DFL, signal.SIGHUP, signal.SIG_IGN)
+    _instead_of(signal.SIG_DFL, signal.SIGUSR2, signal.SIG_IGN)
 
 
 def in_order() -> None:

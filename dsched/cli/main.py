@@ -37,7 +37,8 @@ COMMANDS = {
     ),
     "conformance": Source(
         "dsched.cli.commands.conformance",
-        "Decide on vectors recorded from kube-scheduler v1.34.1; exit code 1 when any answer differs.",
+        "Decide on vectors recorded from kube-scheduler; exit code 1 when any answer differs, 3 when none does, but "
+        "some vectors cannot be run.",
     ),
     "apply": Source(
         "dsched.cli.commands.apply",

@@ -57,7 +57,7 @@ MetricsPort = Annotated[
         envvar=PORT_VARIABLE,
         min=0,
         max=65535,
-        help="Serve /metrics, /livez, /readyz and /healthz on this port; nowhere without it.",
+        help="Serve /metrics, /livez, /readyz, /healthz, /configz, /flagz, /statusz on this port; nowhere without it.",
         show_default=False,
     ),
 ]

@@ -87,7 +87,7 @@ def read(path: Path, emulated: Version | None = None) -> Iterator[Vector]:
         ManifestError: the file cannot be read, or a line is not a vector.
     """
     asked = version(path) if emulated is None else emulated
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in _lines(path):
         try:
             parsed = msgspec.json.decode(line, type=_Line)
             yield Vector(str(parsed.case["name"]), family(path), asked, f"{path}:{number}", parsed.case, parsed.expect)
@@ -118,10 +118,11 @@ def select(
     return vectors
 
 
-def _lines(path: Path) -> list[bytes]:
+def _lines(path: Path) -> list[tuple[int, bytes]]:
+    """The lines that are not empty, with their numbers."""
     try:
         raw = path.read_bytes()
         text = gzip.decompress(raw) if path.name.endswith(".gz") else raw
     except (OSError, EOFError, zlib.error) as error:
         raise ManifestError([f"{path}: cannot be read: {error}"]) from error
-    return [line for line in text.splitlines() if line.strip()]
+    return [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]

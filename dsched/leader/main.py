@@ -12,11 +12,11 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from dsched import emulation, garbage
+from dsched import emulation, garbage, log
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
-from dsched.config import Features, SchedulerConfiguration, feature_gates
+from dsched.config import SchedulerConfiguration, feature_gates
 from dsched.emulation import Asked
 from dsched.errors import (
     ClusterUnavailable,
@@ -123,14 +123,15 @@ class Leader:
         if self._term is not None:
             self._term.stop()
 
+    @property
+    def config(self) -> SchedulerConfiguration:
+        """The configuration that this process has, another one once a changed file is taken up; from any thread."""
+        return self._configured.loaded.config
+
     def held(self) -> Held | None:
         """What the present term holds in memory, None while there is none; from any thread."""
         term = self._term
         return None if term is None else term.held()
-
-    def features(self) -> Features:
-        """What this process emulates, or would if it led; from any thread."""
-        return self._configured.loaded.config.features
 
     def stop(self) -> None:
         """Step down soon; may be called from any thread or a signal handler."""
@@ -139,7 +140,8 @@ class Leader:
             self._term.stop()
 
     def stop_on_signals(self) -> None:
-        """SIGTERM and SIGINT step down and release the lease; SIGHUP reads the configuration again."""
+        """SIGTERM and SIGINT step down and release the lease; SIGHUP reads the configuration again; SIGUSR2 writes to
+        the log what is held in memory."""
 
         def handler(_signal: int, _frame: FrameType | None) -> None:
             self.stop()
@@ -147,6 +149,15 @@ class Leader:
         signal.signal(signal.SIGTERM, handler)
         signal.signal(signal.SIGINT, handler)
         signal.signal(signal.SIGHUP, lambda _signal, _frame: self._configured.ask())
+        signal.signal(signal.SIGUSR2, lambda _signal, _frame: self.dump())
+
+    def dump(self) -> None:
+        """Write soon to the log what the present term holds; may be called from any thread or a signal handler."""
+        term = self._term
+        if term is None:
+            log.say(__name__, "nothing to dump, this process does not lead")
+        else:
+            term.dump()
 
     def run(self) -> None:
         """Stand by and lead until stopped.

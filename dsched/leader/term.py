@@ -18,6 +18,7 @@ from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.leader import overflows
 from dsched.leader.audit.compare import STEP_S, Audit
+from dsched.leader.audit.dump import Dump
 from dsched.leader.audit.repair import Repair
 from dsched.leader.batches import CYCLE_S, Batches
 from dsched.leader.binders.node_quarantine import NodeQuarantine
@@ -257,6 +258,7 @@ class LeaderTerm:
             store, cluster, self._pending, self._cache, self._binding, repairs, lambda: self._marked, clock
         )
         self._timers.every(STEP_S, self._compare)
+        self._dump = Dump(self._audit, self._compare, self._pending, self._cache, self._binding)
         self._upkeep = Upkeep(store, epoch, node_log, told)
         self._timers.every(UPKEEP_EVERY_S, self._upkeep.look)
         requested = CommandRequests(store, epoch, self._frameworks, self._pending, self._events)
@@ -275,6 +277,12 @@ class LeaderTerm:
     def stop(self) -> None:
         """Let `run` return soon; from any thread or a signal handler."""
         self._stopping = True
+        if self._sources is not None:
+            self._sources.wake()
+
+    def dump(self) -> None:
+        """Write soon to the log what is held in memory; from any thread or a signal handler."""
+        self._dump.ask()
         if self._sources is not None:
             self._sources.wake()
 
@@ -308,7 +316,11 @@ class LeaderTerm:
         try:
             busy = True
             while not self._over():
-                timeout_s = 0.0 if busy else min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
+                timeout_s = (
+                    0.0
+                    if busy or self._dump.due
+                    else min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
+                )
                 self._phases.to(WAIT)
                 with plugin_timeout.undisturbed():
                     letters = sources.letters(timeout_s)
@@ -319,6 +331,7 @@ class LeaderTerm:
                 self._mark()
                 self._phases.to(TIMERS)
                 self._timers.run()
+                self._dump.step()
                 self._phases.to(EVENTS)
                 self._commit.settle_waiting()
                 if self._traces is not None:
@@ -342,6 +355,10 @@ class LeaderTerm:
             self._sender.close()
             self._dispatcher.close()
             self._line.close()
+
+    def _idle_s(self) -> float:
+        """How long to wait for something to come in where there is nothing to decide."""
+        return min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
 
     def _over(self) -> bool:
         """Whether to stop: somebody says so, or the lease has run out and nothing was heard of its renewal."""

@@ -8,7 +8,8 @@ from dsched.errors import DschedError
 PORT_VARIABLE = "DSCHED_METRICS_PORT"
 HOST_VARIABLE = "DSCHED_METRICS_HOST"
 LOOPBACK = "127.0.0.1"
-"""Metrics name plugins, profiles and extenders and nothing secret, but nobody is asked who they are."""
+"""Metrics name plugins, profiles and extenders, pages show a leader's configuration, and neither has passwords or keys;
+but nobody is asked who they are."""
 
 
 def address(environ: Mapping[str, str] = os.environ) -> tuple[str, int] | None:

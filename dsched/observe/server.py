@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from urllib.parse import parse_qs, urlsplit
 
 from dsched.errors import DschedError
@@ -11,41 +12,50 @@ from dsched.log import logger
 from dsched.observe.address import HOST_VARIABLE, PORT_VARIABLE
 from dsched.observe.exposition import Exposition
 from dsched.observe.health import Checks, report
+from dsched.observe.pages import PLAIN, Answer, Page
 
 _log = logger(__name__)
 
 REQUEST_S = 10.0
 """A client that takes longer to say what it wants is hung up on."""
 
-PLAIN = "text/plain; charset=utf-8"
-
 
 class Server:
     """Listens from construction on; answers from `start` on."""
 
-    def __init__(self, host: str, port: int, exposition: Exposition, checks: Mapping[str, Checks]) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        exposition: Exposition,
+        checks: Mapping[str, Checks],
+        pages: Mapping[str, Page] = MappingProxyType({}),
+    ) -> None:
         """
         Args:
             host: address to listen on.
             port: 0 for any that is free.
             checks: of ``livez`` and ``readyz``; ``healthz`` is both.
+            pages: further ones by name.
 
         Raises:
             DschedError: the port cannot be had.
         """
         everything: Checks = [check for each in checks.values() for check in each]
-        pages = {**checks, "healthz": everything}
+        checked = {**checks, "healthz": everything}
 
         class Handler(_Handler):
-            def answer(self, path: str, verbose: bool) -> tuple[int, str, bytes]:
+            def answer(self, path: str, verbose: bool) -> Answer:
+                accept = self.headers.get("Accept", "")
                 if path == "metrics":
-                    content_type, body = exposition.encode(self.headers.get("Accept", ""))
-                    return HTTPStatus.OK, content_type, body
+                    return Answer(*exposition.encode(accept))
+                if path in checked:
+                    well, text = report(path, checked[path], verbose=verbose)
+                    return Answer(PLAIN, text.encode(), HTTPStatus.OK if well else HTTPStatus.INTERNAL_SERVER_ERROR)
                 if path in pages:
-                    well, text = report(path, pages[path], verbose=verbose)
-                    return HTTPStatus.OK if well else HTTPStatus.INTERNAL_SERVER_ERROR, PLAIN, text.encode()
-                known = " ".join(f"/{name}" for name in ("metrics", *pages))
-                return HTTPStatus.NOT_FOUND, PLAIN, f"not here; there are {known}\n".encode()
+                    return pages[path](accept)
+                known = " ".join(f"/{name}" for name in ("metrics", *checked, *pages))
+                return Answer(PLAIN, f"not here; there are {known}\n".encode(), HTTPStatus.NOT_FOUND)
 
         try:
             self._http = _HTTPServer((host, port), Handler)
@@ -90,21 +100,23 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "dsched"
     sys_version = ""
 
-    def answer(self, path: str, verbose: bool) -> tuple[int, str, bytes]:
-        """Status, content type and body of a page."""
+    def answer(self, path: str, verbose: bool) -> Answer:
+        """What a page says."""
         raise NotImplementedError
 
     def do_GET(self) -> None:
         """Answer."""
         url = urlsplit(self.path)
         verbose = "verbose" in parse_qs(url.query, keep_blank_values=True)
-        status, content_type, body = self.answer(url.path.strip("/"), verbose)
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
+        answer = self.answer(url.path.strip("/"), verbose)
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(body)
+            self.wfile.write(answer.body)
 
     do_HEAD = do_GET
 

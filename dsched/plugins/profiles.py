@@ -101,10 +101,15 @@ def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Exten
     emulate(profile.features)
     named = {ref.name for refs in profile.plugins.values() for ref in refs}
     absent = {name for name in named if name in registry.INTREE_NAMES and name not in plugins} | NEVER_IGNORED
-    served = {name: registry.extension_points(plugins[name]) for name in named & registry.INTREE_NAMES & plugins.keys()}
+    served = {name: registry.extension_points(plugins[name]) for name in absent & plugins.keys()}
+
+    def serves(ref: PluginRef, point: str) -> bool:
+        there = ref.name not in absent or point in served.get(ref.name, ())
+        return there and (ref.name, point) not in registry.SILENT
+
     kept = {
-        point: tuple(ref for ref in refs if ref.name not in registry.INTREE_NAMES or point in served.get(ref.name, ()))
-        for point, refs in profile.plugins.items()
+        point: tuple(ref for ref in profile.plugins.get(point, ()) if serves(ref, point))
+        for point in config.EXTENSION_POINTS
     }
     kept["preFilter"] = (PluginRef(unsupported.NAME), *kept.get("preFilter", ()))
     args = {**profile.args, unsupported.NAME: {"plugins": sorted(absent)}}

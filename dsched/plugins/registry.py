@@ -63,6 +63,9 @@ _IN_TREE: Registry = {
 INTREE_NAMES = frozenset(intree_points(NEWEST))
 """Plugins of kube-scheduler, whether dsched has them or not."""
 
+SILENT = frozenset({("NodeUnschedulable", "preFilter"), ("TaintToleration", "preFilter")})
+"""Plugins and points of theirs at which upstream says something only behind a gate that dsched does not have."""
+
 _POINTS: Mapping[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),
     "queueSort": ("sort_key",),

@@ -166,7 +166,8 @@ class Comparing:
 
     def _begin(self, began: tape.Began) -> None:
         features = self._asked.instead_of(emulation.read(began.version, began.gates))
-        configured = _recorded(began, self._plugins, features) if self._configured is None else self._configured(features)
+        given = self._configured
+        configured = _recorded(began, self._plugins, features) if given is None else given(features)
         seed = began.seed if self._seed is None else self._seed
         self.replay = Replay(configured, self._plugins, began, seed, self._compared)
         self._ready = False

@@ -23,7 +23,7 @@ DOCS = Path(__file__).parents[2] / "docs"
             "helm-values.md",
             "| `redis.mode` | `embedded` | `embedded`: one Redis in the cluster, for a try.",
         ),
-        ("version_pages", "versions.md", "| `ImageVolume` | beta off | beta on | stable on locked | stable on locked |"),
+        ("version_pages", "versions.md", "| `ImageVolume` | beta off | beta on | stable on locked |"),
         ("version_pages", "versions.md", "| 1.36 | with `NodeDeclaredFeatures` |"),
         ("plugin_pages", "plugin-api.md", "filter(state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None\n"),
         ("plugin_pages", "plugin-api.md", "| `NODE` | `0` | The node object alone. |\n"),

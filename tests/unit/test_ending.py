@@ -57,12 +57,13 @@ def test_what_is_only_loading_ends_by_the_signal_without_a_word(number: signal.S
     assert process.returncode == -number
 
 
-def test_a_hangup_ends_commands_that_load_but_no_leader() -> None:
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR2])
+def test_what_asks_a_leader_for_something_ends_commands_that_load_but_no_leader(number: signal.Signals) -> None:
     command, leader = begun(LOADING, "status"), begun(LOADING, "leader")
     with command, leader:
         for process in (command, leader):
-            process.send_signal(signal.SIGHUP)
-        assert command.wait(30) == -signal.SIGHUP
+            process.send_signal(number)
+        assert command.wait(30) == -number
         leader.send_signal(signal.SIGTERM)
         assert leader.wait(30) == -signal.SIGTERM
 

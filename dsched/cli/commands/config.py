@@ -89,15 +89,20 @@ def view(
 ) -> None:
     """Print a configuration as it is used: defaults filled in, default plugins merged."""
     configured = read(config_file, registry.load(), emulating.asked(emulated_version, feature_gates).on())
-    completed = config.completed(configured)
-    unset = configured.percentage_of_nodes_to_score is None
     if output is Output.JSON:
-        if unset:
+        if configured.percentage_of_nodes_to_score is None:
             console.err.print(f"note: {EVERY_NODE}", markup=False)
-        console.write(forms.as_json(completed))
+        console.write(forms.as_json(config.completed(configured)))
         return
-    text = forms.as_yaml(completed)
-    console.write(text.replace(f"\n{_PERCENTAGE}", f"\n# {EVERY_NODE}\n{_PERCENTAGE}", 1) if unset else text)
+    console.write(completed_text(configured))
+
+
+def completed_text(configured: SchedulerConfiguration) -> str:
+    """A configuration as it is used, as YAML."""
+    text = forms.as_yaml(config.completed(configured))
+    if configured.percentage_of_nodes_to_score is None:
+        return text.replace(f"\n{_PERCENTAGE}", f"\n# {EVERY_NODE}\n{_PERCENTAGE}", 1)
+    return text
 
 
 @group.command(epilog="Example: dsched config check scheduler.yaml")

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from dsched import emulation, log, tracing
-from dsched.cli import emulating, options
+from dsched.cli import emulating, flags, options
+from dsched.cli.commands import config as configuration
 from dsched.cli.options import (
     ClusterKind,
     DataDir,
@@ -21,6 +22,8 @@ from dsched.cli.options import (
 )
 from dsched.cluster import opening
 from dsched.cluster.opening import Kind
+from dsched.config import SchedulerConfiguration
+from dsched.errors import DschedError
 from dsched.framework import plugin_timeout
 from dsched.leader import serving
 from dsched.leader.evaluators.router import Mode
@@ -33,8 +36,11 @@ from dsched.state import address
 from dsched.state.client import connect
 from dsched.state.lease import LONGEST_S
 
+_log = log.logger(__name__)
+
 
 def leader(
+    context: typer.Context,
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,
     name: Name = None,
@@ -93,18 +99,30 @@ def leader(
     ] = plugin_timeout.DEFAULT_S,
     otlp: Otlp = None,
     log_level: Annotated[str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")] = "INFO",
+    write_config_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-config-to",
+            dir_okay=False,
+            help="Write the completed configuration to this file, as 'dsched config view' prints it, and exit.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a leader; run two or more and one leads while the others stand by.
 
     Example: dsched leader --redis-url redis://127.0.0.1:6379/0 --config scheduler.yaml
     """
     log.configure(log_level)
-    options.trace_to(otlp)
-    found = address.find(redis_url, data_dir, name)
-    store = connect(found.redis_url, found.name)
     asked, plugins = emulating.asked(emulated_version, feature_gates), registry.load()
     file = config_file.absolute() if config_file and config_file.name else None
     loaded = emulation.first_accepted(file, plugins, asked.possible(on_kubernetes=cluster is Kind.KUBERNETES))
+    if write_config_to is not None:
+        _write(loaded, write_config_to)
+        return
+    options.trace_to(otlp)
+    found = address.find(redis_url, data_dir, name)
+    store = connect(found.redis_url, found.name)
     settings = Settings(default_identity(identity), lease_s, mode, seed, decisions, explain, plugin_timeout_s)
     chosen = chosen_cluster(cluster, kubeconfig, kube_context)
     traces = tracing.start("leader", settings.identity, found.name)
@@ -114,12 +132,26 @@ def leader(
     if metrics_port is None:
         process.run()
         return
-    served = serving.server(metrics_host, metrics_port, connect(found.redis_url, found.name), process)
+    given = flags.given(context)
+    served = serving.server(metrics_host, metrics_port, connect(found.redis_url, found.name), process, given)
     served.start()
     try:
         process.run()
     finally:
         served.close()
+
+
+def _write(configured: SchedulerConfiguration, file: Path) -> None:
+    """
+    Raises:
+        DschedError: the file cannot be written.
+    Source: cmd/kube-scheduler/app/options/configfile.go ``LogOrWriteConfig``.
+    """
+    try:
+        file.write_text(configuration.completed_text(configured), encoding="utf-8")
+    except OSError as error:
+        raise DschedError(f"--write-config-to: {file} cannot be written: {error.strerror or error}") from error
+    _log.info("configuration written", extra={"action": "write_config", "file": str(file)})
 
 
 def register(app: typer.Typer) -> None:

@@ -22,7 +22,7 @@ the way that a change would have taken, so that one which arrives after all does
 Not compared: the content of pods, and objects of other kinds. Killed at any point: the next leader compares everything.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dsched.clock import Clock
@@ -64,12 +64,19 @@ class Suspect(NamedTuple):
     detail: tuple[object, ...]
     version: int = 0
 
+    @property
+    def kind(self) -> str:
+        """Of the subject: ``node`` or ``pod``."""
+        return "node" if self.what in ("node_missing", "node_redundant", "usage") else "pod"
+
 
 class Audit:
     """Compares for one epoch.
 
     Args:
         heard: up to which version of the cluster the leader has taken everything in.
+    Attributes:
+        found: what did not agree at the last look; None where it was given up, or there was none.
     """
 
     def __init__(
@@ -94,6 +101,7 @@ class Audit:
         self._look: Iterator[None] | None = None
         self._due = clock.monotonic() + EVERY_S
         self._found: list[Suspect] = []
+        self.found: Sequence[Suspect] | None = None
         self._since: dict[Suspect, float] = {}
         self._foreign: set[str] = set()
 
@@ -102,6 +110,12 @@ class Audit:
         """Whether a look is under way, so that the next step reads what is in Redis."""
         return self._look is not None
 
+    def begin(self) -> Iterator[None]:
+        """Begin a look with the next step, instead of one that is under way."""
+        self._found = []
+        self._look = look = self._pieces()
+        return look
+
     def step(self) -> None:
         """Compare one piece; at the end of a look, repair what was found in earlier ones, too.
 
@@ -109,21 +123,19 @@ class Audit:
             StateError: Redis has lost a reservation; the leader has to start over from the cluster.
         """
         now = self._clock.monotonic()
-        if self._look is None:
-            if now < self._due:
-                return
-            self._found = []
-            self._look = self._pieces()
+        if self._look is None and now < self._due:
+            return
         try:
-            next(self._look)
+            next(self._look or self.begin())
             return
         except StopIteration:
             self._look = None
         except ClusterUnavailable as error:
-            self._look = None
+            self._look = self.found = None
             self._due = now + EVERY_S
             _log.warning("comparing given up", extra={"action": "compare", "error": str(error)})
             return
+        self.found = self._found
         self._judge(now)
         self._due = now + (AGAIN_S if self._since else EVERY_S)
 
@@ -150,8 +162,7 @@ class Audit:
                 self._foreign.add(suspect.uid)
             return
         CACHE_MISMATCHES.labels(what).inc()
-        named = "node" if what in ("node_missing", "node_redundant", "usage") else "pod"
-        extra = {"action": "repair", named: subject, "what": what, "detail": " ".join(map(str, suspect.detail))}
+        extra = {"action": "repair", suspect.kind: subject, "what": what, "detail": " ".join(map(str, suspect.detail))}
         _log.warning("what the leader believed was wrong, repaired", extra=extra)
         if lost:
             raise StateError(f"{subject}: its reservation is no longer in Redis")

@@ -201,8 +201,8 @@ class InterPodAffinity:
         """A pod came that is needed, or one went that was in the way, or its labels changed to that effect.
 
         The source misses some of what helps: until v1.35 pods that repelled this one (kubernetes pull request 135325),
-        the last of those it needed when it would do as the first of its kind itself (issue 141354), and pods that only one
-        of several anti-affinity terms means.
+        the last of those it needed when it would do as the first of its kind itself (issue 141354), and pods that only
+        one of several anti-affinity terms means.
         """
         info, snapshot = PodInfo(pod), self._handle.snapshot
         terms = self._incoming.of(info, snapshot)

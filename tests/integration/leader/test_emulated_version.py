@@ -119,7 +119,7 @@ def test_it_is_the_api_servers_own(api: FakeApi, run: Run, minor: str, version: 
     leader = run()
     wait_until("it leads", lambda: leader.leads)
     assert leader.told() == (version, "")
-    assert str(leader.leader.features()) == version
+    assert str(leader.leader.config.features) == version
 
 
 @pytest.mark.parametrize(("minor", "version"), [("38", "1.37"), ("29", "1.34")])
@@ -214,7 +214,7 @@ def test_one_that_has_led_goes_on_as_it_was_where_the_new_version_does_not_take_
 
 def test_the_metrics_say_it_as_kubernetes_components_do(run: Run) -> None:
     leader = run(asked("1.36", [f"{GATE}=true"]))
-    build, enabled = EmulatedVersion(leader.leader.features).collect()
+    build, enabled = EmulatedVersion(lambda: leader.leader.config.features).collect()
     (sample,) = build.samples
     assert (sample.name, sample.value) == ("kubernetes_build_info", 1)
     assert (sample.labels["major"], sample.labels["minor"]) == ("1", "36")

@@ -59,7 +59,7 @@ def test_one_kind_that_is_not_legal_leaves_the_others() -> None:
     ],
 )
 def test_namespaces_of_a_query(more: Any, namespaces: set[str] | None) -> None:
-    query = only(term("zone", "app In web", **more)).query(lambda: SPACES)
+    query = only(term("zone", "app In web", **more)).query(lambda: SPACES, unlabelled=True)
     assert query.namespaces == namespaces
     assert query.deleting
 
@@ -69,7 +69,7 @@ def test_namespaces_are_looked_at_only_where_some_are_selected() -> None:
         raise AssertionError
 
     for more in ({}, {"namespaces": ["red"]}, {"namespaceSelector": {}}):
-        only(term("zone", "app In web", **more)).query(never)
+        only(term("zone", "app In web", **more)).query(never, unlabelled=True)
 
 
 def test_match_looks_at_the_labels_of_the_namespace() -> None:

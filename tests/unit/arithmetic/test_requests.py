@@ -1,5 +1,6 @@
 """What pods request. CPU in milli-units, memory in bytes; sums stand beside the cases."""
 
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.arithmetic import requests
+from dsched.arithmetic.requests import ResizeRules
 from dsched.model.pod import Pod
 from tests.builders import make_container, make_pod
 
@@ -208,3 +210,112 @@ def test_exact(
     total = max(sum(map(exactly, apps), sidecars), most_at_start) + exactly(overhead)
     expected = {"cpu": -(-total * 1000 // 1), "memory": -(-total // 1)}
     assert requests.usage(made) == {name: amount for name, amount in expected.items() if amount}
+
+
+@pytest.fixture
+def follow() -> Iterator[Callable[[ResizeRules], bool]]:
+    """Rules are followed until the test ends."""
+    yield requests.follow
+    requests.follow(ResizeRules())
+
+
+APART = ResizeRules(apart=True)
+WHOLE = ResizeRules(apart=True, pod_level=True)
+
+
+def resizing(*containers: tuple[str, dict[str, Any]], reason: str = "", **status: Any) -> Pod:
+    """A pod whose containers ask for so many CPUs and have such statuses."""
+    return make_pod(
+        containers=[make_container(f"c{at}", cpu) for at, (cpu, _) in enumerate(containers)],
+        status={
+            "containerStatuses": [{"name": f"c{at}", **held} for at, (_, held) in enumerate(containers)],
+            "conditions": [{"type": "PodResizePending", "reason": reason}] if reason else [],
+            **status,
+        },
+    )
+
+
+def test_since_1_37_the_three_sums_are_compared_not_each_container(follow: Callable[[ResizeRules], bool]) -> None:
+    """One container shrinks, the other grows: 1 + 4 asked for, 3 + 1 promised and held."""
+    pod = resizing(("1", {"allocatedResources": {"cpu": "3"}}), ("4", {"allocatedResources": {"cpu": "1"}}))
+    both = resizing(
+        ("1", {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "3"}}}),
+        ("4", {"allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}),
+    )
+    assert requests.usage(both) == {"cpu": 7000}
+    assert follow(APART)
+    assert requests.usage(pod) == requests.usage(both) == {"cpu": 5000}
+    assert not follow(APART), "they were followed already"
+
+
+def test_since_1_37_what_is_not_said_is_taken_from_what_is(follow: Callable[[ResizeRules], bool]) -> None:
+    """Of c0 nothing is held and 5 promised, of c1 1 is held and nothing promised."""
+    pod = resizing(("1", {"allocatedResources": {"cpu": "5"}}), ("2", {"resources": {"requests": {"cpu": "1"}}}))
+    follow(APART)
+    assert requests.usage(pod) == {"cpu": 7000}  # promised: 5 + 2
+
+
+def test_since_1_37_nothing_that_is_said_to_be_held_is_nothing(follow: Callable[[ResizeRules], bool]) -> None:
+    said = resizing(("1", {"allocatedResources": {"cpu": "3"}, "resources": {"requests": {}}}), reason="Infeasible")
+    follow(APART)
+    assert requests.usage(said) == {"cpu": 3000}
+    assert requests.usage(resizing(("1", {"allocatedResources": {}, "resources": {}}), reason="Infeasible")) == {}
+
+
+def test_since_1_37_an_infeasible_resize_without_statuses_leaves_nothing(follow: Callable[[ResizeRules], bool]) -> None:
+    pod = resizing(("2", {}), reason="Infeasible")
+    assert requests.usage(pod) == {"cpu": 2000}
+    follow(APART)
+    assert requests.usage(pod) == {}
+    assert requests.nonzero_usage(pod) == (100, 200 * 2**20)
+
+
+def test_what_the_status_says_of_the_pod_as_a_whole(follow: Callable[[ResizeRules], bool]) -> None:
+    """It counts with its feature, instead of what it says of containers where both parts are there."""
+    held: dict[str, Any] = {"allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "3"}}}
+    pod = resizing(("1", {"allocatedResources": {"cpu": "9"}}), **held)
+    partly = resizing(("1", {"allocatedResources": {"cpu": "9"}}), allocatedResources={"cpu": "2"})
+    follow(APART)
+    assert requests.usage(pod) == {"cpu": 9000}
+    follow(WHOLE)
+    assert requests.usage(pod) == {"cpu": 3000}
+    assert requests.usage(partly) == {"cpu": 9000}
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason", "cpu"),
+    [
+        (ResizeRules(), "", 4000),
+        (ResizeRules(pod_level=True), "", 6000),
+        (ResizeRules(pod_level=True), "Infeasible", 6000),
+        (WHOLE, "", 6000),
+        (WHOLE, "Infeasible", 6000),
+        (APART, "", 4000),
+    ],
+)
+def test_requests_of_the_pod_as_a_whole_are_resized_with_their_feature(
+    follow: Callable[[ResizeRules], bool], rules: ResizeRules, reason: str, cpu: int
+) -> None:
+    pod = make_pod(
+        cpu="1",
+        spec={"resources": {"requests": {"cpu": "4"}}},
+        status={
+            "resources": {"requests": {"cpu": "6"}},
+            "allocatedResources": {"cpu": "5"},
+            "conditions": [{"type": "PodResizePending", "reason": reason}] if reason else [],
+        },
+    )
+    follow(rules)
+    assert requests.usage(pod) == {"cpu": cpu}
+    assert requests.requested(pod) == {"cpu": 4000}
+
+
+def test_until_1_36_only_resources_that_the_pod_names_are_resized(follow: Callable[[ResizeRules], bool]) -> None:
+    pod = make_pod(
+        spec={"resources": {"requests": {"cpu": "4"}}},
+        status={"resources": {"requests": {"cpu": "1", "memory": "7"}}},
+    )
+    follow(ResizeRules(pod_level=True))
+    assert requests.usage(pod) == {"cpu": 4000}
+    follow(WHOLE)
+    assert requests.usage(pod) == {"cpu": 4000, "memory": 7}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dsched.config.feature_gates import Version
 from dsched.conformance import vectors
 from dsched.errors import ManifestError
 
@@ -55,8 +56,8 @@ def test_paths_that_hold_no_vectors(folder: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"case": {}, "expect": {}}', '{"case": {"name": "a"}}'])
 def test_lines_that_are_no_vectors_are_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.jsonl"
-    path.write_text(f"{line('good')}\n{text}\n")
-    with pytest.raises(ManifestError, match=r"bad\.jsonl:2: not a vector"):
+    path.write_text(f"{line('good')}\n\n{text}\n")
+    with pytest.raises(ManifestError, match=r"bad\.jsonl:3: not a vector"):
         list(vectors.read(path))
 
 
@@ -65,3 +66,13 @@ def test_a_file_that_is_not_compressed(tmp_path: Path) -> None:
     path.write_text(line("good"))
     with pytest.raises(ManifestError, match="cannot be read"):
         list(vectors.read(path))
+
+
+def test_folders_in_folders_are_read_each_with_its_version(folder: Path) -> None:
+    for name in ("v1.37", "v1.35-more", "plain"):
+        (folder / name).mkdir()
+        (folder / name / "x.jsonl").write_text(line(f"in-{name}"))
+    found = {vector.name: str(vector.version) for vector in vectors.select([folder], ["x"])}
+    assert found == {"in-v1.37": "1.37", "in-v1.35-more": "1.35", "in-plain": "1.34"}
+    told = vectors.select([folder], ["x"], emulated=Version(1, 36))
+    assert {str(vector.version) for vector in told} == {"1.36"}

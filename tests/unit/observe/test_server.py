@@ -11,6 +11,7 @@ from dsched.errors import DschedError
 from dsched.observe.address import address
 from dsched.observe.exposition import Exposition
 from dsched.observe.health import Check
+from dsched.observe.pages import Answer
 from dsched.observe.server import Server
 
 
@@ -86,6 +87,21 @@ def test_verbose_tells_of_what_is_well_too(server):
 
 def test_other_pages_are_not_there_and_say_which_are(server):
     assert ask(server, "/")[::2] == (404, "not here; there are /metrics /livez /readyz /healthz\n")
+
+
+def test_further_pages_are_served_by_name_with_their_headers():
+    def told(accept):
+        return Answer("text/x-told", accept.encode(), 203, {"Warning": "299"})
+
+    server = Server("127.0.0.1", 0, Exposition("leader", []), {}, {"told": told})
+    server.start()
+    try:
+        assert ask(server, "/told/?x=1", Accept="a/b") == (203, "text/x-told", "a/b")
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/told", timeout=60) as answer:
+            assert answer.headers["Warning"] == "299"
+        assert ask(server, "/")[2] == "not here; there are /metrics /healthz /told\n"
+    finally:
+        server.close()
 
 
 def test_a_check_that_breaks_has_failed():

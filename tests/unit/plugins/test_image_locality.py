@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dsched.framework.pod_info import PodInfo
 from dsched.plugins.image_locality import ImageLocality, normalized_name
 from tests.builders import make_container, make_node, make_pod, make_table
 from tests.unit.plugins.asking import scored
+from tests.versions import V34, V35, V36, V37
 
 NO_HANDLE: Any = None
 PLUGIN = ImageLocality(None, NO_HANDLE)
@@ -64,3 +66,19 @@ def test_sizes_as_large_as_they_get_count_as_very_large() -> None:
 
 def test_unknown_images_score_nothing() -> None:
     assert scored(PLUGIN, make_pod(image="web"), make_table([make_node("n1"), make_node("n2")])) == [0, 0]
+
+
+def test_image_volumes_count_since_1_36_and_divide_since_1_37() -> None:
+    """App and volume are on the node, 600 MiB each: (600 - 23) / (1000 - 23), twice that, and of 1977."""
+    table = make_table([make_node("n1", images={"app:latest": 600 * MIB, "model:latest": 600 * MIB})])
+    pod = make_pod(image="app", spec={"volumes": [{"name": "m", "image": {"reference": "model"}}, {"name": "e"}]})
+    found = [scored(ImageLocality(None, NO_HANDLE, features), pod, table) for features in (V34, V35, V36, V37)]
+    assert found == [[59], [59], [100], [59]]
+
+
+def test_pods_with_other_volumes_are_not_alike() -> None:
+    plugin = ImageLocality(None, NO_HANDLE, V37)
+    plain = PodInfo(make_pod(image="app"))
+    volume = PodInfo(make_pod(image="app", spec={"volumes": [{"name": "m", "image": {"reference": "model"}}]}))
+    assert plugin.alike(plain, PodInfo(make_pod("shop/other", image="app")))
+    assert not plugin.alike(plain, volume)

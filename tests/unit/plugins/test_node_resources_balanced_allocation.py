@@ -7,7 +7,8 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.pod_info import PodInfo
 from dsched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from tests.builders import make_node, make_pod, make_table
-from tests.unit.plugins.asking import scored, skips
+from tests.unit.plugins.asking import scored, scored_few, skips
+from tests.versions import V35, V36, V37
 
 NO_HANDLE: Any = None
 GPU = "nvidia.com/gpu"
@@ -64,3 +65,22 @@ def test_without_pre_score_such_pods_score_zero() -> None:
 def test_a_requested_resource_that_scheduling_does_not_know() -> None:
     table = make_table([make_node("n1", allocatable={"foo": 5})])
     assert scored(balanced("foo"), make_pod(requests={"foo": 1}), table) == [100]
+
+
+def test_since_1_36_it_is_the_change_that_counts() -> None:
+    """On n1 the pod evens out (50 and 75 of 100 before, 75 and 75 after), on n2 it does the contrary, on n3 nothing
+    changes."""
+    used = [make_pod("shop/a", cpu="2", memory="12Gi", node="n1"), make_pod("shop/b", cpu="3", memory="8Gi", node="n2")]
+    table = make_table([make_node(name, cpu="4", memory="16Gi") for name in ("n1", "n2")], used)
+    args = NodeResourcesBalancedAllocationArgs((ResourceSpec("cpu", 1), ResourceSpec("memory", 1)))
+    pod = make_pod(cpu="1", memory="0")
+    for features, expected in ((V35, [100, 75]), (V36, [50 + (50 + 100 - 87) // 2, 50 + (50 + 75 - 87) // 2])):
+        plugin = NodeResourcesBalancedAllocation(args, NO_HANDLE, features)
+        assert scored(plugin, pod, table) == expected
+        assert scored_few(plugin, pod, table, [0, 1]) == expected
+
+
+def test_one_resource_alone_is_always_balanced() -> None:
+    table = make_table([make_node("n1")])
+    args = NodeResourcesBalancedAllocationArgs((ResourceSpec("cpu", 1),))
+    assert scored(NodeResourcesBalancedAllocation(args, NO_HANDLE, V37), make_pod(cpu="1"), table) == [75]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsched.config import Features
 from dsched.errors import PluginError
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, Code, Resource
@@ -28,6 +29,7 @@ from tests.storage import (
 )
 from tests.unit.plugins.hints import queues
 from tests.unit.plugins.storage_asking import agree_row_by_row, codes, reasons, skips, statuses
+from tests.versions import V34, V35, V36, V37, with_gates
 
 NO, YES = (ERR_REASON,), ()
 PORTWORX = "kubernetes.io/portworx-volume"
@@ -311,3 +313,68 @@ def test_all_rows_at_once_and_each_alone(
         for limit, names in zip(limits, there, strict=True)
     ]
     assert [found == YES for found in reasons(plugin, pod, snapshot)] == expected
+
+
+class TestDriversThatHaveToBeThere:
+    NODES = (make_node("n1"), make_node("n2"), make_node("n3"))
+    ON_N1 = (make_csi_node("n1", {"d": None}), make_csi_node("n2", {"other": 3}))
+    NEEDED = ("d CSI driver is not installed on the node",)
+
+    def asked(self, pod: Pod, *objects: Any, features: Features = V37) -> list[tuple[str, ...]]:
+        snapshot = world(self.NODES, (), *self.ON_N1, *objects)
+        return reasons(NodeVolumeLimits(None, Handle(snapshot), features), pod, snapshot)
+
+    def driver(self, name: str, needed: bool | None) -> Any:
+        return {
+            "kind": "CSIDriver",
+            "metadata": {"name": name},
+            "spec": {} if needed is None else {"preventPodSchedulingIfMissing": needed},
+        }
+
+    @pytest.mark.parametrize("needed", [True, False, None])
+    def test_only_drivers_that_ask_for_it(self, needed: bool | None) -> None:
+        found = self.asked(claiming("a"), *bound("a"), self.driver("d", needed))
+        assert found == ([YES, self.NEEDED, self.NEEDED] if needed else [YES] * 3)
+
+    def test_a_driver_that_is_no_object_may_be_missing(self) -> None:
+        assert self.asked(claiming("a"), *bound("a")) == [YES] * 3
+
+    def test_it_needs_its_gate(self) -> None:
+        asked = claiming("a"), *bound("a"), self.driver("d", True)
+        off = with_gates(V37, VolumeLimitScaling=False)
+        assert [self.asked(*asked, features=features)[1] for features in (V34, V36, off)] == [YES] * 3
+        assert self.asked(*asked, features=with_gates(V36, VolumeLimitScaling=True))[1] == self.NEEDED
+
+    def test_volumes_that_are_there_already_need_it_too(self) -> None:
+        snapshot = world(
+            self.NODES,
+            [claiming("a", key="shop/p1", node="n2")],
+            *self.ON_N1,
+            *bound("a"),
+            self.driver("d", True),
+        )
+        found = reasons(NodeVolumeLimits(None, Handle(snapshot), V37), claiming("a"), snapshot)
+        assert found[1] == self.NEEDED
+
+    def test_it_is_looked_at_before_anything_is_counted(self) -> None:
+        full = make_csi_node("n3", {"other": 0})
+        needed = [*bound("a"), *bound("z", driver="other"), self.driver("d", True), full]
+        assert self.asked(claiming("a", "z"), *needed)[2] == self.NEEDED
+
+    def test_in_tree_volumes_count_only_where_a_csi_node_is(self) -> None:
+        ebs = with_volumes({"awsElasticBlockStore": {"volumeID": "vol-1"}})
+        found = self.asked(ebs, self.driver("ebs.csi.aws.com", True))
+        assert found == [("ebs.csi.aws.com CSI driver is not installed on the node",)] * 2 + [YES]
+
+    def test_a_driver_that_comes_without_a_limit_helps(self) -> None:
+        before, after = make_csi_node("n2", {"other": 3}), make_csi_node("n2", {"other": 3, "d": None})
+        for features, helps in ((V36, False), (V37, True)):
+            plugin = NodeVolumeLimits(None, Handle(Snapshot()), features)
+            assert queues(plugin, claiming("a"), Resource.CSI_NODE, Action.UPDATE, old=before, new=after) is helps
+
+
+@pytest.mark.parametrize(("features", "counts"), [(V35, False), (V36, True)])
+def test_since_1_36_portworx_volumes_count_without_the_annotation(features: Features, counts: bool) -> None:
+    volume = with_volumes({"portworxVolume": {"volumeID": "p1"}})
+    snapshot = world([make_node("n1")], (), make_csi_node("n1", {"pxd.portworx.com": 0}))
+    assert reasons(NodeVolumeLimits(None, Handle(snapshot), features), volume, snapshot) == [NO if counts else YES]

@@ -33,9 +33,7 @@ class Quiet:
 GROUP_POINTS = {"placementGenerate", "placementScore", "podGroupPostFilter"}
 NOT_SERVED = {
     "DynamicResources": {"preEnqueue", "filter", "reserve", "preBind", "score"},
-    # Upstream has something to say there only behind a gate that dsched does not have.
-    "NodeUnschedulable": {"preFilter"},
-    "TaintToleration": {"preFilter"},
+    **{name: {point} for name, point in registry.SILENT},
 }
 
 

@@ -13,6 +13,7 @@ from dsched.plugins.taint_toleration import TaintToleration
 from tests.builders import make_node, make_pod, make_table
 from tests.unit.plugins.asking import filtered, prepared, reasons, scored
 from tests.unit.plugins.hints import queues
+from tests.versions import V34, V35, V37, with_gates
 
 NO_HANDLE: Any = None
 PLUGIN = TaintToleration(None, NO_HANDLE)
@@ -87,3 +88,47 @@ def test_a_toleration_of_the_pods_own_helps() -> None:
     assert queues(PLUGIN, before, Resource.POD, Action.UPDATE, before, after)
     assert not queues(PLUGIN, before, Resource.POD, Action.UPDATE, after, after)
     assert not queues(PLUGIN, make_pod("shop/other"), Resource.POD, Action.UPDATE, before, after)
+
+
+def test_since_1_35_no_taint_is_named() -> None:
+    table = make_table([make_node("n1", taints=["gpu=a100:NoSchedule"]), make_node("n2", taints=["old:NoExecute"])])
+    named = ["node(s) had untolerated taint {gpu: a100}", "node(s) had untolerated taint {old: }"]
+    assert reasons(TaintToleration(None, NO_HANDLE, V34), make_pod(), table) == named
+    for features in (V35, V37):
+        plugin = TaintToleration(None, NO_HANDLE, features)
+        assert reasons(plugin, make_pod(), table) == ["node(s) had untolerated taint(s)"] * 2
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "tolerated"),
+    [
+        ("Gt", "5", [False, True, False, False]),
+        ("Lt", "5", [False, False, True, False]),
+        ("Gt", "-9", [True, True, True, False]),
+        ("Gt", "05", [False] * 4),
+        ("Lt", "9223372036854775808", [False] * 4),
+        ("Gt", "five", [False] * 4),
+    ],
+)
+def test_tolerations_that_compare_numbers_need_their_gate(operator: str, bound: str, tolerated: list[bool]) -> None:
+    taints = [f"v={value}:NoSchedule" for value in ("5", "7", "-3", "x")]
+    table = make_table([make_node(f"n{at}", taints=[taint]) for at, taint in enumerate(taints)])
+    pod = make_pod(spec={"tolerations": [{"key": "v", "operator": operator, "value": bound}]})
+    on = TaintToleration(None, NO_HANDLE, with_gates(V37, TaintTolerationComparisonOperators=True))
+    assert [not reason for reason in reasons(on, pod, table)] == tolerated
+    assert all(reasons(TaintToleration(None, NO_HANDLE, V37), pod, table))
+
+
+def test_soft_taints_are_compared_too() -> None:
+    table = make_table([make_node("n1", taints=["v=7:PreferNoSchedule"])])
+    pod = make_pod(spec={"tolerations": [{"key": "v", "operator": "Gt", "value": "5"}]})
+    on = with_gates(V37, TaintTolerationComparisonOperators=True)
+    assert [scored(TaintToleration(None, NO_HANDLE, features), pod, table) for features in (V37, on)] == [[1], [0]]
+
+
+def test_a_node_that_loses_a_taint_helps_by_what_is_compared() -> None:
+    pod = make_pod(spec={"tolerations": [{"key": "v", "operator": "Gt", "value": "5"}]})
+    before, after = make_node("n1", taints=["v=3:NoSchedule"]), make_node("n1", taints=["v=7:NoSchedule"])
+    on = TaintToleration(None, NO_HANDLE, with_gates(V37, TaintTolerationComparisonOperators=True))
+    assert queues(on, pod, Resource.NODE, Action.UPDATE, old=before, new=after)
+    assert not queues(TaintToleration(None, NO_HANDLE, V37), pod, Resource.NODE, Action.UPDATE, old=before, new=after)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dsched.config import VolumeBindingArgs
+from dsched.config import Features, ShapePoint, VolumeBindingArgs
 from dsched.errors import PluginError, SelectorError
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code
@@ -32,6 +32,7 @@ from tests.storage import (
     world,
 )
 from tests.unit.plugins.storage_asking import codes, pre_filtered, reasons, rejected, skips, statuses
+from tests.versions import V34, V36, V37, with_gates
 
 PLUGIN = VolumeBinding(VolumeBindingArgs(), Handle(Snapshot()))
 ELSEWHERE, NO_VOLUME, NO_SPACE, MISSING = ((reason,) for reason in ERR_REASONS.values())
@@ -341,3 +342,96 @@ class TestScore:
         assert status is not None and status.code is Code.SKIP
         scores = PLUGIN.score_table(CycleState(), PodInfo(make_pod()), snapshot.table, slice(0, 3))
         assert scores.tolist() == [0, 0, 0]
+
+
+class TestScores:
+    """Storage that is used less is liked more: the default shape goes from 0 % → 100 to 100 % → 0."""
+
+    DEFAULT_SHAPE = (ShapePoint(0, 10), ShapePoint(100, 0))
+
+    def scored(self, pod: Pod, *objects: Any, features: Features = V37) -> list[int] | None:
+        """Raw scores of the nodes a, b and c; None where PreScore skips."""
+        snapshot = world(NODES, (), *objects)
+        plugin = VolumeBinding(VolumeBindingArgs(shape=self.DEFAULT_SHAPE), Handle(snapshot), features)
+        state, info = CycleState(), PodInfo(pod)
+        assert plugin.pre_filter(state, info, snapshot) is None
+        if plugin.pre_score(state, info, snapshot, np.ones(3, dtype=np.bool_)) is not None:
+            return None
+        return plugin.score_table(state, info, snapshot.table, snapshot.table.all_rows).tolist()
+
+    def test_static_volumes(self) -> None:
+        """5Gi of 10Gi at a, of 20Gi at b; the smallest is picked."""
+        volumes = [
+            make_volume("pa", "10Gi", at=["a"]),
+            make_volume("pa-large", "50Gi", at=["a"]),
+            make_volume("pb", "20Gi", at=["b"]),
+            make_volume("pc", "5Gi", at=["c"]),
+        ]
+        claim = make_claim("shop/data", "5Gi")
+        assert self.scored(claiming("data"), make_class(), claim, *volumes) == [50, 75, 0]
+
+    def test_volumes_of_a_class_add_up_and_classes_are_averaged(self) -> None:
+        """Class local: 8Gi of 20Gi, 60; class fast: 1Gi of 8Gi, 12 % used, 88. Their mean is 74."""
+        objects = [
+            make_class("local"),
+            make_class("fast"),
+            make_claim("shop/one", "3Gi"),
+            make_claim("shop/two", "5Gi"),
+            make_claim("shop/three", "1Gi", class_name="fast"),
+            make_volume("p1", "10Gi"),
+            make_volume("p2", "10Gi"),
+            make_volume("p3", "8Gi", class_name="fast"),
+        ]
+        assert self.scored(claiming("one", "two", "three"), *objects) == [74] * 3
+
+    def test_volumes_that_would_be_made(self) -> None:
+        """5Gi of the room that the driver reports; a class without reports has no say."""
+        objects = [
+            make_class("made", "d"),
+            make_driver("d"),
+            make_capacity("c1", "made", "10Gi", {HOSTNAME: "a"}),
+            make_capacity("c2", "made", "50Gi", {HOSTNAME: "b"}),
+            make_capacity("c3", "made", "5Gi", {HOSTNAME: "c"}),
+            make_claim("shop/data", "5Gi", class_name="made"),
+        ]
+        assert self.scored(claiming("data"), *objects) == [50, 90, 0]
+        silent = [make_class("quiet", "q"), make_claim("shop/more", "5Gi", class_name="quiet")]
+        assert self.scored(claiming("data", "more"), *objects, *silent) == [50, 90, 0]
+
+    def test_claims_of_a_class_share_the_room_of_a_report(self) -> None:
+        """Twice 5Gi of 20Gi, not of 40Gi."""
+        objects = [
+            make_class("made", "d"),
+            make_driver("d"),
+            make_capacity("c1", "made", "20Gi", {REGION: "r"}),
+            *(make_claim(f"shop/{name}", "5Gi", class_name="made") for name in ("one", "two")),
+        ]
+        assert self.scored(claiming("one", "two"), *objects) == [50] * 3
+
+    def test_where_a_volume_is_picked_only_picked_ones_count(self) -> None:
+        objects = [
+            make_class("local"),
+            make_class("made", "d"),
+            make_driver("d"),
+            make_capacity("c1", "made", "10Gi", {REGION: "r"}),
+            make_volume("pa", "10Gi"),
+            make_claim("shop/static", "1Gi"),
+            make_claim("shop/dynamic", "9Gi", class_name="made"),
+        ]
+        assert self.scored(claiming("static", "dynamic"), *objects) == [90] * 3
+
+    def test_skip_without_the_gate_and_for_claims_that_are_bound(self) -> None:
+        claim, volume = make_claim("shop/data", "5Gi"), make_volume("pa", "10Gi")
+        off = with_gates(V37, StorageCapacityScoring=False)
+        for features in (V34, V36, off):
+            assert self.scored(claiming("data"), make_class(), claim, volume, features=features) is None
+        assert self.scored(claiming("settled"), SETTLED, make_volume("pv-settled")) is None
+
+    def test_more_than_there_is_counts_as_all(self) -> None:
+        objects = [
+            make_class("made", "d"),
+            make_driver("d"),
+            make_capacity("c1", "made", "1Gi", {REGION: "r"}, largest="20Gi"),
+            make_claim("shop/data", "5Gi", class_name="made"),
+        ]
+        assert self.scored(claiming("data"), *objects) == [0] * 3

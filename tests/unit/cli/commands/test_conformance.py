@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dsched.cli.main import app
-from dsched.errors import ManifestError
+from dsched.errors import ConfigError, ManifestError
 
 NODE = {"metadata": {"name": "n1", "uid": "n1"}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}}
 
@@ -53,7 +53,10 @@ def test_json_has_them_all(folder: Path, asked: list[str]) -> None:
     code, output = run(folder, *asked)
     assert code == 1
     answer = json.loads(output)
-    assert answer["families"] == {"bad": {"passed": 1, "failed": 12}, "good": {"passed": 1, "failed": 0}}
+    assert answer["families"] == {
+        "1.34 bad": {"passed": 1, "failed": 12, "not_run": 0},
+        "1.34 good": {"passed": 1, "failed": 0, "not_run": 0},
+    }
     assert len(answer["failures"]) == 12
 
 
@@ -61,9 +64,50 @@ def test_one_case_and_the_first_failure(folder: Path) -> None:
     assert run(folder, "--case", "bad-passes")[0] == 0
     code, output = run(folder, "-x", "-o", "json")
     assert code == 1
-    assert json.loads(output)["families"] == {"bad": {"passed": 1, "failed": 1}}
+    assert json.loads(output)["families"] == {"1.34 bad": {"passed": 1, "failed": 1, "not_run": 0}}
 
 
 def test_a_path_that_is_not_there(folder: Path) -> None:
     with pytest.raises(ManifestError, match="expected a file of vectors"):
         run(folder / "gone")
+
+
+def test_the_version_comes_from_the_folder_unless_it_is_told(folder: Path, tmp_path: Path) -> None:
+    inside = folder / "more" / "v1.36-and-so-on"
+    inside.mkdir(parents=True)
+    (inside / "nested.jsonl").write_text(vector("nested-1", "a", "a"))
+    code, output = run(folder, "--family", "good", "--family", "nested", "-o", "json")
+    assert (code, list(json.loads(output)["families"])) == (0, ["1.34 good", "1.36 nested"])
+    code, output = run(folder, "--family", "nested", "--emulated-version", "1.37", "-o", "json")
+    assert (code, list(json.loads(output)["families"])) == (0, ["1.37 nested"])
+
+
+def test_vectors_that_cannot_be_run_are_named_and_the_exit_code_tells(folder: Path) -> None:
+    case = {"name": "cel-1", "expression": "true"}
+    (folder / "cel.jsonl").write_text("\n" + json.dumps({"case": case, "expect": {}}))
+    code, output = run(folder, "--family", "good", "--family", "cel")
+    assert code == 3
+    assert "not run, as cel-1" in output and "cel.jsonl:2" in output and "case.pod is missing" in output
+    assert run(folder)[0] == 1, "a failure goes before"
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (["--emulated-version", "1.20"], "expected one of 1.34"),
+        (["--feature-gates", "Nope=true"], "unrecognized feature gate: Nope"),
+        (["--feature-gates", "VolumeLimitScaling=true"], "PreAlpha at emulated version 1.34"),
+        (["--feature-gates", "VolumeLimitScaling"], "missing bool value for VolumeLimitScaling"),
+    ],
+)
+def test_versions_and_gates_that_there_are_not(folder: Path, asked: list[str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        run(folder, *asked)
+
+
+def test_a_folder_of_a_version_that_is_not_known(tmp_path: Path) -> None:
+    inside = tmp_path / "v1.50"
+    inside.mkdir()
+    (inside / "a.jsonl").write_text(vector("a-1", "a", "a"))
+    with pytest.raises(ManifestError, match="tell which with --emulated-version"):
+        run(inside)

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsched.config import Features
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import evaluate
 from dsched.engine.failed_attempt import FailedAttempt
@@ -23,6 +24,7 @@ from dsched.plugins.default_preemption.plugin import (
 )
 from tests.builders import make_node, make_pod
 from tests.unit.framework.frameworks import default_framework
+from tests.versions import V34, V36, V37
 
 
 def pod(name: str, cpu: str, priority: int = 0, start: str = "", **more: Any) -> PodInfo:
@@ -40,13 +42,13 @@ def cluster(**nodes: list[PodInfo]) -> Snapshot:
     return snapshot
 
 
-def preempt(snapshot: Snapshot, info: PodInfo) -> PostFilterResult:
+def preempt(snapshot: Snapshot, info: PodInfo, features: Features = V34) -> PostFilterResult:
     framework = default_framework()
     evaluation = evaluate(framework, info, snapshot)
     assert not evaluation.feasible.any()
     diagnosis = diagnose(evaluation, len(snapshot.table))
     attempt = FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnosis)
-    return DefaultPreemption(None, None).post_filter(attempt)
+    return DefaultPreemption(None, None, features).post_filter(attempt)
 
 
 def names(result: PostFilterResult) -> list[str]:
@@ -204,3 +206,17 @@ def test_a_preemptor_need_not_respect_its_own_promise() -> None:
         found[each.key] = plugin.candidates(attempt)[0]
     assert found["shop/second"] == []
     assert [victim.key for victim in found["shop/first"][0].victims] == ["shop/low"]
+
+
+def test_since_1_37_the_node_that_was_found_is_told() -> None:
+    """Victims that are leaving anyway count, though they are not deleted again."""
+    leaving = pod("leaving", "2", 1)
+    meta = msgspec.structs.replace(leaving.pod.metadata, deletion_timestamp="2024-01-01T00:00:00Z")
+    gone = PodInfo(msgspec.structs.replace(leaving.pod, metadata=meta))
+    words = []
+    for features in (V36, V37):
+        snapshot = cluster(n1=[gone, pod("a", "2", 1)])
+        result = preempt(snapshot, pod("new", "4", 10), features)
+        assert names(result) == ["a"]
+        words.append(result.status.message)
+    assert words == ["", "preemption: found a potential placement for pod on node n1, preempting 2 victims"]

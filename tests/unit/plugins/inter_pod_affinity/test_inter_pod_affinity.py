@@ -40,6 +40,7 @@ from tests.unit.plugins.neighbours import (
     term,
 )
 from tests.unit.plugins.plainly import Terms
+from tests.versions import V37
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 NODES = [
@@ -435,3 +436,22 @@ class TestHints:
         before = None if old is None else make_node(labels=old)
         action = Action.ADD if old is None else Action.UPDATE
         assert queues(plugin(), pod, Resource.NODE, action, before, make_node(labels=new)) == helps
+
+
+@pytest.mark.parametrize(
+    ("more", "meant"),
+    [
+        ({"namespaceSelector": {}}, {"shop", "red", "blue", "unknown"}),
+        ({"namespaceSelector": selector("team NotIn red")}, {"shop", "blue"}),
+        ({"namespaceSelector": selector("team DoesNotExist")}, {"shop"}),
+        ({"namespaceSelector": selector("team NotIn red"), "namespaces": ["red"]}, {"shop", "red", "blue"}),
+    ],
+)
+def test_since_1_37_own_terms_mean_the_namespaces_that_are_selected_alone(more: Any, meant: set[str]) -> None:
+    comes = make_pod("shop/comes", spec=affinity(apart=[term(HOST, "app In web", **more)]))
+    known = namespaces(shop={}, red={"team": "red"}, blue={"team": "blue"})
+    for namespace in ("shop", "red", "blue", "unknown"):
+        around = cluster(("n1", make_pod(f"{namespace}/w", labels=WEB)), **known)
+        asked = InterPodAffinity(InterPodAffinityArgs(), Handle(Snapshot()), V37)
+        kept_out = filtered(asked, comes, around.snapshot()) == [ERR_REASON_ANTI_AFFINITY, "", "", ""]
+        assert kept_out == (namespace in meant), namespace
