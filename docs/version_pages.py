@@ -11,7 +11,7 @@ ROLES = {"no decision": NO_DECISION, "off only": NOT_YET}
 ACTIONS = {
     "InPlacePodLevelResourcesVerticalScaling": "what a pod's status says that it has as a whole counts on its node",
     "NodeDeclaredFeatures": "a plugin of the default profile keeps pods off nodes that do not declare what they need",
-    "StorageCapacityScoring": "VolumeBinding scores nodes by the storage that is left, as `shape` in its arguments says",
+    "StorageCapacityScoring": "VolumeBinding scores nodes by the storage left, as `shape` in its arguments says",
     "TaintTolerationComparisonOperators": "tolerations with `Gt` and `Lt` are compared; else they tolerate nothing",
     "VolumeLimitScaling": "NodeVolumeLimits keeps pods off nodes without a driver whose CSIDriver asks for that",
 }

@@ -27,6 +27,6 @@ def _text(value: object) -> str:
         return str(value).lower()
     if isinstance(value, Enum):
         return str(value.value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ",".join(map(_text, value))
     return "" if value is None else str(value)

@@ -59,7 +59,7 @@ def replay(
     """Run a recording again in memory and show what comes out otherwise: no Redis, no workers, nothing is applied.
 
     With the recorded configuration and version every decision is the recorded one. With others, what the cluster does
-    is as recorded, and what follows from decisions follows from the new ones. Plugins are those that are installed here.
+    is as recorded, and what follows from decisions follows from the new ones. Plugins are those installed here.
 
     Exit code 0; 2 when the file or the configuration cannot be used; with --exit-code 1 when any decision differs.
     """
