@@ -14,7 +14,7 @@ import pytest
 from dsched.supervisor import record
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.kubernetes.waiting import wait_until
-from tests.manifests import node_manifest, pod_manifest
+from tests.manifests import node_manifest, pod_manifest, resizing_manifest
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -117,3 +117,37 @@ def test_other_writers(api: FakeApi, up: Run) -> None:
     wait_until("the gate is gone", lambda: nodes_of(api)["gated"] == "n2")
     reasons = {(event["reason"], event["regarding"]["name"]) for event in api.all("events")}
     assert ("FailedScheduling", "big") in reasons
+
+
+def test_every_process_decides_as_the_api_servers_version_unless_one_is_named(
+    api: FakeApi, dsched: Run, up: Run, tmp_path: Path
+) -> None:
+    """Since 1.37 a pod whose containers are resized up and down takes up less."""
+    api.put("nodes", node_manifest("n1", cpu="4"))
+    resized = resizing_manifest("default/resizing", "n1", asked=("1", "2"), has=("2", "1"))
+    requests = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+    api.put("pods", resized, ours("web", **requests))
+    wait_until("it is bound", lambda: nodes_of(api)["web"] == "n1")
+
+    def state() -> Any:
+        found = json.loads(up("status", "-o", "json").stdout)["state"]
+        return found, found["emulated"], {each["same"] for each in found["processes"]}
+
+    wait_until("all have the leader's configuration", lambda: state()[2] == {True})
+    found, emulated, _ = state()
+    assert emulated == {"version": "1.37", "feature_gates": ""}
+    assert {each["kind"] for each in found["processes"]} == {"leader", "binder"}
+    assert up("fsck").returncode == 0
+    assert dsched("down").returncode == 0
+    started = dsched(
+        *("up", "--cluster", "kubernetes", "--kubeconfig", api.kubeconfig(), "--config", "scheduler.yaml"),
+        *("--emulated-version", "1.36", "--feature-gates", "NodeDeclaredFeatures=false", "--detach"),
+        *("--evaluators", "1", "--binders", "1"),
+    )
+    assert started.returncode == 0, started.stderr
+    wait_until("all follow", lambda: state()[2] == {True})
+    found, emulated, _ = state()
+    assert emulated == {"version": "1.36", "feature_gates": "NodeDeclaredFeatures=false"}
+    assert {each["kind"] for each in found["processes"]} == {"leader", "evaluator", "binder"}
+    told = json.loads(up("explain", "pod", "web", "-o", "json").stdout)
+    assert told["chosen"] is None, "the other pod takes up all four cores"
