@@ -17,9 +17,6 @@ from dsched.observe.queues import Queues
 from dsched.observe.server import Server
 from dsched.state.client import Store
 
-EMULATES = "1.34"
-"""The Kubernetes whose scheduler's decisions are made."""
-
 
 class Configured(Holding, Protocol):
     """A leader process that has a configuration, another one after each reload."""
@@ -46,5 +43,7 @@ def server(host: str, port: int, store: Store, leader: Configured, flags: Mappin
     checks = leader.progress.checks()
     pages: dict[str, Page] = {"configz": configz.page(lambda: leader.config), "flagz": zpages.flagz(flags)}
     listed = [f"/{name}" for name in ("metrics", *checks, "healthz", *pages)]
-    pages["statusz"] = zpages.Status(SystemClock(), __version__, EMULATES, listed).page()
+    pages["statusz"] = zpages.Status(
+        SystemClock(), __version__, lambda: str(leader.config.features.version), listed
+    ).page()
     return Server(host, port, Exposition("leader", sources, others=True), checks, pages)

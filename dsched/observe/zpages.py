@@ -65,11 +65,11 @@ class ZPage:
 class Status:
     """What ``/statusz`` tells of this process."""
 
-    def __init__(self, clock: Clock, version: str, emulates: str, paths: Sequence[str]) -> None:
+    def __init__(self, clock: Clock, version: str, emulates: Callable[[], str], paths: Sequence[str]) -> None:
         """
         Args:
             version: of dsched.
-            emulates: ``MAJOR.MINOR`` of the Kubernetes whose scheduler's decisions are made.
+            emulates: tells ``MAJOR.MINOR`` of the Kubernetes whose scheduler's decisions are made.
             paths: of the pages that are served, ``/`` before each.
         """
         self._clock = clock
@@ -96,7 +96,7 @@ class Status:
             "uptimeSeconds": self._up_s(),
             "goVersion": "",
             "binaryVersion": self._version,
-            "emulationVersion": self._emulates,
+            "emulationVersion": self._emulates(),
             "paths": self._paths,
         }
 
@@ -108,7 +108,7 @@ class Status:
             f"Up: {up_s // 3600} hr {up_s // 60 % 60:02} min {up_s % 60:02} sec",
             f"Python version: {platform.python_version()}",
             f"Binary version: {self._version}",
-            f"Emulation version: {self._emulates}",
+            f"Emulation version: {self._emulates()}",
             f"Paths: {' '.join(self._paths)}",
         ]
 

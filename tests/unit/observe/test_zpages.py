@@ -26,7 +26,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def status(clock: ManualClock) -> Any:
-    page = Status(clock, "0.1.0", "1.34", ["/readyz", "/metrics", "/livez"]).page()
+    page = Status(clock, "0.1.0", lambda: "1.34", ["/readyz", "/metrics", "/livez"]).page()
     clock.advance(2 * 3600 + 3 * 60 + 4.9)
     return page
 
