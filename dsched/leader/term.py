@@ -316,11 +316,7 @@ class LeaderTerm:
         try:
             busy = True
             while not self._over():
-                timeout_s = (
-                    0.0
-                    if busy or self._dump.due
-                    else min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
-                )
+                timeout_s = 0.0 if busy or self._dump.due else self._idle_s()
                 self._phases.to(WAIT)
                 with plugin_timeout.undisturbed():
                     letters = sources.letters(timeout_s)

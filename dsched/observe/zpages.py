@@ -69,7 +69,7 @@ class Status:
         """
         Args:
             version: of dsched.
-            emulates: tells ``MAJOR.MINOR`` of the Kubernetes whose scheduler's decisions are made; from any thread.
+            emulates: tells ``MAJOR.MINOR`` of the Kubernetes whose scheduler's decisions are made.
             paths: of the pages that are served, ``/`` before each.
         """
         self._clock = clock

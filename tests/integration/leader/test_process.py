@@ -150,3 +150,20 @@ def test_a_process_that_is_to_write_the_configuration_ends(store: Store, tmp_pat
     assert written.read_text().startswith("apiVersion: kubescheduler.config.k8s.io/v1\n")
     assert [line["file"] for line in process.lines("configuration written")] == [str(written)]
     assert lease.holder(store) is None
+
+
+def test_it_says_which_version_it_emulates(store: Store, begin: Callable[..., LeaderProcess]) -> None:
+    gates = ("--feature-gates", "StorageCapacityScoring=true", "--feature-gates", "NodeDeclaredFeatures=false")
+    leader = begin("one", "--emulated-version", "1.36", *gates, "--mode", "local")
+    wait_until("it leads", lambda: leads(store, "one") and leader.page("readyz") == b"ok")
+    lines = leader.page("metrics").decode().splitlines()
+    (build,) = [line for line in lines if line.startswith("kubernetes_build_info{")]
+    assert build.endswith(" 1.0")
+    assert f'git_version="v1.36.0-dsched-{__version__}"' in build
+    assert 'kubernetes_feature_enabled{name="StorageCapacityScoring",stage="ALPHA"} 1.0' in lines
+    assert 'kubernetes_feature_enabled{name="NodeDeclaredFeatures",stage="BETA"} 0.0' in lines
+    assert json.loads(leader.page("statusz", STRUCTURED + "Statusz"))["emulationVersion"] == "1.36"
+    flags = json.loads(leader.page("flagz", STRUCTURED + "Flagz"))["flags"]
+    assert flags["feature-gates"] == "StorageCapacityScoring=true,NodeDeclaredFeatures=false"
+    (said,) = leader.lines("emulating kube-scheduler")
+    assert (said["version"], said["gates"]) == ("1.36", "NodeDeclaredFeatures=false,StorageCapacityScoring=true")
