@@ -121,6 +121,7 @@ def test_status_of_a_working_system(dsched, redis_server, store):
         "leader_seconds": {"evaluate": 1.5, "hand out": 0.25},
         "config": None,
         "processes": [],
+        "emulated": None,
     }
 
 
