@@ -65,7 +65,7 @@ Steps = tuple[str | int, ...]
 
 def page() -> str:
     """The whole page, as Markdown."""
-    record = config.load(json.dumps(SAMPLE))
+    record = config.load(json.dumps(SAMPLE), features=DEFAULT)
     own, parts = {}, {}
     for key, field in schema.configuration(DEFAULT.version).fields.items():
         (parts if _struct(field.type) else own)[key] = field
@@ -94,7 +94,7 @@ def page() -> str:
 def _default_profile() -> Iterator[str]:
     yield from ("## The default profile", "", declared.markdown(plugins.merged.__doc__ or ""), "")
     yield from ("| extension point | plugins in running order, `score` with weights |", "|---|---|")
-    for point, run in config.default().profiles[0].plugins.items():
+    for point, run in config.default(DEFAULT).profiles[0].plugins.items():
         names = (f"{plugin.name} {plugin.weight}" if plugin.weight else plugin.name for plugin in run)
         yield f"| `{point}` | {', '.join(names)} |"
     yield ""
@@ -204,7 +204,7 @@ def _quarantine(at: Steps, kind: schema.Type, plugin: str) -> Iterator[str]:
         if plugin:
             text["profiles"][0]["pluginConfig"][0]["name"] = plugin
         try:
-            config.load(json.dumps(text))
+            config.load(json.dumps(text), features=DEFAULT)
         except ConfigError as error:
             for place, _, what in (line.partition(": ") for line in error.errors):
                 short = re.sub(r'^(Invalid|Unsupported) value: ("[^"]*"|[^:]*): ', "", what)

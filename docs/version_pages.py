@@ -3,7 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
-from dsched.config import plugins
+from dsched.config import plugins, schema
 from dsched.config.feature_gates import ACTED_ON, GATES, NO_DECISION, NOT_YET, VERSIONS, Version, features, spec_at
 
 PAGE = Path(__file__).parent / "versions.md"
@@ -28,9 +28,10 @@ def gates() -> str:
 def default_plugins() -> str:
     """The default profile of each version: what differs from the version before."""
     rows = []
-    before: dict[str, int | None] = {}
+    before: dict[str, int] = {}
     for version in VERSIONS:
-        found = dict(plugins.defaults(features(version)))
+        enabled = plugins.merged(None, features(version))[schema.MULTI_POINT]["enabled"]
+        found = {plugin["name"]: plugin["weight"] for plugin in enabled}
         rows.append([str(version), ", ".join(_changes(before, found)) if before else f"{len(found)} plugins"])
         before = found
     return _table(["version", "default plugins"], rows)

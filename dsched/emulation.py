@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsched.config import Features, SchedulerConfiguration, feature_gates
-from dsched.config.feature_gates import DEFAULT, OLDEST, VERSIONS, Version
+from dsched.config.feature_gates import DEFAULT, UNSAID, VERSIONS, Version
 from dsched.errors import ConfigError
 from dsched.framework.interface import Registry
 from dsched.plugins import profiles
 
 VERSION, GATES = "DSCHED_EMULATED_VERSION", "DSCHED_FEATURE_GATES"
 """Environment variables of the two options; an empty one counts as not set."""
-UNSAID = feature_gates.features(OLDEST)
-"""What releases of dsched have decided by that did not write down what it was."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,5 +297,8 @@ def refused(source: str, errors: Iterable[str], advice: str) -> ConfigError:
     )
 
 
-DEFAULT = features(OLDEST)
-"""What is emulated where nobody says otherwise."""
+UNSAID = features(OLDEST)
+"""What is meant where nothing is said: by releases of dsched that did not write down what they emulated, and by code
+that is not told."""
+DEFAULT = features(NEWEST)
+"""What is emulated where there is no cluster that has a version, and nobody names one."""

@@ -7,7 +7,7 @@ from typing import Any
 from dsched.config import complete, decode, defaults, profiles, records, validation
 from dsched.config import plugins as default_plugins
 from dsched.config.decode import Wire
-from dsched.config.feature_gates import DEFAULT, Features
+from dsched.config.feature_gates import UNSAID, Features
 from dsched.config.profiles import Known
 from dsched.config.schema import API_VERSION, KIND
 from dsched.config.text import TextError, parse
@@ -27,7 +27,7 @@ def load(
     source: str = "<configuration>",
     *,
     plugins: Known | None = None,
-    features: Features = DEFAULT,
+    features: Features = UNSAID,
 ) -> SchedulerConfiguration:
     """Read a configuration.
 
@@ -53,7 +53,7 @@ def load(
     return records.configuration(config, points, features)
 
 
-def default(features: Features = DEFAULT) -> SchedulerConfiguration:
+def default(features: Features = UNSAID) -> SchedulerConfiguration:
     """The configuration without any file: one profile, the default plugins."""
     return load(_EMPTY, "<default>", features=features)
 
@@ -65,7 +65,7 @@ def completed(config: SchedulerConfiguration) -> dict[str, Any]:
 
 
 def completed_document(
-    text: str | bytes, source: str = "<configuration>", *, features: Features = DEFAULT
+    text: str | bytes, source: str = "<configuration>", *, features: Features = UNSAID
 ) -> dict[str, Any]:
     """As `completed`, of a text whose profiles need not be buildable.
 

@@ -150,7 +150,7 @@ class Profile:
     """Every extension point (names as in the file) to its plugins in running order."""
     args: Mapping[str, PluginArgs]
     """By plugin name, defaults filled in."""
-    features: Features = feature_gates.DEFAULT
+    features: Features = feature_gates.UNSAID
     """The version that is emulated, and what is on."""
 
     def effective_percentage(self, config: "SchedulerConfiguration") -> int:
@@ -261,7 +261,7 @@ class SchedulerConfiguration:
     """Not used."""
     document: str
     """The completed configuration as v1 JSON text, see `dsched.config.completed`."""
-    features: Features = feature_gates.DEFAULT
+    features: Features = feature_gates.UNSAID
     """The version that is emulated, and what is on; no part of the file."""
     code: str = ""
     """What tells the code of the plugins that are used and do not come with dsched; empty where there are none."""

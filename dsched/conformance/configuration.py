@@ -13,7 +13,7 @@ from typing import Any
 
 from dsched import config
 from dsched.config import Features
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.config.plugins import DYNAMIC_RESOURCES
 from dsched.errors import ConfigError
 
@@ -24,7 +24,7 @@ _PLUGIN = re.compile(r'[pP]lugin "([^"]*)"|different queue sort plugins for prof
 _ABSENT = object()
 
 
-def check(case: Mapping[str, Any], expect: Mapping[str, Any], features: Features = DEFAULT) -> list[str]:
+def check(case: Mapping[str, Any], expect: Mapping[str, Any], features: Features = UNSAID) -> list[str]:
     """Run one vector.
 
     Args:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dsched import config
 from dsched.config import Features, Profile
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.conformance import comparing
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation, evaluate
@@ -57,7 +57,7 @@ class _Handle:
 
 
 def check(
-    case: Case, expect: Mapping[str, Any], plugins: Registry | None = None, features: Features = DEFAULT
+    case: Case, expect: Mapping[str, Any], plugins: Registry | None = None, features: Features = UNSAID
 ) -> list[str]:
     """Run one vector.
 

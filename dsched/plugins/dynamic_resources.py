@@ -9,7 +9,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
 from typing import Any
 
 from dsched.config import Features
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -27,7 +27,7 @@ class DynamicResources:
     takes_features = True
     pre_filter_scope = Scope.NODE
 
-    def __init__(self, args: Any, handle: Any, features: Features = DEFAULT) -> None:
+    def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
         self._silent = features.since(37)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:

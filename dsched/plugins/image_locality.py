@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import matching, scores
 from dsched.config import Features
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Normalization, Rows, Scope
@@ -28,7 +28,7 @@ class ImageLocality:
     """What an image is worth depends on how many of all nodes hold it."""
     normalization = Normalization.NONE
 
-    def __init__(self, args: Any, handle: interface.Handle, features: Features = DEFAULT) -> None:
+    def __init__(self, args: Any, handle: interface.Handle, features: Features = UNSAID) -> None:
         self._volumes = features.since(36)
         self._volumes_divide = features.since(37)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dsched.arithmetic import matching
 from dsched.config import Features
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
@@ -73,7 +73,7 @@ class NodeDeclaredFeatures:
     filter_scope = Scope.NODE
     pre_filter_scope = Scope.NODE
 
-    def __init__(self, args: Any, handle: interface.Handle, features: Features = DEFAULT) -> None:
+    def __init__(self, args: Any, handle: interface.Handle, features: Features = UNSAID) -> None:
         on = features.enabled("NodeDeclaredFeatures")
         self._inferred = {name: needs for name, (minor, needs) in INFERRED.items() if on and features.since(minor)}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dsched.arithmetic import few_nodes, matching, requests, scores
 from dsched.arithmetic.sums import plus
 from dsched.config import Features, NodeResourcesBalancedAllocationArgs
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Normalization, Rows, Scope, Status
@@ -43,7 +43,7 @@ class NodeResourcesBalancedAllocation:
     normalization = Normalization.NONE
 
     def __init__(
-        self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle, features: Features = DEFAULT
+        self, args: NodeResourcesBalancedAllocationArgs, handle: interface.Handle, features: Features = UNSAID
     ) -> None:
         self._compares = features.since(36)
         self._resources = tuple(resource.name for resource in args.resources)

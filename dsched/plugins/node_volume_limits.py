@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import matching
 from dsched.config import Features
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -64,7 +64,7 @@ class NodeVolumeLimits:
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without such volumes get; all others are filtered, which depends on the whole cluster."""
 
-    def __init__(self, args: Any, handle: interface.Handle, features: Features = DEFAULT) -> None:
+    def __init__(self, args: Any, handle: interface.Handle, features: Features = UNSAID) -> None:
         self._handle = handle
         self._announced = not features.since(36)
         self._needs_driver = features.enabled("VolumeLimitScaling")

@@ -8,7 +8,7 @@ from dsched import config
 from dsched.arithmetic import requests
 from dsched.arithmetic.requests import ResizeRules
 from dsched.config import Features, PluginRef, Profile, SchedulerConfiguration
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.errors import ConfigError
 from dsched.framework import pod_info
 from dsched.framework.extender import Extending, ReadObjects
@@ -22,7 +22,7 @@ NEVER_IGNORED = frozenset({"DynamicResources", "GangScheduling"})
 not, pods that need them are refused."""
 
 
-def configuration(path: Path | None, plugins: Registry, features: Features = DEFAULT) -> SchedulerConfiguration:
+def configuration(path: Path | None, plugins: Registry, features: Features = UNSAID) -> SchedulerConfiguration:
     """The configuration in a file, with every plugin there is; the default one without a file.
 
     Raises:
@@ -37,7 +37,7 @@ def configuration(path: Path | None, plugins: Registry, features: Features = DEF
     return parsed(text, str(path), plugins, features)
 
 
-def parsed(text: str | bytes, source: str, plugins: Registry, features: Features = DEFAULT) -> SchedulerConfiguration:
+def parsed(text: str | bytes, source: str, plugins: Registry, features: Features = UNSAID) -> SchedulerConfiguration:
     """The configuration in a text, with every plugin there is; ``source`` is its file's name, for messages.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, get_type_hints
 
-from dsched.config.feature_gates import DEFAULT, NEWEST, Version
+from dsched.config.feature_gates import NEWEST, UNSAID, Version
 from dsched.config.plugins import intree as intree_points
 from dsched.errors import PluginError
 from dsched.framework.interface import PluginFactory, Registry
@@ -128,7 +128,7 @@ def extension_points(factory: PluginFactory) -> frozenset[str]:
     )
 
 
-def served(registry: Registry, version: Version = DEFAULT.version) -> Mapping[str, frozenset[str]]:
+def served(registry: Registry, version: Version = UNSAID.version) -> Mapping[str, frozenset[str]]:
     """Every plugin that a configuration of a version may name, with the extension points it serves."""
     out_of_tree = {name: factory for name, factory in registry.items() if name not in INTREE_NAMES}
     return {**intree_points(version), **{name: extension_points(factory) for name, factory in out_of_tree.items()}}

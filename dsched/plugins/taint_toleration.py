@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic.matching import TaintSetNumbers
 from dsched.config import Features
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -82,7 +82,7 @@ class TaintToleration:
     score_scope = Scope.NODE
     normalization = Normalization.MAX_REVERSED
 
-    def __init__(self, args: Any, handle: interface.Handle, features: Features = DEFAULT) -> None:
+    def __init__(self, args: Any, handle: interface.Handle, features: Features = UNSAID) -> None:
         self._features = features
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:

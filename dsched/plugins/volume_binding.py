@@ -21,7 +21,7 @@ from dsched.arithmetic.claims import ELSEWHERE, MISSING, NO_SPACE, NO_VOLUME, Po
 from dsched.arithmetic.storage_scores import storage_scores
 from dsched.clock import Clock, SystemClock
 from dsched.config import Features, VolumeBindingArgs
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -76,7 +76,7 @@ class VolumeBinding:
     pre_bind_needs_shared = True
     """PreBind has nothing to do for a pod for which Reserve has left no word."""
 
-    def __init__(self, args: VolumeBindingArgs, handle: Any, features: Features = DEFAULT) -> None:
+    def __init__(self, args: VolumeBindingArgs, handle: Any, features: Features = UNSAID) -> None:
         self._line: NDArray[np.int64] | None = None
         if features.enabled("StorageCapacityScoring"):
             self._line = scores.broken_line([(point.utilization, point.score) for point in args.shape])

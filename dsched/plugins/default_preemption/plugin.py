@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dsched.clock import Clock
 from dsched.config import DefaultPreemptionArgs, Features
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.dry_run import DryRun
 from dsched.engine.failed_attempt import FailedAttempt
@@ -91,7 +91,7 @@ class DefaultPreemption:
     takes_features = True
     victims_reason: ClassVar[str] = "PreemptionByScheduler"
 
-    def __init__(self, args: Any, handle: Any, features: Features = DEFAULT) -> None:
+    def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
         """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none
         (recorded vectors), every attempt is the first one."""
         self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dsched.arithmetic import domains, matching
 from dsched.arithmetic.pod_query import PodQuery
 from dsched.config import Features, InterPodAffinityArgs
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -86,7 +86,7 @@ class InterPodAffinity:
     score_scope = Scope.CLUSTER
     normalization = Normalization.CUSTOM
 
-    def __init__(self, args: InterPodAffinityArgs, handle: interface.Handle, features: Features = DEFAULT) -> None:
+    def __init__(self, args: InterPodAffinityArgs, handle: interface.Handle, features: Features = UNSAID) -> None:
         self._handle = handle
         self._only_own_preferences = args.ignore_preferred_terms_of_existing_pods
         self._incoming = AllIncomingTerms(unlabelled=not features.since(37))

@@ -15,7 +15,7 @@ from dsched.arithmetic import matching, spread_hints, spreading
 from dsched.arithmetic.domains import Sums, changed
 from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, Constraint, Division
 from dsched.config import Features, PodTopologySpreadArgs
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import UNSAID
 from dsched.errors import PluginError, SelectorError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -92,7 +92,7 @@ class PodTopologySpread:
     score_scope = Scope.CLUSTER
     normalization = Normalization.CUSTOM
 
-    def __init__(self, args: PodTopologySpreadArgs, handle: interface.Handle, features: Features = DEFAULT) -> None:
+    def __init__(self, args: PodTopologySpreadArgs, handle: interface.Handle, features: Features = UNSAID) -> None:
         """
         Raises:
             PluginError: a default constraint is none.
