@@ -55,7 +55,7 @@ def resizing(store: Store, tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Any:
     yield
-    profiles.emulate(feature_gates.DEFAULT)
+    profiles.emulate(feature_gates.UNSAID)
 
 
 def led_as(store: Store, version: str, **gates: bool) -> None:

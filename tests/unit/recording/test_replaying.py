@@ -253,7 +253,7 @@ def decided_as(features: Features, told: tuple[str, str], asked: Asked = NOTHING
 @pytest.fixture
 def as_before() -> Iterator[None]:
     yield
-    profiles.emulate(feature_gates.DEFAULT)
+    profiles.emulate(feature_gates.UNSAID)
 
 
 @pytest.mark.usefixtures("as_before")
@@ -264,6 +264,6 @@ def test_the_recorded_version_decides_unless_another_one_is_asked_for() -> None:
     before = feature_gates.features(feature_gates.Version(1, 36))
     assert decided_as(before, emulation.written(before)) == ""
     assert decided_as(before, emulation.written(before), asked("1.37")) == "n1"
-    assert decided_as(feature_gates.DEFAULT, ("", "")) == "", "an older release recorded it"
+    assert decided_as(feature_gates.UNSAID, ("", "")) == "", "an older release recorded it"
     with pytest.raises(ConfigError, match=r"cannot emulate kube-scheduler 1\.99"):
         decided_as(newest, ("1.99", ""))
