@@ -30,7 +30,7 @@ class Watched:
     """A configuration in a file, and how often another one was taken up."""
 
     def __init__(
-        self, store: Store, file: Path | None, cluster: str = "standalone", features: Features = feature_gates.DEFAULT
+        self, store: Store, file: Path | None, cluster: str = "standalone", features: Features = feature_gates.UNSAID
     ) -> None:
         self.taken = 0
         clock, plugins = SystemClock(), registry.intree()
@@ -254,7 +254,7 @@ def test_a_file_that_is_none_for_that_version_stays_as_it_was(store: Store, file
     watched = Watched(store, file, features=NEWEST)
     before = watched.configured.loaded
     with pytest.raises(ConfigError, match="shape"):
-        watched.configured.emulate(feature_gates.DEFAULT)
+        watched.configured.emulate(feature_gates.UNSAID)
     assert watched.configured.loaded is before
 
 
