@@ -41,6 +41,7 @@ class ApiServer:
         audited: rules of the audit policy.
         readable: objects are kept as JSON in etcd; else as API servers do unless told otherwise.
         emulated: the minor version that it behaves as, such as ``1.34``; empty for its own.
+        gates: feature gates that are not to be as by default, as ``A=true,B=false``.
 
     Attributes:
         url: of the API server.
@@ -50,10 +51,17 @@ class ApiServer:
     """
 
     def __init__(
-        self, folder: Path, audited: list[Json] = EVERYTHING, *, readable: bool = True, emulated: str = ""
+        self,
+        folder: Path,
+        audited: list[Json] = EVERYTHING,
+        *,
+        readable: bool = True,
+        emulated: str = "",
+        gates: str = "",
     ) -> None:
         self.folder = folder.resolve()
         self._emulated = emulated
+        self._gates = gates
         self._audited = audited
         self._readable = readable
         self.programs = programs.folder()
@@ -161,6 +169,7 @@ class ApiServer:
             "--etcd-compaction-interval=0",
             *(["--storage-media-type=application/json"] if self._readable else []),
             *([f"--emulated-version={self._emulated}"] if self._emulated else []),
+            *([f"--feature-gates={self._gates}"] if self._gates else []),
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--client-ca-file={self.authority.certificate}",

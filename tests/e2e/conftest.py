@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.fixtures import redis_program
-from tests.e2e import programs
+from tests.e2e import programs, versions
 from tests.e2e.apiserver import ApiServer
 from tests.e2e.cluster import Cluster
 from tests.e2e.deployment import Deployment
@@ -25,7 +25,9 @@ def api_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         programs.folder()
     except programs.NoPrograms as error:
         pytest.skip(str(error))
-    server = ApiServer(tmp_path_factory.mktemp("api-server"), emulated=getattr(request, "param", ""))
+    emulated = getattr(request, "param", "")
+    gates = "" if emulated else versions.GATES
+    server = ApiServer(tmp_path_factory.mktemp("api-server"), emulated=emulated, gates=gates)
     try:
         server.start()
         yield server

@@ -7,6 +7,8 @@ Every module runs against the newest API server there is (`assets/go.mod` pins i
 import pytest
 
 OLDEST = "1.34"
+GATES = "GenericWorkload=true"
+"""Set for the newest server, so that it keeps the fields of pods that are about them."""
 EACH_VERSION = pytest.mark.parametrize(
     "api_server", ["", OLDEST], ids=["newest", OLDEST], indirect=True, scope="session"
 )

@@ -176,6 +176,7 @@ def test_changes_that_scheduling_cannot_see(after: Pod) -> None:
         changed(status={"startTime": "2026-11-21T19:15:08Z"}),
         changed(status={"nominatedNodeName": "n1"}),
         changed(status={"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}]}),
+        changed(status={"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}),
         changed(spec={"nodeName": "n1", "priority": 1}),
     ],
 )
