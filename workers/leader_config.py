@@ -13,6 +13,7 @@ from pathlib import Path
 from dsched import emulation
 from dsched.cluster import opening
 from dsched.config import SchedulerConfiguration
+from dsched.config.feature_gates import UNSAID
 from dsched.emulation import NOTHING
 from dsched.errors import ConfigError, DschedError
 from dsched.framework.interface import Registry
@@ -27,8 +28,9 @@ _log = logger(__name__)
 
 TRIED_AGAIN_S = 5.0
 """A configuration that could not be taken up is not tried again before that."""
-ANY_VERSION = NOTHING.possible(on_kubernetes=True)
-"""What is emulated is the leader's to say; a worker's own file is as good for the one as for the other until then."""
+ANY_VERSION = (UNSAID, *NOTHING.possible(on_kubernetes=True))
+"""What is emulated is the leader's to say, and a leader that publishes nothing is of a release that did not say it; a
+worker's own file is as good for any version until then."""
 
 Build = Callable[[SchedulerConfiguration], None]
 

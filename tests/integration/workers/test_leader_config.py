@@ -116,7 +116,7 @@ def test_a_file_that_is_kept_back_is_read_where_the_worker_has_it(
     file = tmp_path / "scheduler.yaml"
     file.write_text(HEAD)
     following = make(file)
-    assert following.config.features == feature_gates.DEFAULT
+    assert following.config.features == UNSAID
     file.write_text(MORE)
     wanted = publish(store, MORE, withheld=HOLDS_KEYS)
     assert following.refusal(wanted, "standalone") == ""
@@ -182,7 +182,7 @@ def publish_as(store: Store, features: Features, text: str = "", *, withheld: st
 @pytest.mark.parametrize("text", ["", MORE])
 def test_what_the_leader_emulates_is_followed(store: Store, make: Callable[..., Any], text: str) -> None:
     following = make()
-    assert following.config.features == feature_gates.DEFAULT
+    assert following.config.features == UNSAID
     wanted = publish_as(store, NEWER, text)
     following.look()
     assert (following.config.hash, following.trouble) == (wanted, "")
