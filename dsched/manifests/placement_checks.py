@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dsched.manifests import syntax
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import label_selector, node_selector, node_selector_term, one_of
+from dsched.model import tolerations as comparing
 from dsched.model.node import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from dsched.model.pod import (
     Affinity,
@@ -102,7 +103,10 @@ def _toleration(toleration: Toleration, path: str, report: Report) -> None:
         wrong = syntax.label_value(toleration.value)
         if wrong:
             report(f"{path}.value", wrong)
-    elif one_of(toleration.operator, ("Equal", "Exists"), f"{path}.operator", report) and toleration.value:
+    elif toleration.operator in comparing.COMPARISONS:
+        if comparing.integer(toleration.value) is None:
+            report(f"{path}.value", f"has to be a whole number of 64 bits when operator is {toleration.operator}")
+    elif one_of(toleration.operator, ("Equal", "Exists", "Gt", "Lt"), f"{path}.operator", report) and toleration.value:
         report(f"{path}.value", "has to be empty when operator is Exists")
 
 

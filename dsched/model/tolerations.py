@@ -39,13 +39,13 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:
     """Source: k8s.io/api core/v1/toleration.go ``compareNumericValues``."""
-    bound, value = _integer(toleration.value), _integer(taint.value)
+    bound, value = integer(toleration.value), integer(taint.value)
     if bound is None or value is None:
         return False
     return value > bound if toleration.operator == GREATER else value < bound
 
 
-def _integer(text: str) -> int | None:
+def integer(text: str) -> int | None:
     """Decimal without a plus, spaces or leading zeros; None for anything else, and beyond 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None

@@ -151,7 +151,11 @@ def test_a_problem_names_file_document_and_field(tmp_path: Path, monkeypatch: py
         (pod_manifest(tolerations=[{}]), "spec.tolerations[0].operator: has to be Exists when key is empty"),
         (
             pod_manifest(tolerations=[{"key": "a", "operator": "In"}]),
-            'spec.tolerations[0].operator: "In" is not one of Equal, Exists',
+            'spec.tolerations[0].operator: "In" is not one of Equal, Exists, Gt, Lt',
+        ),
+        (
+            pod_manifest(tolerations=[{"key": "a", "operator": "Gt", "value": "1.5"}]),
+            "spec.tolerations[0].value: has to be a whole number of 64 bits when operator is Gt",
         ),
         (
             pod_manifest(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
