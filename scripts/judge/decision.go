@@ -108,7 +108,7 @@ func (a *attempt) filter(promised string) bool {
 	a.diagnosis.UnschedulablePlugins = plugins
 	if !found.IsSuccess() {
 		if !found.IsRejected() {
-			a.fail("PreFilter", found, map[string]string{"": found.Message()})
+			a.fail("preFilter", found, map[string]string{"": found.Message()})
 			return false
 		}
 		a.diagnosis.NodeToStatus.SetAbsentNodesStatus(found)
@@ -167,7 +167,7 @@ func (a *attempt) look(nodes []fwk.NodeInfo) bool {
 		}
 	}
 	if failed != nil {
-		a.fail("Filter", failed, errors)
+		a.fail("filter", failed, errors)
 		return false
 	}
 	for _, node := range a.feasible {
@@ -185,12 +185,12 @@ func (a *attempt) each(count int, call func(int)) {
 // score gives every feasible node its total. Source: prioritizeNodes.
 func (a *attempt) score() {
 	if found := a.profile.RunPreScorePlugins(a.world.ctx, a.state, a.pod, a.feasible); !found.IsSuccess() {
-		a.fail("PreScore", found, map[string]string{"": found.Message()})
+		a.fail("preScore", found, map[string]string{"": found.Message()})
 		return
 	}
 	scores, found := a.profile.RunScorePlugins(a.world.ctx, a.state, a.pod, a.feasible)
 	if !found.IsSuccess() {
-		a.fail("Score", found, map[string]string{"": found.Message()})
+		a.fail("score", found, map[string]string{"": found.Message()})
 		return
 	}
 	highest := scores[0].TotalScore

@@ -5,6 +5,7 @@ package main
 import (
 	resource "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
@@ -19,3 +20,18 @@ func recorder() profile.RecorderFactory {
 func init() {
 	kinds["deviceTaintRules"] = func() runtime.Object { return &resource.DeviceTaintRule{} }
 }
+
+// synced says of an informer, and of its handlers, that there is nothing to wait for.
+type synced struct{}
+
+func (synced) Name() string { return "judge" }
+
+func (synced) Done() <-chan struct{} { return done }
+
+var done = make(chan struct{})
+
+func init() { close(done) }
+
+func (*informer) HasSyncedChecker() cache.DoneChecker { return synced{} }
+
+func (registration) HasSyncedChecker() cache.DoneChecker { return synced{} }
