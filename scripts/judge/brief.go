@@ -60,7 +60,7 @@ func (a *attempt) seen(node string) *seen {
 		made.Rejected = &found
 	} else if a.made.PreFilter != nil {
 		made.Rejected = a.made.PreFilter
-	} else if !a.passes[node] && a.made.Error == nil && a.made.PreEnqueue == nil && len(a.nodes) > 0 {
+	} else if !a.kept && !a.passes[node] && a.made.Error == nil && a.made.PreEnqueue == nil && len(a.nodes) > 0 {
 		if found := a.diagnosis.NodeToStatus.Get(node); found != nil {
 			made.Rejected = told(found)
 		}

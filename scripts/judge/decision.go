@@ -55,6 +55,7 @@ type attempt struct {
 	diagnosis framework.Diagnosis
 	feasible  []fwk.NodeInfo
 	passes    map[string]bool
+	kept      bool // the pod took the node that it had been promised
 	made      decision
 }
 
@@ -123,7 +124,7 @@ func (a *attempt) filter(promised string) bool {
 				if !a.look([]fwk.NodeInfo{node}) {
 					return false
 				}
-				if len(a.feasible) > 0 {
+				if a.kept = len(a.feasible) > 0; a.kept {
 					return true
 				}
 			}

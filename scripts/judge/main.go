@@ -197,7 +197,7 @@ func (a *answering) answer(asked *question) error {
 	pod := object.(*core.Pod)
 	promised := a.standing.promises[pod.UID]
 	pod.Status.NominatedNodeName = promised
-	a.standing.last = nil
+	a.standing.asked, a.standing.last = pod, nil
 	tried, err := a.standing.decide(asked.Name, pod, true, promised)
 	if err != nil {
 		return a.out.Encode(unanswered{asked.Name, err.Error()})

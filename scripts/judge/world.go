@@ -35,7 +35,8 @@ type world struct {
 
 	promises map[types.UID]string
 	placed   map[types.UID]placement
-	last     *attempt
+	asked    *core.Pod // who was decided about last
+	last     *attempt  // nil where nothing could be decided
 }
 
 // placement is what plugins hold for a pod that has a node.
@@ -129,6 +130,9 @@ func (w *world) set(kind string, raw json.RawMessage) error {
 	}
 	if pod, is := object.(*core.Pod); is {
 		w.complete(pod)
+		if pod.Spec.NodeName != "" {
+			delete(w.promises, pod.UID)
+		}
 	}
 	return w.objects.set(object)
 }
@@ -197,17 +201,16 @@ func (w *world) promised(pod *core.Pod, node string) error {
 
 // place puts the pod that was decided last on a node, whatever was decided here.
 func (w *world) place(node string) error {
-	if w.scheduler == nil || w.last == nil {
+	if w.scheduler == nil || w.asked == nil {
 		return nil
 	}
 	last := w.last
-	w.last = nil
-	if err := w.promised(last.pod, ""); err != nil {
+	if err := w.promised(w.asked, ""); err != nil {
 		return err
 	}
-	pod := last.pod.DeepCopy()
+	pod := w.asked.DeepCopy()
 	pod.Spec.NodeName, pod.Status.NominatedNodeName = node, ""
-	if last.passes[node] && (len(pod.Spec.Volumes) > 0 || len(pod.Spec.ResourceClaims) > 0) {
+	if last != nil && last.passes[node] && (len(pod.Spec.Volumes) > 0 || len(pod.Spec.ResourceClaims) > 0) {
 		if status := last.profile.RunReservePluginsReserve(w.ctx, last.state, pod, node); status.IsSuccess() {
 			w.placed[pod.UID] = placement{pod.Spec.SchedulerName, last.state, pod, node}
 		} else {
