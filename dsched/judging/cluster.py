@@ -1,6 +1,7 @@
 """The cluster as it was before each decision, told to a program line by line as a recording tells of it."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from msgspec.structs import replace
@@ -108,6 +109,17 @@ class ToldCluster:
                 if other is not None and other.spec.priority < pod.spec.priority:
                     self._promise(uid, NO_NODE)
             self._promise(pod.uid, choice.nominated)
+
+    def equals(self, some: AbstractSet[str], others: AbstractSet[str]) -> bool:
+        """Whether pods on nodes are as important as others: their priorities and starts are the same.
+
+        Args:
+            some, others: keys.
+
+        Source: pkg/scheduler/util/utils.go ``MoreImportantPod``.
+        """
+        there = {pod.key: (pod.spec.priority, pod.status.start_time) for pod, _ in self._placed.values()}
+        return {there.get(PodKey(key)) for key in some} == {there.get(PodKey(key)) for key in others}
 
     # -- lines -----------------------------------------------------------------------------------------------------
 

@@ -145,7 +145,7 @@ class Judging:
             return Verdict(unjudged=verdicts.STOPPED)
         percentage = self._percentages.get(pod.spec.scheduler_name, EVERY_NODE)
         sampled = nodes_to_find(percentage, len(cluster.nodes)) < len(cluster.nodes)
-        return verdicts.verdict(choice, answer, cluster.keys, sampled=sampled)
+        return verdicts.verdict(choice, answer, cluster.keys, cluster.equals, sampled=sampled)
 
     def _count(self, choice: tape.Choice) -> None:
         self.found.decisions += 1

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any
@@ -68,13 +68,21 @@ class Program:
             JudgeError: the program has ended, or answers what is no JSON object.
         """
         assert self._process.stdin is not None
-        try:
+        with suppress(OSError):  # it has ended; what it said is told with its missing answer
             self._process.stdin.write(b"".join(self._gathered))
             self._process.stdin.flush()
-        except OSError:
-            pass  # it has ended; what it said is told with its missing answer
         self._gathered.clear()
         return [self._answer() for _ in range(count)]
+
+    def end(self) -> None:
+        """End the program."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with suppress(OSError):  # what it was not told any more is lost, which is no harm
+                pipe.close()
 
     def _answer(self) -> dict[str, Any]:
         raw = self._answers.get()
@@ -104,8 +112,8 @@ def running(path: Path) -> Iterator[Program]:
             process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
         except OSError as error:
             raise JudgeError(f"{path} cannot be started: {error.strerror}") from error
-        with process:
-            try:
-                yield Program(process, said)
-            finally:
-                process.kill()
+        asked = Program(process, said)
+        try:
+            yield asked
+        finally:
+            asked.end()

@@ -4,7 +4,8 @@ The rules are those of the conformance vectors: kube-scheduler throws dice among
 candidates of preemption, so each of them is right.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,13 @@ from dsched.model.meta import NO_NODE, PodKey, PodUid
 SAMPLED = "kube-scheduler looks at some of the nodes here (percentageOfNodesToScore), at which is chance"
 SAMPLED_PREEMPTION = "preemption looks at some of the nodes here (minCandidateNodes…), at which is chance"
 FAILED = "the attempt ended in an error of a plugin"
+EQUALS = "which of equally important pods has to go is an accident of the order that kube-scheduler has them in"
 STOPPED = "preemption was stopped, or kept away from a node, by limits that only dsched has"
 _BEST_SHOWN = 3
 _PLUGINS_SHOWN = 3
 
 Answer = Mapping[str, Any]
+Equals = Callable[[AbstractSet[str], AbstractSet[str]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,14 @@ class Verdict:
 AGREED = Verdict()
 
 
-def verdict(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey], *, sampled: bool) -> Verdict:
+def verdict(
+    choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey], equals: Equals, *, sampled: bool
+) -> Verdict:
     """
     Args:
         answer: what the program said about the pod.
         keys: of the victims.
+        equals: says of two sets of victims whether they are equally important.
         sampled: whether the search may have stopped before it had seen all nodes.
     """
     if "unjudged" in answer:
@@ -54,7 +60,7 @@ def verdict(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey], 
         return Verdict(f"kube-scheduler does not try the pod: {_status(answer['preEnqueue'])}")
     if choice.node:
         return _placed(choice, answer, sampled)
-    return _refused(choice, answer, keys)
+    return _refused(choice, answer, keys, equals)
 
 
 def _placed(choice: tape.Choice, answer: Answer, sampled: bool) -> Verdict:
@@ -91,7 +97,7 @@ def _best(answer: Answer) -> str:
     return ", ".join(best[:_BEST_SHOWN]) + more
 
 
-def _refused(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey]) -> Verdict:
+def _refused(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey], equals: Equals) -> Verdict:
     if answer["feasible"]:
         return Verdict(f"kube-scheduler places the pod: {answer['feasible']} nodes are feasible, best {_best(answer)}")
     found = answer.get("preemption") or {}
@@ -100,7 +106,10 @@ def _refused(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey])
     victims = sorted(str(keys.get(uid, uid)) for uid in choice.victims)
     if node not in possible:
         return Verdict(f"kube-scheduler nominates {_nominations(possible)}, not {node or 'no node'}")
-    if victims != sorted(possible[node] or ()):
+    expected = set(possible[node] or ())
+    if expected != set(victims):
+        if expected and victims and equals(expected.difference(victims), set(victims) - expected):
+            return Verdict(unjudged=EQUALS)
         return Verdict(
             f"kube-scheduler deletes {_pods(possible[node])} on {node}, recorded was {_pods(victims)}",
         )

@@ -63,10 +63,10 @@ def judge(
 ) -> None:
     """Ask kube-scheduler's own framework about every decision of a recording, on what that decision saw.
 
-    Where kube-scheduler throws dice, each outcome is right. Decisions that cannot be judged are counted, with the reason.
+    Where kube-scheduler throws dice, each outcome is right. What cannot be judged is counted, with the reason.
     'scripts/build-judge' builds the program that is asked; it needs Go.
 
-    Exit code 0; 1 when kube-scheduler would have decided anything otherwise; 2 when the file or the program is of no use.
+    Exit code 0; 1 when kube-scheduler would have decided anything otherwise; 2 when file or program cannot be used.
     """
     try:
         reading = Reading(file, cut=cut)
