@@ -19,6 +19,8 @@ from dsched.errors import JudgeError
 
 RELEASES = ("1.34", "1.37")
 """Of Kubernetes, that ``scripts/build-judge`` knows."""
+_PATIENCE_S = 5.0
+"""Of ending a program; then it is killed."""
 _SHOWN = 2000
 """Characters of what a program that fails has said."""
 
@@ -75,14 +77,18 @@ class Program:
         return [self._answer() for _ in range(count)]
 
     def end(self) -> None:
-        """End the program."""
-        self._process.kill()
-        self._process.wait()
+        """End the program: it has nothing more to read."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(OSError):  # what it does not read any more is no harm
+            self._process.stdin.close()
+        try:
+            self._process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._reader.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            with suppress(OSError):  # what it was not told any more is lost, which is no harm
-                pipe.close()
+        self._process.stdout.close()
 
     def _answer(self) -> dict[str, Any]:
         raw = self._answers.get()
