@@ -64,11 +64,11 @@ def verdict(
 
 
 def _placed(choice: tape.Choice, answer: Answer, sampled: bool) -> Verdict:
-    if choice.node in answer["best"]:
+    asked = answer["asked"]
+    if asked.get("best"):
         return AGREED
     if not answer["feasible"]:
         return Verdict(f"kube-scheduler finds no node: {answer.get('message', '')}")
-    asked = answer["asked"]
     if "rejected" in asked:
         return Verdict(f"kube-scheduler rejects {choice.node}: {_status(asked['rejected'])}")
     if sampled:
@@ -92,9 +92,9 @@ def _apart(asked: Answer, instead: Answer) -> str:
 
 
 def _best(answer: Answer) -> str:
-    best = answer["best"]
-    more = f" or {len(best) - _BEST_SHOWN} more" if len(best) > _BEST_SHOWN else ""
-    return ", ".join(best[:_BEST_SHOWN]) + more
+    shown = answer["best"][:_BEST_SHOWN]
+    more = answer["equals"] - len(shown)
+    return ", ".join(shown) + (f" or {more} more" if more else "")
 
 
 def _refused(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey], equals: Equals) -> Verdict:

@@ -1,5 +1,10 @@
 package main
 
+import "sort"
+
+// shown is how many of the best nodes are named: in an empty cluster all are equal.
+const shown = 10
+
 // brief is a decision without what thousands of nodes got each: what there is to compare with, and what explains a
 // difference.
 type brief struct {
@@ -7,7 +12,8 @@ type brief struct {
 	Error      *failure          `json:"error,omitempty"`
 	PreEnqueue *status           `json:"preEnqueue,omitempty"`
 	Feasible   int               `json:"feasible"`
-	Best       []string          `json:"best"`
+	Best       []string          `json:"best"` // at most shown of them
+	Equals     int               `json:"equals"`
 	Message    string            `json:"message,omitempty"`
 	Messages   map[string]string `json:"messages,omitempty"`
 	Preemption *preemptionResult `json:"preemption,omitempty"`
@@ -18,19 +24,20 @@ type brief struct {
 // seen is what one node got.
 type seen struct {
 	Node     string           `json:"node"`
+	Best     bool             `json:"best,omitempty"`
 	Rejected *status          `json:"rejected,omitempty"`
 	Total    int64            `json:"total"`
 	Scores   map[string]int64 `json:"scores,omitempty"`
 }
 
 // brief says of a decision what it came to, and what the node got that somebody else has chosen.
-func (a *attempt) brief(node string) brief {
+func (a *attempt) brief() brief {
 	made := brief{
-		Name: a.made.Name, Error: a.made.Error, PreEnqueue: a.made.PreEnqueue, Feasible: len(a.feasible), Best: a.made.Best,
+		Name: a.made.Name, Error: a.made.Error, PreEnqueue: a.made.PreEnqueue, Feasible: len(a.feasible), Best: a.made.Best[:min(shown, len(a.made.Best))], Equals: len(a.made.Best),
 		Message: a.made.FitError, Preemption: a.made.Preemption,
 	}
-	if node != "" {
-		made.Asked = a.seen(node)
+	if a.asked != "" {
+		made.Asked = a.seen(a.asked)
 	}
 	if len(a.made.Best) > 0 {
 		made.Instead = a.seen(a.made.Best[0])
@@ -56,6 +63,8 @@ func (a *attempt) withPreemption(message string) string {
 
 func (a *attempt) seen(node string) *seen {
 	made := &seen{Node: node, Scores: map[string]int64{}, Total: a.made.Totals[node]}
+	at := sort.SearchStrings(a.made.Best, node)
+	made.Best = at < len(a.made.Best) && a.made.Best[at] == node
 	if found, is := a.made.Filtered[node]; is {
 		made.Rejected = &found
 	} else if a.made.PreFilter != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"sort"
 
 	"fmt"
@@ -55,16 +56,17 @@ type attempt struct {
 	diagnosis framework.Diagnosis
 	feasible  []fwk.NodeInfo
 	passes    map[string]bool
-	kept      bool // the pod took the node that it had been promised
+	kept      bool   // the pod took the node that it had been promised
+	whole     bool   // what each node got is told
+	asked     string // what this node got is told in any case
 	made      decision
 }
 
-// decide tries a pod. Every node is looked at and every feasible one is scored; promised, if it is not empty, is tried
-// before the others, and alone if it will do.
-func (w *world) decide(name string, pod *core.Pod, preempt bool, promised string) (*attempt, error) {
+// begin prepares an attempt at a pod.
+func (w *world) begin(name string, pod *core.Pod) (*attempt, error) {
 	of, why := w.profileOf(pod)
 	if of == nil {
-		return nil, fmt.Errorf("%s", why)
+		return nil, errors.New(why)
 	}
 	tried := &attempt{world: w, profile: of, state: framework.NewCycleState(), pod: pod, passes: map[string]bool{}}
 	tried.made = decision{Name: name, Filtered: map[string]status{}, Feasible: []string{}, Scores: map[string]map[string]int64{},
@@ -74,10 +76,11 @@ func (w *world) decide(name string, pod *core.Pod, preempt bool, promised string
 		return nil, err
 	}
 	tried.nodes = nodes
-	tried.run(preempt, promised)
 	return tried, nil
 }
 
+// run looks at every node and scores every feasible one; promised, if it is not empty, is tried before the others, and
+// alone if it will do.
 func (a *attempt) run(preempt bool, promised string) {
 	for _, plugin := range a.profile.PreEnqueuePlugins() {
 		if found := plugin.PreEnqueue(a.world.ctx, a.pod); !found.IsSuccess() {
@@ -151,7 +154,7 @@ func (a *attempt) look(nodes []fwk.NodeInfo) bool {
 	a.each(len(nodes), func(i int) {
 		found[i] = a.profile.RunFilterPluginsWithNominatedPods(a.world.ctx, a.state, a.pod, nodes[i])
 	})
-	errors := map[string]string{}
+	failures := map[string]string{}
 	var failed *fwk.Status
 	for i, node := range nodes {
 		name := node.Node().Name
@@ -160,23 +163,30 @@ func (a *attempt) look(nodes []fwk.NodeInfo) bool {
 			a.feasible = append(a.feasible, node)
 			a.passes[name] = true
 		case found[i].Code() == fwk.Error:
-			errors[name], failed = found[i].Message(), found[i]
+			failures[name], failed = found[i].Message(), found[i]
 		default:
 			a.diagnosis.NodeToStatus.Set(name, found[i])
 			a.diagnosis.AddPluginStatus(found[i])
-			a.made.Filtered[name] = *told(found[i])
+			if a.tells(name) {
+				a.made.Filtered[name] = *told(found[i])
+			}
 		}
 	}
 	if failed != nil {
-		a.fail("filter", failed, errors)
+		a.fail("filter", failed, failures)
 		return false
 	}
-	for _, node := range a.feasible {
-		a.made.Feasible = append(a.made.Feasible, node.Node().Name)
+	if a.whole {
+		for _, node := range a.feasible {
+			a.made.Feasible = append(a.made.Feasible, node.Node().Name)
+		}
+		sort.Strings(a.made.Feasible)
 	}
-	sort.Strings(a.made.Feasible)
 	return true
 }
+
+// tells says whether it is told what a node got.
+func (a *attempt) tells(node string) bool { return a.whole || node == a.asked }
 
 // each calls for 0 to count-1, on several processors.
 func (a *attempt) each(count int, call func(int)) {
@@ -199,6 +209,15 @@ func (a *attempt) score() {
 		highest = max(highest, node.TotalScore)
 	}
 	for _, node := range scores {
+		if node.TotalScore == highest {
+			a.made.Best = append(a.made.Best, node.Name)
+		}
+	}
+	sort.Strings(a.made.Best)
+	for _, node := range scores {
+		if !a.tells(node.Name) && node.Name != a.made.Best[0] {
+			continue
+		}
 		for _, each := range node.Scores {
 			if a.made.Scores[each.Name] == nil {
 				a.made.Scores[each.Name] = map[string]int64{}
@@ -206,11 +225,7 @@ func (a *attempt) score() {
 			a.made.Scores[each.Name][node.Name] = each.Score
 		}
 		a.made.Totals[node.Name] = node.TotalScore
-		if node.TotalScore == highest {
-			a.made.Best = append(a.made.Best, node.Name)
-		}
 	}
-	sort.Strings(a.made.Best)
 }
 
 // explain says why no node is feasible.

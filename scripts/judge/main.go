@@ -181,10 +181,12 @@ func (a *answering) answerCase(raw json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", asked.Name, err)
 	}
-	tried, err := made.decide(asked.Name, object.(*core.Pod), asked.Preempt, "")
+	tried, err := made.begin(asked.Name, object.(*core.Pod))
 	if err != nil {
 		return a.out.Encode(unanswered{asked.Name, err.Error()})
 	}
+	tried.whole = true
+	tried.run(asked.Preempt, "")
 	return a.out.Encode(tried.made)
 }
 
@@ -198,10 +200,12 @@ func (a *answering) answer(asked *question) error {
 	promised := a.standing.promises[pod.UID]
 	pod.Status.NominatedNodeName = promised
 	a.standing.asked, a.standing.last = pod, nil
-	tried, err := a.standing.decide(asked.Name, pod, true, promised)
+	tried, err := a.standing.begin(asked.Name, pod)
 	if err != nil {
 		return a.out.Encode(unanswered{asked.Name, err.Error()})
 	}
+	tried.asked = asked.Node
+	tried.run(true, promised)
 	a.standing.last = tried
-	return a.out.Encode(tried.brief(asked.Node))
+	return a.out.Encode(tried.brief())
 }

@@ -84,13 +84,17 @@ def refused(pod: Pod, message: str = NO_ROOM, nominated: str = "", victims: tupl
     return tape.Choice(pod.uid, 1, message=message, nominated=NodeName(nominated), victims=uids, **more)
 
 
-def best(*nodes: str, **more: Any) -> dict[str, Any]:
-    return {"name": "", "feasible": 2, "best": list(nodes), "asked": {"node": "n1"}, "instead": {"node": "n2"}} | more
+def best(*nodes: str, asked: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """Nodes with the highest total; what is said of n1, which the pods got."""
+    about = {"node": "n1", "best": "n1" in nodes} | (asked or {})
+    answer = {"name": "", "feasible": 2, "best": list(nodes), "equals": len(nodes), "asked": about}
+    return answer | {"instead": {"node": nodes[0]}} | more
 
 
 def nowhere(message: str = NO_ROOM, nominated: dict[str, list[str]] | None = None, **more: Any) -> dict[str, Any]:
     preemption = {"nominated": nominated or {"": []}, **more}
-    return {"name": "", "feasible": 0, "best": [], "message": message, "preemption": preemption}
+    answer = {"name": "", "feasible": 0, "best": [], "equals": 0, "asked": {"node": "n1"}}
+    return answer | {"message": message, "preemption": preemption}
 
 
 WEB = make_pod("shop/web", cpu=1)
