@@ -115,7 +115,7 @@ def _refused(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey],
         )
     message = (answer.get("messages") or {}).get(node, answer.get("message", ""))
     if message != choice.message:
-        return Verdict(f"kube-scheduler says {message!r}, recorded was {choice.message!r}")
+        return Verdict(f"kube-scheduler says: {message}")
     return Verdict(unjudged=SAMPLED_PREEMPTION) if found.get("sampled") else AGREED
 
 
