@@ -21,6 +21,7 @@
     │   ├── ClusterUnavailable it does not answer
     │   └── WatchExpired       the watch's starting point is gone: list again
     ├── RecordingError         a recording that cannot be read or written
+    ├── JudgeError             the program that decides as kube-scheduler does is missing, or failed
     ├── EvaluationError        evaluators did not answer, or answered for another table or configuration
     └── SystemNotFound         no running system at the given address
 """
@@ -139,6 +140,10 @@ class RecordingError(DschedError):
 
 class NothingRecorded(RecordingError):
     """A recording has no beginning that is told to its end, so there is nothing to replay."""
+
+
+class JudgeError(DschedError):
+    """The program that decides with kube-scheduler's framework is missing, or failed; the message says what to do."""
 
 
 class EvaluationError(DschedError):

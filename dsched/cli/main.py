@@ -95,6 +95,10 @@ COMMANDS = {
         "dsched.cli.commands.replay",
         "Run a recording again in memory and show what comes out otherwise: no Redis, no workers, nothing is applied.",
     ),
+    "judge": Source(
+        "dsched.cli.commands.judge",
+        "Ask kube-scheduler's own framework about every decision of a recording, on what that decision saw.",
+    ),
     "bench": Source("dsched.cli.commands.bench", "How fast a whole system on this machine is."),
     "explain": Source("dsched.cli.commands.explain", "Why a pod would go where it would go, now."),
     "ui": Source(

@@ -167,7 +167,7 @@ def test_taints_and_cordons_are_respected(running: Processes, cluster: Cluster):
     cluster.add_pods(make_pod("web"), make_pod("trainer", tolerations=[{"key": "gpu", "operator": "Exists"}]))
     assert cluster.wait_placed("trainer") == {"trainer": "n1"}
     told = cluster.wait_unschedulable("web")
-    assert "1 node(s) had untolerated taint {gpu: yes}" in told
+    assert "1 node(s) had untolerated taint" in told  # which 1.34 names, and newer versions do not
     assert "1 node(s) were unschedulable" in told
     cluster.core.patch_node("n2", {"spec": {"unschedulable": False}})
     assert cluster.wait_placed("web") == {"web": "n2"}
