@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dsched import config, emulation
-from dsched.config import Features, SchedulerConfiguration
+from dsched.config import Features, SchedulerConfiguration, other_version
 from dsched.emulation import NOTHING, Asked
 from dsched.errors import NothingRecorded, RecordingError
 from dsched.framework.interface import Registry
@@ -282,7 +282,10 @@ class Comparing:
 
 def _recorded(began: tape.Began, plugins: Registry, features: Features) -> SchedulerConfiguration:
     served = registry.served(plugins, features.version)
-    return config.load(msgspec.json.encode(began.config), RECORDED, plugins=served, features=features)
+    document = began.config
+    if features != emulation.read(began.version, began.gates):
+        document = other_version.carried_over(document, features)
+    return config.load(msgspec.json.encode(document), RECORDED, plugins=served, features=features)
 
 
 def _told(node: NodeName, message: str, nominated: NodeName | None, victims: Iterable[PodUid]) -> str:
