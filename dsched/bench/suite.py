@@ -5,10 +5,12 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import msgspec
 
 import dsched
-from dsched.bench import depths, latency, session, usage
+from dsched.bench import depths, gates, latency, session, usage
 from dsched.bench.latency import Leader
 from dsched.bench.metering import Hooks, Stretch
 from dsched.bench.operations import Operation, Unsupported
@@ -66,14 +68,19 @@ class Suite:
         """Run one workload; what goes wrong is in the result."""
         try:
             planned = case.operations()
+            emulated = gates.emulated(case.feature_gates)
         except Unsupported as error:
             return self._without(case, UNSUPPORTED, str(error))
         except DschedError as error:
             return self._without(case, FAILED, str(error))
         goal("starting a system", 0)
         try:
-            with self.systems(self.shape) as system:
-                return self._measure(case, planned, system, goal, progress)
+            shape = replace(self.shape, config=self.shape.config or case.config, emulated=emulated.asked)
+            with self.systems(shape) as system:
+                result = self._measure(case, planned, system, goal, progress)
+            return msgspec.structs.replace(
+                result, emulated=str(emulated.features), without_effect=emulated.without_effect
+            )
         except DschedError as error:
             return self._without(case, FAILED, str(error))
 
@@ -125,6 +132,7 @@ class Suite:
             message=_why(low, self.least_ratio) if low else "" if found else "nothing was measured",
             labels=case.labels,
             threshold=threshold,
+            file=str(case.file),
             feature_gates=case.feature_gates,
             measured=found,
             attempts=leader.attempts,
@@ -146,6 +154,7 @@ class Suite:
             message=message,
             labels=case.labels,
             threshold=case.workload.threshold,
+            file=str(case.file),
             feature_gates=case.feature_gates,
         )
 
