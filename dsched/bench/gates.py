@@ -4,7 +4,7 @@ Source: kubernetes v1.37 test/integration/scheduler_perf/scheduler_perf.go ``set
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dsched.config import feature_gates
 from dsched.config.feature_gates import NEWEST, NO_DECISION, Features, Version
@@ -24,8 +24,8 @@ class Emulated:
             same with.
     """
 
-    asked: Asked = Asked(NEWEST)
-    without_effect: Mapping[str, bool] = field(default_factory=dict)
+    asked: Asked
+    without_effect: Mapping[str, bool]
 
     @property
     def features(self) -> Features:

@@ -86,10 +86,13 @@ class Maker:
 
     Args:
         declared: features that every node declares.
+        signatures: pods from a template have a label ``signature``, as upstream gives them since v1.37: without it
+            they are alike, with it each is another.
     """
 
-    def __init__(self, seed: int, declared: Sequence[str] = ()) -> None:
+    def __init__(self, seed: int, declared: Sequence[str] = (), *, signatures: bool = True) -> None:
         self._names = Names(seed)
+        self._signatures = signatures
         self._declared = list(declared)
 
     def any(self, template: Template, index: int, count: int, namespace: str | None) -> Manifest:
@@ -131,11 +134,11 @@ class Maker:
         """Pods; a template that says the same for all is checked once.
 
         Args:
-            batch: so many pods in a row have the same label ``signature``; upstream gives it to pods from a template.
+            batch: so many pods in a row have the same signature.
         """
         first: Manifest | None = None
         for index in range(count):
-            signature = {_SIGNATURE: f"signature-label-{index // batch}"} if template else {}
+            signature = {_SIGNATURE: f"signature-label-{index // batch}"} if template and self._signatures else {}
             if first is not None and (template is None or template.fixed):
                 yield self._twin(first, signature)
                 continue

@@ -114,7 +114,11 @@ class Machine(Record, frozen=True, kw_only=True):
 
 
 class Run(Record, frozen=True, kw_only=True):
-    """All of it."""
+    """All of it.
+
+    Attributes:
+        signatures: pods from a template had a label each by which they differ.
+    """
 
     began: str
     machine: Machine
@@ -122,4 +126,5 @@ class Run(Record, frozen=True, kw_only=True):
     evaluators: int
     binders: int
     seed: int
+    signatures: bool
     results: Sequence[Result]

@@ -45,16 +45,17 @@ class Runner:
     """Carries out one workload.
 
     Args:
+        maker: of its objects.
         timeout_s: the longest that one operation may wait.
     """
 
-    def __init__(self, case: Case, store: Store, seed: int, timeout_s: float, hooks: Hooks) -> None:
+    def __init__(self, case: Case, store: Store, maker: Maker, timeout_s: float, hooks: Hooks) -> None:
         self._case = case
         self._store = store
         self._timeout_s = timeout_s
         self._hooks = hooks
         self._follower = Follower(store)
-        self._maker = Maker(seed, case.declared_features)
+        self._maker = maker
         self._writer = Writer(store, self._follower)
         self._background = Background()
         self._waited_for: dict[str, int] = {}

@@ -12,6 +12,7 @@ import msgspec
 import dsched
 from dsched.bench import depths, gates, latency, session, usage
 from dsched.bench.latency import Leader
+from dsched.bench.making import Maker
 from dsched.bench.metering import Hooks, Stretch
 from dsched.bench.operations import Operation, Unsupported
 from dsched.bench.results import (
@@ -50,6 +51,7 @@ class Suite:
 
     Attributes:
         timeout_s: the longest wait of one operation.
+        signatures: as `Maker` has it.
         least_ratio: a workload with a lower average by upstream's threshold fails.
         systems: gives a clean system.
     """
@@ -57,6 +59,7 @@ class Suite:
     shape: Shape
     timeout_s: float = 600.0
     least_ratio: float = 0.0
+    signatures: bool = True
     systems: Systems = field(default=session.system)
 
     def run(
@@ -107,7 +110,8 @@ class Suite:
         sampler.start()
         began = time.monotonic()
         try:
-            runner = Runner(case, system.store, self.shape.seed, self.timeout_s, hooks)
+            maker = Maker(self.shape.seed, case.declared_features, signatures=self.signatures)
+            runner = Runner(case, system.store, maker, self.timeout_s, hooks)
             stretches = runner.run(planned)
             took_s = time.monotonic() - began
         finally:
