@@ -1,7 +1,8 @@
 """What each fast path gives: the leader's CPU time with all of them, and with one taken away, by turns in one run.
 
-``python -m benchmarks.fast_paths ../shared/scheduler_perf_v1.37`` runs the workloads that have a threshold, each against
-a fresh system. A ratio of 1.10 says that the leader takes 10 % more CPU time without it. Every process of the system has it taken away: see `benchmarks.without`.
+``python -m benchmarks.fast_paths ../shared/scheduler_perf_v1.37`` runs the workloads that have a threshold, each
+against a fresh system. A ratio of 1.10 says that the leader takes 10 % more CPU time without it. Every process of the
+system has it taken away: see `benchmarks.without`.
 """
 
 import argparse
