@@ -1,8 +1,8 @@
 """What each fast path gives: the leader's CPU time with all of them, and with one taken away, by turns in one run.
 
-``python -m benchmarks.fast_paths ../shared/scheduler_perf`` runs the workloads that have a threshold, each against a
-fresh system. A ratio of 1.10 says that the leader
-takes 10 % more CPU time without it. Every process of the system has it taken away: see `benchmarks.without`.
+``python -m benchmarks.fast_paths ../shared/scheduler_perf_v1.37`` runs the workloads that have a threshold, each
+against a fresh system. A ratio of 1.10 says that the leader takes 10 % more CPU time without it. Every process of the
+system has it taken away: see `benchmarks.without`.
 """
 
 import argparse
@@ -26,11 +26,12 @@ Figures = dict[str, dict[str, list[float]]]
 
 
 def listed(folder: Path) -> list[str]:
-    """The workloads with a threshold, those left out that differ in a gate only which is always on here."""
+    """The workloads with a threshold that can be run; of those that differ in a gate without effect here, one."""
     words = [sys.executable, "-m", "dsched", "bench", "scheduler-perf", str(folder), "--list", "--label", "performance"]
     lines = subprocess.run(words, check=True, capture_output=True, text=True, cwd=ROOT).stdout.splitlines()[1:]
     rows = [line.split() for line in lines]
-    return [row[0] for row in rows if row[1] != "-" and not row[0].endswith("_QueueingHintsEnabled")]
+    twins = ("_QueueingHintsEnabled", "_AsyncAPICallsEnabled", "_AsyncPreemptionEnabled")
+    return [row[0] for row in rows if row[1] != "-" and row[3] == "-" and not row[0].endswith(twins)]
 
 
 def environment(without: str) -> Mapping[str, str]:

@@ -2,8 +2,9 @@
 
 What is the same for all pods of an operation is checked once. Names and UIDs come from a seed.
 
-Source: kubernetes v1.36 test/integration/scheduler_perf/runners.go (``IntegrationTestNodePreparer``, ``CreatePod``,
-``CreatePodWithPersistentVolume``, ``NodeAllocatableStrategy`` …).
+Source: kubernetes v1.37 test/integration/scheduler_perf/runners.go (``IntegrationTestNodePreparer``, ``CreatePod``,
+``CreatePodWithPersistentVolume``, ``NodeAllocatableStrategy`` …), executor.go (``GetPodTemplate``),
+nodedeclaredfeatures/node_declared_features_test.go (``updateNodesWithDeclaredFeatures``).
 """
 
 import random
@@ -21,6 +22,7 @@ from dsched.manifests.reader import Document
 
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _HOSTNAME = "kubernetes.io/hostname"
+_SIGNATURE = "signature"
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _RESOURCES = {"cpu": "100m", "memory": "500Mi"}
 
@@ -80,10 +82,18 @@ class Names:
 
 
 class Maker:
-    """Makes the objects of one workload."""
+    """Makes the objects of one workload.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        declared: features that every node declares.
+        signatures: pods from a template have a label ``signature``, as upstream gives them since v1.37: without it
+            they are alike, with it each is another.
+    """
+
+    def __init__(self, seed: int, declared: Sequence[str] = (), *, signatures: bool = True) -> None:
         self._names = Names(seed)
+        self._signatures = signatures
+        self._declared = list(declared)
 
     def any(self, template: Template, index: int, count: int, namespace: str | None) -> Manifest:
         """One object; a namespace is only for kinds that have one."""
@@ -110,6 +120,8 @@ class Maker:
         for index in range(operation.count):
             value = template.object(index, operation.count) if template else DEFAULT_NODE
             value = {**value, "metadata": {**value["metadata"]}, "status": {**value.get("status", {})}}
+            if self._declared:
+                value["status"]["declaredFeatures"] = self._declared
             if template is None:
                 value["metadata"]["generateName"] = f"node-{number}-"
             name = self._names.fill_in(value["metadata"])
@@ -118,15 +130,22 @@ class Maker:
             found += [self._checked(each, f"node {name}", None) for each in self._prepared(operation, index, value)]
         return found
 
-    def pods(self, template: Template | None, namespace: str, count: int) -> Iterator[Manifest]:
-        """Pods; a template that says the same for all is checked once."""
+    def pods(self, template: Template | None, namespace: str, count: int, batch: int = 1) -> Iterator[Manifest]:
+        """Pods; a template that says the same for all is checked once.
+
+        Args:
+            batch: so many pods in a row have the same signature.
+        """
         first: Manifest | None = None
         for index in range(count):
+            signature = {_SIGNATURE: f"signature-label-{index // batch}"} if template and self._signatures else {}
             if first is not None and (template is None or template.fixed):
-                yield self._twin(first)
+                yield self._twin(first, signature)
                 continue
             value = template.object(index, count) if template else DEFAULT_POD
             value = {**value, "metadata": {**value.get("metadata", {})}}
+            if signature:
+                value["metadata"]["labels"] = {**(value["metadata"].get("labels") or {}), **signature}
             prefix = value["metadata"].get("generateName", "")
             self._names.fill_in(value["metadata"])
             value["metadata"]["uid"] = self._names.uid()
@@ -175,11 +194,13 @@ class Maker:
             node["metadata"]["labels"][unique.label_key] = self._names.uid()
         yield node
 
-    def _twin(self, first: Manifest) -> Manifest:
-        """A pod that differs from one that has been checked by its name and UID alone."""
+    def _twin(self, first: Manifest, signature: Mapping[str, str]) -> Manifest:
+        """A pod that differs from one that has been checked by its name, UID and signature alone."""
         metadata = {**first.value["metadata"], "uid": self._names.uid()}
         metadata.pop("name")
         metadata["generateName"] = first.origin
+        if signature:
+            metadata["labels"] = {**metadata["labels"], **signature}
         self._names.fill_in(metadata)
         key = first.kind.key(metadata["namespace"], metadata["name"])
         return Manifest(key, first.kind, key, {**first.value, "metadata": metadata})

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from dsched.bench.results import FAILED, PASSED, Measured, Result
 from dsched.bench.workloads import Case
+from dsched.config.feature_gates import gates_text
 
 _COLOURS = {PASSED: "green", FAILED: "red"}
 _MIB = 1 << 20
@@ -16,12 +17,17 @@ WAITING = "wait"
 
 
 def listing(cases: Sequence[Case]) -> list[tuple[str, ...]]:
-    """The workloads that there are, a row each, with a heading."""
-    rows: list[tuple[str, ...]] = [("WORKLOAD", "THRESHOLD", "LABELS", "PARAMETERS")]
+    """The workloads that there are, a row each, with a heading; NEEDS is what dsched does not have.
+
+    Raises:
+        ConfigError: a template cannot be read.
+    """
+    rows: list[tuple[str, ...]] = [("WORKLOAD", "THRESHOLD", "LABELS", "NEEDS", "FILE", "PARAMETERS")]
     for case in cases:
         threshold = f"{case.workload.threshold:g}" if case.workload.threshold else "-"
         params = " ".join(f"{name}={value}" for name, value in case.workload.params.items())
-        rows.append((case.name, threshold, ",".join(case.labels) or "-", params or "-"))
+        lacking = "-" if case.wrong else ",".join(case.needs).replace(" ", "-") or "-"
+        rows.append((case.name, threshold, ",".join(case.labels) or "-", lacking, str(case.file), params or "-"))
     return rows
 
 
@@ -48,6 +54,8 @@ def notes(results: Sequence[Result]) -> list[str]:
     for result in results:
         lines += [f"{result.name}: {result.status}: {result.message}"] if result.message else []
         lines += _taken(result)
+    for file in dict.fromkeys(result.file for result in results if result.threshold):
+        lines.append(f"thresholds from {file}")
     if any(measured.basis != "samples" for result in results for measured in result.measured):
         lines.append("* too short for samples of one second: all pods by the time to the last bind")
     return lines
@@ -78,6 +86,8 @@ def _taken(result: Result) -> list[str]:
     cpu = ", ".join(f"{name} {each.cpu_seconds:.2f}" for name, each in result.processes.items())
     peak = ", ".join(f"{name} {each.peak_bytes / _MIB:.0f}" for name, each in result.processes.items())
     lines += [f"  CPU s         {cpu}", f"  peak MiB      {peak}"]
+    without = f" (without effect: {gates_text(result.without_effect)})" if result.without_effect else ""
+    lines += [f"  emulates      {result.emulated}{without}"] if result.emulated else []
     total = sum(result.phase_seconds.values())
     busy = {name: seconds for name, seconds in result.phase_seconds.items() if name != WAITING}
     if spent := sum(busy.values()):

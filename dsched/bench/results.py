@@ -72,7 +72,11 @@ class Result(Record, frozen=True, kw_only=True):
 
     Attributes:
         message: why it did not pass.
-        feature_gates: of kube-scheduler; not acted on.
+        file: that the workload and its threshold are from.
+        feature_gates: of kube-scheduler, as the file has them.
+        emulated: the version of kube-scheduler, and the gates that were set, ``1.37 A=true``; empty where it was not
+            run.
+        without_effect: gates that dsched could not set, or that it decides the same with.
         attempt_milliseconds: from the start of an attempt to its bind or its refusal, as kube-scheduler measures it.
         phase_seconds: the leader's time by what it did.
         fullest: the most pods seen in each place of the queue.
@@ -84,7 +88,10 @@ class Result(Record, frozen=True, kw_only=True):
     message: str = ""
     labels: Sequence[str] = ()
     threshold: float = 0.0
+    file: str = ""
     feature_gates: Mapping[str, bool] = {}
+    emulated: str = ""
+    without_effect: Mapping[str, bool] = {}
     measured: Sequence[Measured] = ()
     attempts: Mapping[str, int] = {}
     attempt_milliseconds: Figures = Figures()
@@ -107,7 +114,11 @@ class Machine(Record, frozen=True, kw_only=True):
 
 
 class Run(Record, frozen=True, kw_only=True):
-    """All of it."""
+    """All of it.
+
+    Attributes:
+        signatures: pods from a template had a label each by which they differ.
+    """
 
     began: str
     machine: Machine
@@ -115,4 +126,5 @@ class Run(Record, frozen=True, kw_only=True):
     evaluators: int
     binders: int
     seed: int
+    signatures: bool
     results: Sequence[Result]

@@ -1,6 +1,6 @@
 """One workload: its operations carried out in order against a system, and what was measured meanwhile.
 
-Source: kubernetes v1.36 test/integration/scheduler_perf/executor.go ``WorkloadExecutor``.
+Source: kubernetes v1.37 test/integration/scheduler_perf/executor.go ``WorkloadExecutor``.
 """
 
 import time
@@ -45,16 +45,17 @@ class Runner:
     """Carries out one workload.
 
     Args:
+        maker: of its objects.
         timeout_s: the longest that one operation may wait.
     """
 
-    def __init__(self, case: Case, store: Store, seed: int, timeout_s: float, hooks: Hooks) -> None:
+    def __init__(self, case: Case, store: Store, maker: Maker, timeout_s: float, hooks: Hooks) -> None:
         self._case = case
         self._store = store
         self._timeout_s = timeout_s
         self._hooks = hooks
         self._follower = Follower(store)
-        self._maker = Maker(seed)
+        self._maker = maker
         self._writer = Writer(store, self._follower)
         self._background = Background()
         self._waited_for: dict[str, int] = {}
@@ -118,7 +119,8 @@ class Runner:
         namespace = operation.namespace or f"namespace-{number}"
         self._namespace(namespace)
         path = operation.pod_template_path or self._case.pod_template
-        pods = list(self._maker.pods(self._template(path, operation.template_params), namespace, operation.count))
+        template, batch = self._template(path, operation.template_params), max(1, operation.signature_batch_size)
+        pods = list(self._maker.pods(template, namespace, operation.count, batch))
         volume = self._template(operation.persistent_volume_template_path)
         claim = self._template(operation.persistent_volume_claim_template_path)
         volumes = self._maker.volumes(namespace, operation.count, volume, claim) if volume and claim else []

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dsched.clock import SystemClock
+from dsched.emulation import NOTHING, Asked
 from dsched.errors import DschedError
 from dsched.state import client
 from dsched.state.client import Store
@@ -27,6 +28,7 @@ class Shape:
     Attributes:
         redis_url: of a Redis that runs already; each workload gets a name of its own on it. None for an embedded one.
         config: a KubeSchedulerConfiguration.
+        emulated: the version and the feature gates.
         metrics_port: the leader's port for metrics, the workers have the next ones; None for none.
     """
 
@@ -37,6 +39,7 @@ class Shape:
     redis_url: str | None = None
     config: Path | None = None
     metrics_port: int | None = None
+    emulated: Asked = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ def system(shape: Shape) -> Iterator[Running]:
         config=shape.config,
         mode=shape.mode,
         metrics_port=shape.metrics_port,
+        emulated=shape.emulated,
     )
     clock = SystemClock()
     kept = False

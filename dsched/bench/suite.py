@@ -5,11 +5,14 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import msgspec
 
 import dsched
-from dsched.bench import depths, latency, session, usage
+from dsched.bench import depths, gates, latency, session, usage
 from dsched.bench.latency import Leader
+from dsched.bench.making import Maker
 from dsched.bench.metering import Hooks, Stretch
 from dsched.bench.operations import Operation, Unsupported
 from dsched.bench.results import (
@@ -48,6 +51,7 @@ class Suite:
 
     Attributes:
         timeout_s: the longest wait of one operation.
+        signatures: as `Maker` has it.
         least_ratio: a workload with a lower average by upstream's threshold fails.
         systems: gives a clean system.
     """
@@ -55,6 +59,7 @@ class Suite:
     shape: Shape
     timeout_s: float = 600.0
     least_ratio: float = 0.0
+    signatures: bool = True
     systems: Systems = field(default=session.system)
 
     def run(
@@ -66,14 +71,19 @@ class Suite:
         """Run one workload; what goes wrong is in the result."""
         try:
             planned = case.operations()
+            emulated = gates.emulated(case.feature_gates)
         except Unsupported as error:
             return self._without(case, UNSUPPORTED, str(error))
         except DschedError as error:
             return self._without(case, FAILED, str(error))
         goal("starting a system", 0)
         try:
-            with self.systems(self.shape) as system:
-                return self._measure(case, planned, system, goal, progress)
+            shape = replace(self.shape, config=self.shape.config or case.config, emulated=emulated.asked)
+            with self.systems(shape) as system:
+                result = self._measure(case, planned, system, goal, progress)
+            return msgspec.structs.replace(
+                result, emulated=str(emulated.features), without_effect=emulated.without_effect
+            )
         except DschedError as error:
             return self._without(case, FAILED, str(error))
 
@@ -100,7 +110,8 @@ class Suite:
         sampler.start()
         began = time.monotonic()
         try:
-            runner = Runner(case, system.store, self.shape.seed, self.timeout_s, hooks)
+            maker = Maker(self.shape.seed, case.declared_features, signatures=self.signatures)
+            runner = Runner(case, system.store, maker, self.timeout_s, hooks)
             stretches = runner.run(planned)
             took_s = time.monotonic() - began
         finally:
@@ -125,6 +136,7 @@ class Suite:
             message=_why(low, self.least_ratio) if low else "" if found else "nothing was measured",
             labels=case.labels,
             threshold=threshold,
+            file=str(case.file),
             feature_gates=case.feature_gates,
             measured=found,
             attempts=leader.attempts,
@@ -146,6 +158,7 @@ class Suite:
             message=message,
             labels=case.labels,
             threshold=case.workload.threshold,
+            file=str(case.file),
             feature_gates=case.feature_gates,
         )
 

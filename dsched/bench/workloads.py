@@ -1,6 +1,6 @@
 """scheduler_perf's files: tests, their workloads, and the operations of one workload with its parameters put in.
 
-Source: kubernetes v1.36 test/integration/scheduler_perf/{scheduler_perf,operations}.go (``testCase``, ``Workload``,
+Source: kubernetes v1.37 test/integration/scheduler_perf/{scheduler_perf,operations}.go (``testCase``, ``Workload``,
 ``realOp``).
 """
 
@@ -11,13 +11,15 @@ from typing import Any
 
 import msgspec
 
-from dsched.bench import operations
-from dsched.bench.operations import CreateAny, CreatePodSets, Operation, Unsupported
+from dsched.bench import needs, operations
+from dsched.bench.needs import Needs
+from dsched.bench.operations import CreatePodSets, Operation, Unsupported
 from dsched.bench.templates import Template
 from dsched.errors import ConfigError, ManifestError
-from dsched.manifests import documents, kinds
+from dsched.manifests import documents
 
 FILE = "performance-config.yaml"
+_DECLARED = "NodeDeclaredFeatures"
 
 
 class Workload(msgspec.Struct, rename="camel", frozen=True):
@@ -25,7 +27,7 @@ class Workload(msgspec.Struct, rename="camel", frozen=True):
 
     Attributes:
         threshold: the least average throughput in pods a second that upstream demands on its machines; 0 for none.
-        feature_gates: of kube-scheduler; they are reported, not acted on.
+        feature_gates: of kube-scheduler.
     """
 
     name: str
@@ -40,6 +42,7 @@ class _Test(msgspec.Struct, rename="camel", frozen=True):
     workload_template: Sequence[Mapping[str, Any]]
     workloads: Sequence[Mapping[str, Any]]
     default_pod_template_path: str | None = None
+    scheduler_config_path: str | None = None
     feature_gates: Mapping[str, bool] = {}
     labels: Sequence[str] = ()
 
@@ -49,17 +52,19 @@ class Case:
     """A workload that can be run.
 
     Attributes:
-        folder: paths in the operations are relative to it.
+        file: that it is from; paths in the operations are relative to its folder.
         template: the operations as they stand in the file.
         pod_template: for createPods that name none; None for upstream's built-in pod.
+        config: the KubeSchedulerConfiguration that the test names, None for the default one.
         wrong: why the workload cannot be read; empty when it can.
     """
 
     test: str
     workload: Workload
-    folder: Path
+    file: Path
     template: Sequence[Mapping[str, Any]]
     pod_template: str | None
+    config: Path | None
     feature_gates: Mapping[str, bool]
     labels: Sequence[str]
     wrong: str = ""
@@ -69,32 +74,42 @@ class Case:
         """``TEST/WORKLOAD``."""
         return f"{self.test}/{self.workload.name}"
 
+    @property
+    def needs(self) -> Needs:
+        """What dsched does not have of what the workload needs; nothing where it can be run.
+
+        Raises:
+            ConfigError: a template cannot be read.
+        """
+        return needs.of(self.template, self.feature_gates, lambda path: Template(self.path(path)).kind)
+
+    @property
+    def declared_features(self) -> list[str]:
+        """The features that its nodes declare: a parameter says how many, as upstream's test of that name has it."""
+        count = self.workload.params.get("numNodeDeclaredFeatures", 0)
+        return sorted(f"Feature{number + 1}" for number in range(count)) if self.feature_gates.get(_DECLARED) else []
+
     def operations(self) -> list[Operation]:
         """What has to be done, in order; createPodSets taken apart, as the numbers of operations name namespaces.
 
         Raises:
             ConfigError: the workload or an operation cannot be read, or a parameter is named that there is not.
-            Unsupported: an operation is known to be missing here, or not known at all.
+            Unsupported: the workload needs what dsched does not have.
         """
         if self.wrong:
             raise ConfigError(self.wrong)
+        if lacking := self.needs:
+            raise Unsupported(f"{self.name} {needs.told(lacking)}")
         found: list[Operation] = []
         for number, raw in enumerate(self.template):
             origin = f"{self.name}: operation {number}"
             operation = operations.read(raw, self.workload.params, origin)
-            if isinstance(operation, CreateAny):
-                self._check_kind(operation.template_path, origin)
             found += operation.unrolled() if isinstance(operation, CreatePodSets) else [operation]
         return found
 
     def path(self, given: str) -> Path:
         """A template's path."""
-        return (self.folder / given).resolve()
-
-    def _check_kind(self, path: str, origin: str) -> None:
-        kind = Template(self.path(path)).kind
-        if kind and kind not in kinds.BY_NAME:
-            raise Unsupported(f"{origin}: objects of kind {kind} are not supported")
+        return (self.file.parent / given).resolve()
 
 
 def read(path: Path) -> list[Case]:
@@ -146,9 +161,10 @@ def _cases(file: Path) -> Iterator[Case]:
             yield Case(
                 test.name,
                 workload,
-                file.parent,
+                file,
                 test.workload_template,
                 test.default_pod_template_path,
+                (file.parent / test.scheduler_config_path).resolve() if test.scheduler_config_path else None,
                 {**test.feature_gates, **workload.feature_gates},
                 tuple(dict.fromkeys((*test.labels, *workload.labels))),
                 f"{file}: {test.name}/{workload.name} cannot be read: {wrong}" if wrong else "",

@@ -67,6 +67,10 @@ def scheduler_perf(
     least_ratio: Annotated[
         float, typer.Option("--least-ratio", min=0, help="Fail below so many times the threshold in the file.")
     ] = 0.0,
+    signatures: Annotated[
+        bool,
+        typer.Option(help="Pods of a template differ by a label, as upstream's do since v1.37; else they are alike."),
+    ] = True,
     json: Annotated[
         Path | None,
         typer.Option(
@@ -99,11 +103,12 @@ def scheduler_perf(
         evaluators=evaluators,
         binders=binders,
         seed=seed,
+        signatures=signatures,
         results=[],
     )
     ending.in_order()
     results: list[Result] = []
-    for result in _results(Suite(shape, timeout, least_ratio), chosen):
+    for result in _results(Suite(shape, timeout, least_ratio, signatures), chosen):
         results.append(result)
         if json is not None:
             json.write_bytes(msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(run, results=results))))

@@ -69,7 +69,7 @@ def test_allocatable_is_added_and_each_node_has_its_csinode() -> None:
 
 
 def test_pods_of_one_template_differ_in_name_and_uid_alone(tmp_path: Path) -> None:
-    made = list(Maker(0).pods(template(tmp_path, POD), "ns", 100))
+    made = list(Maker(0, signatures=False).pods(template(tmp_path, POD), "ns", 100))
 
     assert len({each.key for each in made}) == len({each.value["metadata"]["uid"] for each in made}) == 100
     for each in made:
@@ -87,7 +87,7 @@ def test_pods_of_one_template_differ_in_name_and_uid_alone(tmp_path: Path) -> No
 def test_pods_of_a_template_with_an_index_are_made_one_by_one(tmp_path: Path) -> None:
     text = POD.replace("generateName: web-", "name: web-{{ .Index }}").replace("app: web", "of: '{{ .Count }}'")
 
-    made = list(Maker(0).pods(template(tmp_path, text), "ns", 3))
+    made = list(Maker(0, signatures=False).pods(template(tmp_path, text), "ns", 3))
 
     assert [each.key for each in made] == ["ns/web-0", "ns/web-1", "ns/web-2"]
     assert made[2].value["metadata"]["labels"] == {"of": "3"}
@@ -129,3 +129,32 @@ def test_claims_and_volumes_are_bound_to_each_other_and_pods_use_them(tmp_path: 
     assert last_claim.value["spec"]["volumeName"] == "ns-vol-1"
     assert last_claim.value["metadata"]["annotations"] == {"a": "b"}
     assert pod.value["spec"]["volumes"] == [{"name": "vol", "persistentVolumeClaim": {"claimName": "pvc-1"}}]
+
+
+def test_pods_from_a_template_have_signatures_in_batches(tmp_path: Path) -> None:
+    made = list(Maker(0).pods(template(tmp_path, POD), "ns", 5, 2))
+
+    found = [each.value["metadata"]["labels"] for each in made]
+    assert found == [{"app": "web", "signature": f"signature-label-{number}"} for number in (0, 0, 1, 1, 2)]
+
+
+def test_each_pod_of_a_template_that_differs_has_a_signature(tmp_path: Path) -> None:
+    text = POD.replace(", labels: {app: web}", "").replace("web-", "web-{{.Index}}-")
+
+    made = Maker(0).pods(template(tmp_path, text), "ns", 2)
+
+    found = [each.value["metadata"]["labels"] for each in made]
+    assert found == [{"signature": "signature-label-0"}, {"signature": "signature-label-1"}]
+
+
+def test_pods_without_a_template_have_no_signature_nor_others_where_none_are_wanted(tmp_path: Path) -> None:
+    own, alike = Maker(0).pods(None, "ns", 2), Maker(0, signatures=False).pods(template(tmp_path, POD), "ns", 2)
+
+    assert [each.value["metadata"].get("labels") for each in own] == [None, None]
+    assert [each.value["metadata"]["labels"] for each in alike] == [{"app": "web"}, {"app": "web"}]
+
+
+def test_nodes_declare_features() -> None:
+    made = Maker(0, ["Feature1", "Feature2"]).nodes(0, nodes(2), None)
+
+    assert [each.value["status"]["declaredFeatures"] for each in made] == [["Feature1", "Feature2"]] * 2

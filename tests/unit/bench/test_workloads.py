@@ -1,17 +1,21 @@
 """Reading scheduler_perf's files: their own, and small ones that go wrong."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dsched.bench import operations, workloads
+from dsched.bench.gates import emulated
 from dsched.bench.making import Maker
 from dsched.bench.operations import CreatePods, Unsupported
 from dsched.bench.templates import Template
 from dsched.errors import ConfigError
 
-SHARED = Path(__file__).parents[4] / "shared" / "scheduler_perf"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/scheduler_perf is not there")
+SHARED = Path(__file__).parents[4] / "shared" / "scheduler_perf_v1.37"
+OLDER = SHARED.with_name("scheduler_perf")
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"../shared/{SHARED.name} is not there")
+needs_older = pytest.mark.skipif(not OLDER.is_dir(), reason="../shared/scheduler_perf is not there")
 
 FILE = """
 - name: Small
@@ -87,10 +91,73 @@ def test_a_name_that_fits_nothing_tells_what_there_is(tmp_path: Path) -> None:
         workloads.choose(cases(tmp_path), ["Small/Three"], "")
 
 
-@pytest.mark.parametrize("opcode", ["allocResourceClaims", "createResourceDriver", "createPodGroups", "danceAround"])
-def test_an_operation_that_is_not_built_is_told_by_name(opcode: str, tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match=f"T/W: operation 0: {opcode} is not supported: .+"):
+@pytest.mark.parametrize(
+    ("opcode", "needs"),
+    [
+        ("allocResourceClaims", "dynamic resources"),
+        ("createResourceDriver", "dynamic resources"),
+        ("createPodGroups", "pod groups"),
+        ("startCollectingProfile", "profiles of a Go process"),
+        ("danceAround", "an operation that is not known"),
+    ],
+)
+def test_an_operation_that_is_not_built_is_told_by_what_it_needs(opcode: str, needs: str, tmp_path: Path) -> None:
+    with pytest.raises(Unsupported) as caught:
         one(tmp_path, f"{{opcode: {opcode}, namespace: x}}")
+
+    assert str(caught.value) == f"T/W needs {needs} ({opcode}), which dsched does not have"
+
+
+@pytest.mark.parametrize(
+    ("gates", "needs"),
+    [
+        ("{GenericWorkload: true, A: true}", {"pod groups": ("GenericWorkload",)}),
+        ("{TopologyAwareWorkloadScheduling: true}", {"pod groups": ("TopologyAwareWorkloadScheduling",)}),
+        ("{DRADerivedAttributes: true}", {"dynamic resources": ("DRADerivedAttributes",)}),
+        (
+            "{InPlacePodVerticalScalingSchedulerPreemption: true}",
+            {
+                "the feature InPlacePodVerticalScalingSchedulerPreemption": (
+                    "InPlacePodVerticalScalingSchedulerPreemption",
+                )
+            },
+        ),
+        ("{GenericWorkload: false, DynamicResourceAllocation: true}", {}),
+    ],
+)
+def test_a_gate_of_what_there_is_not_is_a_need(gates: str, needs: dict[str, object], tmp_path: Path) -> None:
+    first, _ = cases(tmp_path, FILE.replace("featureGates: {A: true}", f"featureGates: {gates}"))
+
+    assert first.needs == needs
+
+
+def test_all_that_a_workload_needs_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slice.yaml").write_text("kind: ResourceSlice\n")
+    sets = (
+        "{opcode: createPodSets, count: 1, namespacePrefix: s, createPodsOp: {opcode: createPods, countMultiplier: 2}}"
+    )
+
+    with pytest.raises(Unsupported) as caught:
+        one(tmp_path, f"{{opcode: createAny, templatePath: slice.yaml}}\n  - {sets}")
+
+    told = "T/W needs dynamic resources (ResourceSlice) and pod groups (countMultiplier), which dsched does not have"
+    assert str(caught.value) == told
+
+
+def test_a_configuration_is_named_beside_the_file(tmp_path: Path) -> None:
+    named, _ = cases(
+        tmp_path, FILE.replace("  featureGates: {A", "  schedulerConfigPath: one.yaml\n  featureGates: {A")
+    )
+
+    assert (named.config, cases(tmp_path)[0].config) == (tmp_path / "one.yaml", None)
+
+
+def test_nodes_declare_as_many_features_as_a_parameter_says_where_the_gate_is_on(tmp_path: Path) -> None:
+    text = FILE.replace("nodes: 3", "nodes: 3, numNodeDeclaredFeatures: 11")
+    on = text.replace("B: false", "NodeDeclaredFeatures: true")
+
+    assert [case.declared_features for case in cases(tmp_path, text)] == [[], []]
+    assert cases(tmp_path, on)[0].declared_features[:3] == ["Feature1", "Feature10", "Feature11"]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +170,7 @@ def test_an_operation_that_is_not_built_is_told_by_name(opcode: str, tmp_path: P
         ("{opcode: churn, mode: often, templatePaths: [a]}", "neither create nor recreate"),
         ("{opcode: churn, mode: recreate, templatePaths: [a]}", "must be positive"),
         ("{opcode: deletePods}", "namespace"),
+        ("{opcode: createPods, signatureBatchSize: -1}", "is negative"),
     ],
 )
 def test_an_operation_that_cannot_be_read_is_told(operation: str, wrong: str, tmp_path: Path) -> None:
@@ -174,7 +242,6 @@ def test_a_parameter_may_have_a_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "operation",
     [
-        "{opcode: createPods, countParam: $n, signatureBatchSizeParam: $n}",
         "{opcode: createPods, countParam: $n, countMultiplier: 2}",
         "{opcode: createPods, countParam: $n, steadyState: true}",
         "{opcode: createAny, templatePath: slice.yaml}",
@@ -184,43 +251,80 @@ def test_a_parameter_may_have_a_default(tmp_path: Path) -> None:
 def test_what_an_operation_cannot_do_here_is_told_before_a_system_starts(operation: str, tmp_path: Path) -> None:
     (tmp_path / "slice.yaml").write_text("apiVersion: v1\nkind: ResourceSlice\nspec: {{ if .x }}1{{ end }}\n")
 
-    with pytest.raises(Unsupported, match=r"T/W: operation 0: .*not supported"):
+    with pytest.raises(Unsupported, match=r"T/W.* needs .*, which dsched (bench )?does not have"):
         one(tmp_path, operation)
 
 
 @needs_shared
 def test_every_workload_of_v1_37_is_planned_or_not_supported() -> None:
-    found = workloads.read(SHARED.with_name("scheduler_perf_v1.37"))
+    found = workloads.read(SHARED)
     planned = 0
 
     for case in found:
-        try:
+        if case.needs:
+            assert set(case.needs) <= {"dynamic resources", "pod groups"}, case.name
+            with pytest.raises(Unsupported, match="which dsched does not have"):
+                case.operations()
+        else:
             planned += bool(case.operations())
-        except Unsupported as error:
-            assert "/dra" in f"{case.folder}" or "Group" in f"{error}" or "Batch" in f"{error}", error
 
-    assert planned > 100
-    assert {case.workload.threshold for case in found if case.folder.name == "dra"} >= {56, 60, 64}
+    assert planned == sum(not case.needs for case in found) > 140
+    assert {case.workload.threshold for case in found if case.file.parent.name == "dra"} >= {56, 60, 64}
 
 
 @needs_shared
-def test_every_workload_of_upstreams_files_can_be_planned() -> None:
-    found = workloads.read(SHARED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NodeDeclaredFeaturesEnabled/5000Nodes20DeclaredFeatures",
+        "NodeDeclaredFeaturesEnabled/5000Nodes100DeclaredFeatures",
+        "DefaultTopologySpreading/5000Nodes_50000Pods",
+        "SchedulingDeletedPodsWithFinalizers/5000Node_5000DeletingPods",
+        "SchedulingBasic/5000Nodes_50000Pods",
+        "Unschedulable/5kNodes/20kInit/10kPods",
+        "StarvationIndependent/10000Nodes_10000Cloggers",
+        "HostPortConflict/20000Nodes_20000Pods_1000BatchSize",
+        "ResourceSaturation/20000Nodes_20000Pods_OpportunisticBatchingDisabled",
+    ],
+)
+def test_a_workload_of_v1_37_can_be_planned_and_its_gates_be_set(name: str) -> None:
+    (case,) = workloads.choose(workloads.read(SHARED), [name], "")
+
+    assert case.operations()
+    assert dict(emulated(case.feature_gates).features.given) == case.feature_gates
+    assert case.config is None or case.config.is_file()
+
+
+@needs_older
+def test_every_workload_of_v1_36_can_be_planned() -> None:
+    found = workloads.read(OLDER)
 
     assert len(found) == len({case.name for case in found})
     for case in found:
         assert case.operations(), case.name
 
 
+def templates(case: workloads.Case) -> Iterator[Template]:
+    """Those of nodes, pods and other objects in the operations of a workload."""
+    for operation in case.operations():
+        params = getattr(operation, "template_params", {})
+        paths = [getattr(operation, name, None) for name in ("node_template_path", "template_path")]
+        if isinstance(operation, CreatePods):
+            paths.append(operation.pod_template_path or case.pod_template)
+        paths += getattr(operation, "template_paths", ())
+        yield from (Template(case.path(path), params) for path in paths if path)
+
+
 @needs_shared
 def test_every_template_makes_objects_that_can_be_applied() -> None:
-    paths = sorted(SHARED.rglob("templates/**/*.yaml"))
+    seen = set()
 
-    for path in paths:
-        template = Template(path)
-        if path.name.startswith(("pv-", "pvc")):
-            continue
-        for index in (0, 11):
-            made = Maker(0).any(template, index, 12, "default")
-            assert made.value["metadata"]["name"], path
-    assert paths
+    for case in workloads.read(SHARED):
+        for template in () if case.needs else templates(case):
+            if template.path in seen:
+                continue
+            seen.add(template.path)
+            for index in (0, 11):
+                made = Maker(0).any(template, index, 12, "default")
+                assert made.value["metadata"]["name"], template.path
+    assert len(seen) > 50
