@@ -18,6 +18,7 @@ from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import PodEvent
 from dsched.cluster.kubernetes import pod_fields
 from dsched.cluster.kubernetes.pod_fields import Fields
+from dsched.framework import interning
 from dsched.framework.pod_info import PodInfo
 from dsched.log import cut, logger
 from dsched.metrics import UNKNOWN_FIELDS
@@ -27,13 +28,12 @@ _log = logger(__name__)
 
 REASON = "UnknownField"
 EVENT_EVERY_S = 60.0
-MOST_CLASSES = 4096
-"""Classes of which it is known still which such fields they have."""
 MOST_FIELDS = 50
 """Fields that have a label, a line and events of their own; the others share `OTHER`."""
 OTHER = "other"
 
 _of_class: dict[bytes, tuple[str, ...]] = {}
+"""The fields that pods of a class have; of as many classes as are known in `dsched.framework.interning`."""
 
 
 def of(pod: PodInfo, raw: bytes | msgspec.Raw) -> tuple[str, ...]:
@@ -42,13 +42,13 @@ def of(pod: PodInfo, raw: bytes | msgspec.Raw) -> tuple[str, ...]:
     Args:
         pod: what was read from it.
     """
-    if not any(owner.controller for owner in pod.pod.metadata.owner_references):
-        return _look(raw)
     found = _of_class.get(pod.class_key)
     if found is None:
-        if len(_of_class) >= MOST_CLASSES:
-            _of_class.clear()
-        found = _of_class[pod.class_key] = _look(raw)
+        found = _look(raw)
+        if any(owner.controller for owner in pod.pod.metadata.owner_references):
+            if len(_of_class) >= interning.MOST:
+                _of_class.clear()
+            _of_class[pod.class_key] = found
     return found
 
 
