@@ -4,7 +4,7 @@ Every call takes and gives whole batches. A cluster's objects carry a version th
 which version it is complete, and a watch goes on from there.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -184,11 +184,12 @@ class Cluster(Protocol):
         """
         ...
 
-    def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
+    def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
         """This process leads from now on: what it reports and deletes is refused, or waits, once it does not any more.
 
         Args:
             holds: whether its lease is known to be good at the moment; from any thread.
+            profiles: the schedulerNames of the pods that it schedules.
         """
         ...
 

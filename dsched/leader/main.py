@@ -325,7 +325,8 @@ class Leader:
         leader_config.publish(self._store, loaded.published(self._lease.epoch, self._cluster.kind))
         over = threading.Event()
         self.progress.renewed(good_until)
-        self._cluster.lead(self._lease.epoch, self.progress.holds)
+        profiles = frozenset(profile.scheduler_name for profile in loaded.config.profiles)
+        self._cluster.lead(self._lease.epoch, self.progress.holds, profiles)
         keeper = threading.Thread(target=self._keep_lease, args=(term, over, good_until), name="lease", daemon=True)
         keeper.start()
         try:

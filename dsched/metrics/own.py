@@ -237,6 +237,12 @@ WATCH_UNREADABLE = counter(
     "Objects of the cluster that could not be read and were left out.",
     ["kind"],
 )
+UNKNOWN_FIELDS = counter(
+    "dsched_unknown_fields_total",
+    "Pods, as a leader first hears of them, with a field in their spec that dsched does not know and ignores: the API "
+    "server is newer; field: its path, other beyond 50 of them.",
+    ["field"],
+)
 CLUSTER_WRITES = counter(
     "dsched_cluster_writes_total",
     "What the leader writes to the API server in the background; what: status, evict; result: done, passed over (the "

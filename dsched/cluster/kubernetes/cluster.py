@@ -11,7 +11,7 @@ leader writes goes through two more (`writer`, `recorder`). Binders use neither 
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,7 +28,7 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.kubernetes import bindings as binds
-from dsched.cluster.kubernetes import resources, version
+from dsched.cluster.kubernetes import resources, unknown_fields, version
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.bindings import Binder
 from dsched.cluster.kubernetes.feed import Feed
@@ -83,6 +83,7 @@ class Kubernetes:
         self._volumes = VolumeWriter(self._calls)
         self._recorder = Recorder(access, reporting, events_a_second)
         self._writer = Writer(access, self._known)
+        self._unknown = unknown_fields.Telling(self._recorder.record)
 
     # -- listening -------------------------------------------------------------------------------------------------
 
@@ -95,7 +96,9 @@ class Kubernetes:
         self._stop_listening()
         reading.prepare()
         feed = self._feed = Feed()
-        self._reflectors = {each.kind: Reflector(self._access, each, feed) for each in resources.ALL}
+        self._reflectors = {
+            each.kind: Reflector(self._access, each, feed, self._unknown.found) for each in resources.ALL
+        }
         for reflector in self._reflectors.values():
             reflector.start()
         found: dict[str, list[Any]] = {}
@@ -121,12 +124,14 @@ class Kubernetes:
         self._given = max([self._given, reached, *(event.version for event in events)])
         return events, self._given
 
-    def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
+    def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
         """An API server knows no epochs: nothing is written in the background while the lease may have run out."""
         self._writer.holds = holds
+        self._unknown.profiles = profiles
 
     def stand_down(self) -> None:
         """End the watches and drop what waits to be written; `list` begins anew."""
+        self._unknown.profiles = None
         self._stop_listening()
         self._writer.drop()
 

@@ -13,7 +13,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -31,6 +31,7 @@ from dsched.errors import ClusterUnavailable, DschedError
 from dsched.log import logger
 from dsched.metrics import WATCH_LISTS, WATCH_UNREADABLE
 from dsched.model.meta import NodeName
+from dsched.model.pod import Pod
 
 _log = logger(__name__)
 
@@ -60,13 +61,23 @@ class Expired(Exception):
 class Reflector:
     """Keeps one kind of object in sync and tells the feed about its changes.
 
+    Args:
+        unknown_fields: told of a pod that has such fields, when it is new or has others than before.
+
     Attributes:
         known: the objects by key, as last heard of; read by other threads too.
         problem: why it is not in sync yet; ``""`` while nothing is known to be wrong.
     """
 
-    def __init__(self, access: Access, resource: Resource, feed: Feed) -> None:
+    def __init__(
+        self,
+        access: Access,
+        resource: Resource,
+        feed: Feed,
+        unknown_fields: Callable[[Pod, Sequence[str]], None] = lambda pod, fields: None,
+    ) -> None:
         self.resource = resource
+        self._unknown_fields = unknown_fields
         self.known: dict[str, Known] = {}
         self.problem = ""
         self._feed = feed
@@ -244,6 +255,8 @@ class Reflector:
             self.known = found
             self._first = list(found.values())
             self._synced.set()
+            for new in found.values():
+                self._look(new, None)
             return
         events = [event for key in self.known.keys() - found.keys() for event in self._gone(key, "")]
         for new in found.values():
@@ -257,11 +270,18 @@ class Reflector:
         if old is not None and old.uid != new.uid:
             gone, old = self._gone(new.key, new.version), None
         self.known[new.key] = new
+        self._look(new, old)
         if old is None:
             return [*gone, self._event(Change.ADDED, new)]
         if old.version == new.version or resources.same(old.object, new.object):
             return gone
         return [self._event(Change.BOUND if resources.only_bound(old.object, new.object) else Change.MODIFIED, new)]
+
+    def _look(self, new: Known, old: Known | None) -> None:
+        """Tell of fields that are not known."""
+        if new.unknown_fields and (old is None or new.unknown_fields != old.unknown_fields):
+            assert isinstance(new.object, Pod)
+            self._unknown_fields(new.object, new.unknown_fields)
 
     def _gone(self, key: str, version: str) -> list[Event]:
         old = self.known.pop(key, None)

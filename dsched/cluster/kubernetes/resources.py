@@ -14,6 +14,7 @@ import msgspec
 
 from dsched.cluster import sound
 from dsched.cluster.interface import Object
+from dsched.cluster.kubernetes import unknown_fields
 from dsched.framework.interning import shared
 from dsched.manifests import kinds
 from dsched.model import meta
@@ -79,12 +80,17 @@ BY_KIND = {resource.kind: resource for resource in ALL}
 
 
 class Known(NamedTuple):
-    """An object as it was last heard of."""
+    """An object as it was last heard of.
+
+    Attributes:
+        unknown_fields: the paths of fields in a pod's spec that dsched does not know.
+    """
 
     key: str
     uid: str
     version: str
     object: Object
+    unknown_fields: tuple[str, ...] = ()
 
 
 def decode(resource: Resource, raw: bytes | msgspec.Raw) -> Known:
@@ -94,8 +100,9 @@ def decode(resource: Resource, raw: bytes | msgspec.Raw) -> Known:
         msgspec.ValidationError, msgspec.DecodeError, ValueError, OverflowError: it cannot be read.
     """
     if resource is POD:
-        pod = sound.pod(shared(meta.from_json(raw, Pod)).pod)  # all that there are are kept
-        return Known(pod.key, pod.uid, pod.metadata.resource_version, pod)
+        info = shared(meta.from_json(raw, Pod))  # all that there are are kept
+        pod = sound.pod(info.pod)
+        return Known(pod.key, pod.uid, pod.metadata.resource_version, pod, unknown_fields.of(info, raw))
     if resource is NODE:
         node = sound.node(meta.from_json(raw, Node))
         return Known(node.name, node.metadata.uid, node.metadata.resource_version, node)

@@ -2,7 +2,7 @@
 server. Keys are listed in `dsched.cluster.standalone.keys`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -108,7 +108,7 @@ class StandaloneCluster:
     def kubernetes_version(self) -> None:
         """There is no Kubernetes."""
 
-    def lead(self, epoch: int, holds: Callable[[], bool]) -> None:
+    def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
         """Scripts that report and delete raise StaleEpoch from the moment that another process leads."""
         self._epoch = str(epoch)
 

@@ -151,3 +151,18 @@ def test_every_process_decides_as_the_api_servers_version_unless_one_is_named(
     assert {each["kind"] for each in found["processes"]} == {"leader", "evaluator", "binder"}
     told = json.loads(up("explain", "pod", "web", "-o", "json").stdout)
     assert told["chosen"] is None, "the other pod takes up all four cores"
+
+
+@pytest.mark.usefixtures("up")
+def test_a_field_of_a_newer_api_server_is_told_and_the_pod_is_bound(api: FakeApi) -> None:
+    """The leader knows whose pods are its own."""
+    api.put("nodes", node_manifest("n1"))
+    api.put("pods", ours("web", ofTomorrow=1), pod_manifest("default/other", schedulerName="another", alsoNew=1))
+    wait_until("it is bound", lambda: nodes_of(api)["web"] == "n1")
+
+    def told() -> list[tuple[str, str]]:
+        events = [each for each in api.all("events") if each["reason"] == "UnknownField"]
+        return [(each["regarding"]["name"], each["note"].rpartition(": ")[2]) for each in events]
+
+    wait_until("it is told", told)
+    assert told() == [("web", "spec.ofTomorrow")]
