@@ -121,7 +121,8 @@ def test_pages_tell_of_options_and_of_the_configuration_that_it_has_now(
     status = json.loads(leader.page("statusz", f"{STRUCTURED}Statusz"))
     assert status["binaryVersion"] == __version__
     assert status["paths"] == ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz"]
-    assert all(leader.page(path.strip("/")) for path in status["paths"])
+    # /readyz says so once it leads.
+    wait_until("every page answers", lambda: all(leader.page(path.strip("/")) for path in status["paths"]))
 
     file.write_text(f"{HEAD}parallelism: 5\n")
     os.kill(leader.pid, signal.SIGHUP)
