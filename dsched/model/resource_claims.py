@@ -42,8 +42,8 @@ class DeviceRequirements(ApiRecord, frozen=True):
 
     device_class_name: str = ""
     selectors: list[DeviceSelector] = []
-    allocation_mode: str = ""
-    count: Int64 = 0
+    allocation_mode: str = EXACT_COUNT
+    count: Int64 = 1
     tolerations: list[DeviceToleration] = []
     capacity: CapacityRequirements | None = None
     derived_attributes: list[dict[str, Any]] = []
