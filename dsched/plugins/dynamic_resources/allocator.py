@@ -101,9 +101,7 @@ class Allocator:
         counts = []
         for wanted in request.alternatives:
             if wanted.everything:
-                first = request.alternatives[0]
-                shifted = self.features.shifted_alternatives and wanted.number == 1 and first.everything
-                every[wanted] = every[first] if shifted else offer.every(wanted)
+                every[wanted] = offer.every(wanted)
             counts.append(len(every[wanted]) if wanted.everything else wanted.count)
         if request.error is not None:
             raise request.error

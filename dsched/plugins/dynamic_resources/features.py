@@ -18,7 +18,6 @@ class AllocatorFeatures:
         class_config_for_all: configurations of classes are listed for every request, without its name; those of claims
             once for each request that they name (until 1.34).
         tolerations_in_results: since 1.35.
-        shifted_alternatives: alternatives for all devices look up what was found of the one before (until 1.35).
         limit_per_claim: the sum of a claim's devices is judged, not each request (until 1.36).
         device_in_errors: failing selectors name the device (since 1.37).
     """
@@ -34,7 +33,6 @@ class AllocatorFeatures:
     partial_pools: bool = False
     class_config_for_all: bool = False
     tolerations_in_results: bool = True
-    shifted_alternatives: bool = False
     limit_per_claim: bool = False
     device_in_errors: bool = True
 
@@ -55,7 +53,6 @@ def of(features: Features) -> AllocatorFeatures:
         partial_pools=not features.since(35),
         class_config_for_all=not features.since(35),
         tolerations_in_results=features.since(35),
-        shifted_alternatives=not features.since(36),
         limit_per_claim=not features.since(37),
         device_in_errors=features.since(37),
     )

@@ -31,7 +31,6 @@ class Wanted:
     """Devices that a request, or one alternative of a request, asks for.
 
     Attributes:
-        number: of the alternative; 0 for a request without.
         name: of the request, or the alternative.
         parent: the request, for an alternative; "" for a request.
         count: so many devices; of no meaning where all are wanted.
@@ -39,7 +38,6 @@ class Wanted:
     """
 
     claim: int
-    number: int
     name: str
     parent: str
     requirements: DeviceRequirements
@@ -147,14 +145,13 @@ def _wanted(
     number: int, claim: ResourceClaim, record: DeviceRequest, classes: Classes, features: AllocatorFeatures
 ) -> Iterator[Wanted]:
     if not record.first_available:
-        yield _checked(number, 0, claim, record.name, "", record.exactly or ExactRequest(), classes, features)
-    for index, each in enumerate(record.first_available):
-        yield _checked(number, index, claim, each.name, record.name, each, classes, features)
+        yield _checked(number, claim, record.name, "", record.exactly or ExactRequest(), classes, features)
+    for each in record.first_available:
+        yield _checked(number, claim, each.name, record.name, each, classes, features)
 
 
 def _checked(
     number: int,
-    index: int,
     claim: ResourceClaim,
     name: str,
     parent: str,
@@ -182,7 +179,6 @@ def _checked(
     capacity = () if asked.capacity is None else tuple(sorted(asked.capacity.requests.items()))
     return Wanted(
         claim=number,
-        number=index,
         name=name,
         parent=parent,
         requirements=asked,
