@@ -37,7 +37,9 @@ _POLICIES = st.sampled_from(
 def devices(draw: st.DrawFn, name: str, *, plain: bool, shared_set: bool) -> Json:
     fields: Json = {}
     attributes = {"model": draw(st.sampled_from("ab")), "numa": draw(st.integers(0, 2))}
-    if draw(st.integers(0, 5)) == 0:
+    if draw(st.integers(0, 7)) == 0:
+        fields["bindingConditions"] = ["example.com/ready"]
+    if draw(st.integers(0, 7)) == 0:
         fields["taints"] = [_BROKEN]
     if not plain and draw(st.integers(0, 3)) == 0:
         fields |= {"allowMultipleAllocations": True, "capacity": {"memory": capacity("5", **draw(_POLICIES))}}
@@ -48,26 +50,34 @@ def devices(draw: st.DrawFn, name: str, *, plain: bool, shared_set: bool) -> Jso
 
 @st.composite
 def clusters(draw: st.DrawFn, *, plain: bool = False) -> list[Json]:
-    """Slices: pools of single nodes and pools that all nodes reach, complete and incomplete, valid and not.
+    """Slices: pools of single nodes and pools that several nodes reach, complete and incomplete, valid and not.
 
     Args:
         plain: no devices that are shared or take of counters.
     """
+    return [each for number in range(draw(st.integers(2, 6))) for each in draw(_pool(f"p{number}", plain))]
+
+
+@st.composite
+def _pool(draw: st.DrawFn, pool: str, plain: bool) -> list[Json]:
+    counted = not plain and draw(st.integers(0, 2)) == 0
+    parts, odd = draw(st.integers(1, 2)), draw(st.integers(0, 15))
     slices = []
-    for number in range(draw(st.integers(1, 5))):
-        node = draw(st.sampled_from([*NODES, ""]))
-        counted = not plain and draw(st.integers(0, 2)) == 0
-        parts = draw(st.integers(1, 2)) + counted
-        pool, odd = f"p{number}", draw(st.integers(0, 9))
-        where: Json = {} if node else {"allNodes": True}
-        names = [["d0", "d1"], ["d2", "d3"]]
-        for part in range(parts - counted):
-            offered = [draw(devices(name, plain=plain, shared_set=counted)) for name in names[part if odd else 0]]
-            count = parts + (odd == 1)
-            slices.append(make_slice(node, offered, name=f"{pool}-{part}", pool=pool, slices=count, **where))
-        if counted:
-            total = {"set": {"memory": draw(st.sampled_from(["2", "4", "6"]))}}
-            slices.append(make_slice(node, [], name=f"{pool}-c", pool=pool, slices=parts, counters=total, **where))
+    for part in range(parts):
+        names = [f"d{2 * part * (odd != 0)}", f"d{2 * part * (odd != 0) + 1}"]
+        offered = [draw(devices(name, plain=plain, shared_set=counted)) for name in names]
+        node = draw(st.sampled_from(["n1", "n1", "n2", "", "each"]))
+        where: Json = {"allNodes": True}
+        if node == "each":
+            where = {"perDeviceNodeSelection": True}
+            offered = [each | {"nodeName": draw(st.sampled_from(NODES))} for each in offered]
+        fields: Json = {"slices": parts + counted + (odd == 1), "generation": 2 if odd == 2 and part else 1}
+        where = where if node in ("", "each") else {}
+        node = "" if where else node
+        slices.append(make_slice(node, offered, name=f"{pool}-{part}", pool=pool, **fields, **where))
+    if counted:
+        total = {"set": {"memory": draw(st.sampled_from(["2", "4", "6"]))}}
+        slices.append(make_slice("", [], name=f"{pool}-c", pool=pool, slices=parts + 1, counters=total, allNodes=True))
     return slices
 
 
@@ -103,7 +113,7 @@ def _request(draw: st.DrawFn, name: str, plain: bool) -> Json:
 
 @st.composite
 def _wanted(draw: st.DrawFn, plain: bool) -> Json:
-    wanted: Json = {"count": draw(st.integers(1, 3)), "where": [draw(_PLAIN_EXPRESSIONS)]}
+    wanted: Json = {"count": draw(st.sampled_from([1, 1, 2, 3])), "where": [draw(_PLAIN_EXPRESSIONS)]}
     if draw(st.integers(0, 3)) == 0:
         wanted["tolerations"] = [{"operator": "Exists"}]
     if plain:
@@ -123,7 +133,7 @@ def held(draw: st.DrawFn, slices: list[Json]) -> list[Json]:
     found = []
     for number, offered in enumerate(slices):
         for device in offered["spec"].get("devices", ()):
-            if draw(st.integers(0, 2)):
+            if draw(st.integers(0, 4)):
                 continue
             share: Json = {}
             if device.get("allowMultipleAllocations") and draw(st.booleans()):
