@@ -32,7 +32,7 @@ def call(
     else:
         implementation = _dispatch(overloads)
     is_lazy = lazy if lazy is not None else len(args) > 1 and (own is None or own.lazy) and function not in SINGLETONS
-    return _general(implementation, args, units, is_lazy)
+    return _general(implementation, args, units, is_lazy, overloads[0].metered)
 
 
 def _implementation(overload: Overload) -> Implementation:
@@ -41,10 +41,10 @@ def _implementation(overload: Overload) -> Implementation:
 
 
 def _guarded(overload: Overload) -> Implementation:
-    run, wanted = _implementation(overload), overload.args
+    run, wanted, skipped = _implementation(overload), overload.args, int(overload.metered)
 
     def guarded(*values: Any) -> Any:
-        for value, each in zip(values, wanted, strict=True):
+        for value, each in zip(values[skipped:], wanted, strict=True):
             if not fits(value, each):
                 return NO_OVERLOAD
         return run(*values)
@@ -55,7 +55,8 @@ def _guarded(overload: Overload) -> Implementation:
 def _dispatch(overloads: list[Overload]) -> Implementation:
     def dispatch(*values: Any) -> Any:
         for overload in overloads:
-            if len(overload.args) == len(values) and all(map(fits, values, overload.args)):
+            given = values[1:] if overload.metered else values
+            if len(overload.args) == len(given) and all(map(fits, given, overload.args)):
                 return _implementation(overload)(*values)
         return NO_OVERLOAD
 
@@ -91,7 +92,7 @@ def _binary(implementation: Implementation, left: Run, right: Run, units: Cost |
     return run
 
 
-def _general(implementation: Implementation, args: Sequence[Run], units: Cost | int, lazy: bool) -> Run:
+def _general(implementation: Implementation, args: Sequence[Run], units: Cost | int, lazy: bool, metered: bool) -> Run:
     fixed = units if isinstance(units, int) else -1
 
     def run(frame: Frame) -> Any:
@@ -106,7 +107,10 @@ def _general(implementation: Implementation, args: Sequence[Run], units: Cost | 
                     break
         if failed is not None and len(values) < len(args):
             return failed  # what was not evaluated to the end is not charged
-        found = implementation(*values) if failed is None else failed
+        if failed is not None:
+            found: Any = failed
+        else:
+            found = implementation(frame, *values) if metered else implementation(*values)
         frame.charge(fixed if fixed >= 0 else units(values, found))  # type: ignore[operator]
         return found
 

@@ -45,7 +45,8 @@ class _Checker:
 
     def type_of(self, node: Node) -> Type:
         """The type of a part, which is written into it."""
-        node.type = found = self._by_kind[type(node)](node)  # type: ignore[operator]
+        found: Type = self._by_kind[type(node)](node)  # type: ignore[operator]
+        node.type = found
         return found
 
     def _literal(self, node: Literal) -> Type:
@@ -154,7 +155,9 @@ class _Checker:
                     result = types.DYN
         if result is None:
             shown = ", ".join(str(self.bindings.resolved(each, final=True)) for each in found)
-            raise CompileError(f"character {node.at}: found no matching overload for '{node.function}' applied to '({shown})'")
+            raise CompileError(
+                f"character {node.at}: found no matching overload for '{node.function}' applied to '({shown})'"
+            )
         node.overload = chosen[0] if len(chosen) == 1 else ""
         return result
 

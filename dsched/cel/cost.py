@@ -1,7 +1,7 @@
 """What a call costs, in units.
 
-cel-go: ``interpreter/runtimecost.go``, ``ext/lists.go``, ``ext/sets.go``; apiserver: ``pkg/cel/library/cost.go``. Numbers are
-computed in doubles and rounded as there, so that the limit strikes at the same place.
+cel-go: ``interpreter/runtimecost.go``, ``ext/lists.go``, ``ext/sets.go``; apiserver: ``pkg/cel/library/cost.go``.
+Numbers are computed in doubles and rounded as there, so that the limit strikes at the same place.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,14 +24,66 @@ Cost = Callable[[Sequence[Any], Any], int]
 """Takes the arguments and the result, which may be failures."""
 
 _ONE_UNIT = frozenset(
-    "check serviceAccount path group resource subresource namespace name allowed reason error errored masked prefixLength"
-    " family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast format.named sign asInteger"
-    " isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub major minor patch getScheme getHostname"
-    " getHost getPort getEscapedPath getQuery".split()
+    [
+        "check",
+        "serviceAccount",
+        "path",
+        "group",
+        "resource",
+        "subresource",
+        "namespace",
+        "name",
+        "allowed",
+        "reason",
+        "error",
+        "errored",
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "format.named",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+    ]
 )
-_TRAVERSING = frozenset("isSorted sum max min indexOf lastIndexOf includes".split())
-_READING = frozenset("url lowerAscii upperAscii substring trim cidr isIP isCIDR quantity isQuantity semver isSemver".split())
-_READING_TWICE = frozenset("replace split ip.isCanonical".split())
+_TRAVERSING = frozenset(["isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"])
+_READING = frozenset(
+    [
+        "url",
+        "lowerAscii",
+        "upperAscii",
+        "substring",
+        "trim",
+        "cidr",
+        "isIP",
+        "isCIDR",
+        "quantity",
+        "isQuantity",
+        "semver",
+        "isSemver",
+    ]
+)
+_READING_TWICE = frozenset(["replace", "split", "ip.isCanonical"])
 _STRICT = (Quantity, Semver, Cidr, Url, Format)
 
 
@@ -68,7 +120,7 @@ def traversal(value: Any) -> int:
     if kind is list:
         return sum(map(traversal, value))
     if kind is MapValue:
-        return sum(traversal(key) + traversal(value.get(key)[0]) for key in value.keys())
+        return sum(traversal(key) + traversal(value.get(key)[0]) for key in value)
     return 1
 
 
@@ -148,7 +200,9 @@ def _standard(overload: str, minor: int) -> Cost | int:
     return 1
 
 
-_ORDERED = {f"{name}_{kind}" for name in ("less", "less_equals", "greater", "greater_equals") for kind in ("string", "bytes")}
+_ORDERED = {
+    f"{name}_{kind}" for name in ("less", "less_equals", "greater", "greater_equals") for kind in ("string", "bytes")
+}
 
 
 def _by_overload(overload: str) -> Cost | None:

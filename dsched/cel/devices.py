@@ -46,7 +46,7 @@ class DeviceSelector:
         minor: of the Kubernetes that is emulated: 34 is 1.34.
 
     Raises:
-        CompileError: of the kind ``type`` if the expression is well formed, but its result is no bool; else ``compile``.
+        CompileError: of the kind ``type`` if the expression is well formed but its result is no bool, else ``compile``.
     """
 
     def __init__(self, expression: str, minor: int = NEWEST) -> None:

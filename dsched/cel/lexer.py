@@ -17,7 +17,25 @@ MAX_SIZE = 100_000
 KEYWORDS = {"true": True, "false": False, "null": None}
 
 RESERVED = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+    [
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    ]
 )
 """Names that the language keeps for itself: they may be fields, not variables or functions."""
 
@@ -32,7 +50,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"} | {each: each for each in "\\'\"`?"}
+_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"} | {
+    each: each for each in "\\'\"`?"
+}
 _HEX = {"x": 2, "X": 2, "u": 4, "U": 8}
 
 

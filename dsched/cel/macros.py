@@ -150,7 +150,9 @@ def _opt_map(flat: bool) -> Macro:
 
 def _sort_by(at: int, target: Node | None, args: list[Node]) -> Node:
     if isinstance(target, Literal | MapLiteral) or target is None:
-        raise CompileError(f"character {at}: sortBy can only be applied to a list, identifier, call or select expression")
+        raise CompileError(
+            f"character {at}: sortBy can only be applied to a list, identifier, call or select expression"
+        )
     keys = _transform_list(False)(at, Ident(at, _SORT_INPUT), args)
     assert keys is not None  # that macro always expands
     return _let(at, _SORT_INPUT, target, Call(at, "@sortByAssociatedKeys", Ident(at, _SORT_INPUT), [keys]))

@@ -1,7 +1,7 @@
 """Reads an expression into its tree.
 
-The grammar is CEL's (cel-go: ``parser/gen/CEL.g4``, ``parser/parser.go``). Each rule is a generator that yields the rules
-it needs and gets back what they found, so that deep nesting costs heap and not Python's stack.
+The grammar is CEL's (cel-go: ``parser/gen/CEL.g4``, ``parser/parser.go``). Each rule is a generator that yields the
+rules it needs and gets back what they found, so that deep nesting costs heap and not Python's stack.
 """
 
 from collections.abc import Generator

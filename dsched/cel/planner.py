@@ -9,19 +9,19 @@ from typing import Any
 
 from dsched.cel import cost, regex
 from dsched.cel.attributes import Attribute, Chain, Choice, Run, Step
+from dsched.cel.calls import call, logical_and, logical_or, optional_or
 from dsched.cel.environment import Environment
 from dsched.cel.errors import CompileError
 from dsched.cel.frame import Frame
 from dsched.cel.library.conversions import FOLDED
 from dsched.cel.library.regexes import CONSTANT_PATTERNS
 from dsched.cel.regex import PatternError
-from dsched.cel.calls import call, logical_and, logical_or, optional_or
 from dsched.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select
 from dsched.cel.values import Failure, MapValue, Optional, is_key, key_of
 
 MAX_DEPTH = 300
-"""How deep an expression may be nested. cel-go's limits of the grammar allow a little more in contrived expressions; here each
-level is a Python call."""
+"""How deep an expression may be nested. cel-go's grammar allows a little more in contrived expressions; here each level
+is a Python call."""
 
 _UNSET = object()
 
@@ -121,10 +121,8 @@ class _Planner:
         function = node.function
         if function in ("_[_]", "_[?_]", "_?._"):
             return self._index(node)
-        if function == "_?:_":
-            return self._index(node)
         if function == "_?_:_":
-            return Choice(self.run_of(node.args[0]), *map(self._branch, node.args[1:]))
+            return Choice(self.run_of(node.args[0]), self._branch(node.args[1]), self._branch(node.args[2]))
         given = [*([node.target] if node.target is not None else []), *node.args]
         if function in ("_&&_", "_||_"):
             terms = [self.run_of(each) for each in given]
@@ -189,7 +187,9 @@ class _Planner:
                     return _charged(frame, cost.LIST, value)
                 if at in optional:
                     if type(value) is not Optional:
-                        return _charged(frame, cost.LIST, Failure("cannot initialize optional list element from non-optional value"))
+                        return _charged(
+                            frame, cost.LIST, Failure("cannot initialize optional list element from non-optional value")
+                        )
                     if not value.present:
                         continue
                     value = value.value
@@ -339,14 +339,14 @@ def _loop(parts: _Loop) -> Run:
         if kind is not list and kind is not MapValue:
             return Failure("expected iterable type")
         if second < 0:
-            for element in found if kind is list else found.keys():
+            for element in found:
                 values[first] = element
                 going = condition(frame)
                 if going is False:
                     break
                 values[accu] = step(frame)
             return result(frame)
-        pairs = enumerate(found) if kind is list else ((key, found.get(key)[0]) for key in found.keys())
+        pairs = enumerate(found) if kind is list else ((key, found.get(key)[0]) for key in found)
         for values[first], values[second] in pairs:
             if condition(frame) is False:
                 break
@@ -354,5 +354,3 @@ def _loop(parts: _Loop) -> Run:
         return result(frame)
 
     return run
-
-

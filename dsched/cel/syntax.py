@@ -88,7 +88,8 @@ class Message(_Node):
 @dataclass(slots=True, eq=False)
 class Comprehension(_Node):
     """The loop that macros become: ``accu`` starts as ``init``; for each element while ``condition``, it becomes
-    ``step``; the value of the whole is ``result``. With ``second``, the variables are index and element, or key and value.
+    ``step``; the value of the whole is ``result``. With ``second``, the variables are index and element, or key and
+    value.
     """
 
     source: "Node"

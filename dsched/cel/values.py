@@ -1,7 +1,7 @@
 """Values of expressions: equality, order, size, key of a map.
 
-bool, int, float, str, bytes, None, list and `MapValue` (map) are Python's own; the rest is here. An error is a value, too,
-until an operator absorbs it or it is the result.
+bool, int, float, str, bytes, None and list are Python's own; the rest is here. An error is a value, too, until
+an operator absorbs it or it is the result.
 
 cel-go: ``common/types``.
 """
@@ -151,7 +151,8 @@ class MapValue:
             return found, True
         return self.default, self.default is not None
 
-    def keys(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
+        """Its keys."""
         for each in self.entries:
             yield each.value if isinstance(each, _BoolKey) else each
 
@@ -163,7 +164,7 @@ class MapValue:
 
 
 def key_of(value: Any) -> Any:
-    """What stands for a value among the keys of a `MapValue`; an object that is no key at all for what cannot be one."""
+    """What stands for a value among the keys of a `MapValue`; what cannot be one is no key of any."""
     kind = type(value)
     if kind is bool:
         return _BOOL_KEYS[value]
@@ -220,7 +221,7 @@ def fits(value: Any, wanted: Type) -> bool:
     if wanted.kind == "list" and wanted.parameters and value:
         return fits(value[0], wanted.parameters[0])
     if wanted.kind == "map" and wanted.parameters and len(value):
-        key = next(value.keys())
+        key = next(iter(value))
         return fits(key, wanted.parameters[0]) and fits(value.get(key)[0], wanted.parameters[1])
     return True
 
@@ -245,7 +246,9 @@ def equal(one: Any, other: Any) -> Any:
     if one is None or other is None:
         return False
     if kind in _STRICT:
-        return False if kind in (IPv4Address, IPv6Address) and type(other) in (IPv4Address, IPv6Address) else NO_OVERLOAD
+        return (
+            False if kind in (IPv4Address, IPv6Address) and type(other) in (IPv4Address, IPv6Address) else NO_OVERLOAD
+        )
     if kind in _NUMBERS and type(other) in _NUMBERS:
         return bool(one == other)
     return False
@@ -258,7 +261,7 @@ def _equal_lists(one: list[Any], other: list[Any]) -> bool:
 def _equal_maps(one: MapValue, other: MapValue) -> bool:
     if len(one) != len(other):
         return False
-    for key in one.keys():
+    for key in one:
         value, found = other.get(key)
         if not found or equal(one.get(key)[0], value) is False:
             return False
@@ -269,7 +272,7 @@ def compare(one: Any, other: Any) -> Any:
     """-1, 0 or 1; a `Failure` where there is no order between the values."""
     kind, kind_of_other = type(one), type(other)
     if kind in _NUMBERS and kind_of_other in _NUMBERS:
-        if kind is float and kind_of_other is not float or kind_of_other is float and kind is not float:
+        if (kind is float and kind_of_other is not float) or (kind_of_other is float and kind is not float):
             return _compare_mixed(one, other)
     elif kind is not kind_of_other or kind not in (str, bytes, bool, Duration, Timestamp):
         return NO_OVERLOAD
@@ -334,4 +337,3 @@ def to_timestamp(nanos: int, offset: int = 0) -> Any:
     if TIME_MIN <= nanos // 10**9 <= TIME_MAX:
         return Timestamp(nanos, offset)
     return Failure("timestamp overflow")
-

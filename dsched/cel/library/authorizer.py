@@ -1,5 +1,5 @@
-"""The functions of authorizers. A selector of devices has no authorizer, so that none of these ever runs; but expressions
-that call them compile, and fail when they are evaluated.
+"""The functions of authorizers. A selector of devices has no authorizer, so that none of these ever does anything; but
+expressions that call them compile, and fail when they are evaluated.
 
 apiserver: ``pkg/cel/library/authz.go``.
 """

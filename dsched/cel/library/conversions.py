@@ -24,7 +24,7 @@ from dsched.cel.values import (
     to_int,
 )
 
-FOLDED = frozenset("bool bytes double duration dyn int string timestamp type uint".split())
+FOLDED = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"])
 """Conversions that are done once where their argument is a constant: an error is one of compiling then."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")

@@ -37,7 +37,7 @@ class Overload:
     """Attributes:
     args: types; the first one is the target of a member.
     run: None for operators that the planner knows itself.
-    lazy: arguments after one that failed are not evaluated (cel-go's functions of a variable number of arguments).
+    metered: ``run`` takes a `dsched.cel.regex.Meter` before the values, and counts its steps there.
     """
 
     id: str
@@ -46,10 +46,15 @@ class Overload:
     args: tuple[Type, ...]
     result: Type
     run: Implementation | None = None
-    lazy: bool = False
+    metered: bool = False
+
+    @property
+    def lazy(self) -> bool:
+        """Whether arguments after one that failed are left out: cel-go's functions of more than two arguments."""
+        return len(self.args) > 2
 
 
-def overload(signature: str, name: str, run: Implementation | None = None, *, lazy: bool | None = None) -> Overload:
+def overload(signature: str, name: str, run: Implementation | None = None, *, metered: bool = False) -> Overload:
     """An overload by its signature: ``size(string) -> int``, or with a target ``string::size() -> int``.
 
     Args:
@@ -61,8 +66,8 @@ def overload(signature: str, name: str, run: Implementation | None = None, *, la
     args = _types(match["args"])
     if match["target"]:
         args = [*_types(match["target"]), *args]
-    is_lazy = len(args) > 2 if lazy is None else lazy
-    return Overload(name, match["name"], bool(match["target"]), tuple(args), _types(match["result"])[0], run, is_lazy)
+    result = _types(match["result"])[0]
+    return Overload(name, match["name"], bool(match["target"]), tuple(args), result, run, metered)
 
 
 def by_name(overloads: Iterable[Overload]) -> dict[str, list[Overload]]:

@@ -1,6 +1,7 @@
 """Kubernetes' named formats: ``format.dns1123Label().validate('x')``.
 
-apiserver: ``pkg/cel/library/format.go``; apimachinery: ``pkg/util/validation``; kube-openapi: ``pkg/validation/strfmt``.
+apiserver: ``pkg/cel/library/format.go``; apimachinery: ``pkg/util/validation``; kube-openapi:
+``pkg/validation/strfmt``.
 """
 
 import base64
@@ -19,9 +20,7 @@ _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
-_DATE_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d[tT](\d\d):(\d\d):(\d\d)(\.\d+)?(z|Z|[+-]\d\d:\d\d)", re.ASCII
-)
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[tT](\d\d):(\d\d):(\d\d)(\.\d+)?(z|Z|[+-]\d\d:\d\d)", re.ASCII)
 Errors = list[str]
 
 

@@ -158,13 +158,15 @@ def _string(value: Any) -> str:
     if kind is list:
         return "[" + ", ".join(_inner(each) for each in value) + "]"
     if kind is MapValue:
-        pairs = [(_key(key), _inner(value.get(key)[0])) for key in value.keys()]
+        pairs = [(_key(key), _inner(value.get(key)[0])) for key in value]
         return "{" + ", ".join(f"{key}:{inner}" for key, inner in sorted(pairs, key=lambda pair: pair[0])) + "}"
     if value is None:
         return "null"
     found = to_string(value)
     if type(found) is Failure:
-        raise FormatError(found.text if kind is bytes else f"error during formatting: %s was given {runtime_type(value).name}")
+        raise FormatError(
+            found.text if kind is bytes else f"error during formatting: %s was given {runtime_type(value).name}"
+        )
     return str(found)
 
 

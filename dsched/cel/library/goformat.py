@@ -25,7 +25,7 @@ def decimal_seconds(nanos: int) -> str:
     """Nanoseconds as seconds: the shortest decimal number of the double they are, and ``s``."""
     whole, rest = abs(nanos) // 10**9, abs(nanos) % 10**9
     seconds = whole + rest / 1e9
-    sign, digits, exponent = Decimal(repr(seconds)).normalize().as_tuple()
+    _, digits, exponent = Decimal(repr(seconds)).normalize().as_tuple()
     text = "0" if seconds == 0 else _plain("".join(map(str, digits)), int(exponent))
     return ("-" if nanos < 0 else "") + text + "s"
 

@@ -4,6 +4,7 @@ apiserver: ``pkg/cel/library/lists.go``; cel-go: ``ext/lists.go``, ``ext/sets.go
 """
 
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any
 
 from dsched.cel.errors import CostExceeded
@@ -19,7 +20,7 @@ _ZERO = {"int": 0, "uint": UInt(0), "double": 0.0, "duration": Duration(0)}
 def _is_sorted(values: list[Any]) -> Any:
     if len(values) == 1 and type(compare(values[0], values[0])) is Failure:
         return NO_OVERLOAD
-    for one, other in zip(values, values[1:], strict=False):
+    for one, other in pairwise(values):
         found = compare(one, other)
         if type(found) is not Failure and found > 0:
             return False
@@ -121,8 +122,16 @@ def _sort_by(values: list[Any], keys: list[Any]) -> Any:
         return Failure("list elements must be comparable")
     if any(runtime_type(each) != runtime_type(keys[0]) for each in keys):
         return Failure("list elements must have the same type")
-    order = sorted(range(len(keys)), key=cmp_to_key(lambda one, other: int(compare(keys[one], keys[other]))))
-    return [values[each] for each in order]
+
+    def order(one: int, other: int) -> int:
+        found: int = compare(keys[one], keys[other])
+        return found
+
+    return [values[each] for each in sorted(range(len(keys)), key=cmp_to_key(order))]
+
+
+def _reverse(values: list[Any]) -> list[Any]:
+    return values[::-1]
 
 
 def _subset(values: list[Any], part: list[Any]) -> Any:
@@ -148,7 +157,7 @@ def _inserted(target: MapValue, key: Any, value: Any) -> Any:
 
 
 def _merged(target: MapValue, more: MapValue) -> Any:
-    for key in more.keys():
+    for key in more:
         found = _inserted(target, key, more.get(key)[0])
         if type(found) is Failure:
             return found
@@ -157,7 +166,10 @@ def _merged(target: MapValue, more: MapValue) -> Any:
 
 def _sorting() -> list[Overload]:
     kinds = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
-    found = [overload(f"list({each})::sort() -> list({each})", f"list_{kinds.get(each, each)}_sort", _sort) for each in COMPARABLE]
+    found = [
+        overload(f"list({each})::sort() -> list({each})", f"list_{kinds.get(each, each)}_sort", _sort)
+        for each in COMPARABLE
+    ]
     for each in COMPARABLE:
         name = f"list_{kinds.get(each, each)}_sortByAssociatedKeys"
         found.append(overload(f"list(T)::@sortByAssociatedKeys(list({each})) -> list(T)", name, _sort_by))
@@ -165,11 +177,18 @@ def _sorting() -> list[Overload]:
 
 
 def _kubernetes() -> list[Overload]:
-    found = [overload(f"list({each})::isSorted() -> bool", f"list_{each}_is_sorted_bool", _is_sorted) for each in COMPARABLE]
-    found += [overload(f"list({each})::sum() -> {each}", f"list_{each}_sum_{each}", _sum(zero)) for each, zero in _ZERO.items()]
+    found = [
+        overload(f"list({each})::isSorted() -> bool", f"list_{each}_is_sorted_bool", _is_sorted) for each in COMPARABLE
+    ]
+    found += [
+        overload(f"list({each})::sum() -> {each}", f"list_{each}_sum_{each}", _sum(zero))
+        for each, zero in _ZERO.items()
+    ]
     for name, better in (("max", -1), ("min", 1)):
         run = _extreme(name, better)
-        found += [overload(f"list({each})::{name}() -> {each}", f"list_{each}_{name}_{each}", run) for each in COMPARABLE]
+        found += [
+            overload(f"list({each})::{name}() -> {each}", f"list_{each}_{name}_{each}", run) for each in COMPARABLE
+        ]
     return found
 
 
@@ -181,7 +200,7 @@ OVERLOADS = [
     overload("list(list(T))::flatten() -> list(T)", "list_flatten", _flatten),
     overload("list(dyn)::flatten(int) -> list(dyn)", "list_flatten_int", _flatten),
     *_sorting(),
-    overload("list(T)::reverse() -> list(T)", "list_reverse", lambda values: values[::-1]),
+    overload("list(T)::reverse() -> list(T)", "list_reverse", _reverse),
     overload("list(T)::distinct() -> list(T)", "list_distinct", _distinct),
     overload("sets.contains(list(T), list(T)) -> bool", "list_sets_contains_list", _subset),
     overload("sets.equivalent(list(T), list(T)) -> bool", "list_sets_equivalent_list", _equivalent),

@@ -157,7 +157,9 @@ def _comparisons(operator: str, name: str, test: Callable[[int, int], bool]) -> 
 
 
 def _arithmetic(operator: str, name: str, kinds: tuple[str, ...], run: Callable[[Any, Any], Any]) -> list[Overload]:
-    return [overload(f"{operator}({each}, {each}) -> {each}", f"{name}_{_CODES.get(each, each)}", run) for each in kinds]
+    return [
+        overload(f"{operator}({each}, {each}) -> {each}", f"{name}_{_CODES.get(each, each)}", run) for each in kinds
+    ]
 
 
 def _not_equal(one: Any, other: Any) -> bool:
@@ -213,5 +215,21 @@ OVERLOADS = [
     overload("size(string) -> int", "size_string", size_of),
     overload("string::size() -> int", "string_size", size_of),
 ]
-SINGLETONS = {"_+_", "_-_", "_*_", "_/_", "_%_", "-_", "!_", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "size"}
+SINGLETONS = {
+    "_+_",
+    "_-_",
+    "_*_",
+    "_/_",
+    "_%_",
+    "-_",
+    "!_",
+    "_==_",
+    "_!=_",
+    "_<_",
+    "_<=_",
+    "_>_",
+    "_>=_",
+    "@in",
+    "size",
+}
 """Functions that look at the values themselves, whichever overload was found."""

@@ -34,7 +34,7 @@ def _is_zero(value: Any) -> bool:
         return bool(value.nanos == _YEAR_ONE * 10**9)
     if kind is Optional:
         return not value.present or _is_zero(value.value)
-    return kind in (str, bytes) and not value or (hasattr(value, "__len__") and size(value) == 0)
+    return (kind in (str, bytes) and not value) or (hasattr(value, "__len__") and size(value) == 0)
 
 
 def _value(optional: Optional) -> Any:

@@ -4,7 +4,7 @@ cel-go: ``common/types/timestamp.go``, ``common/types/duration.go``, ``cel/libra
 """
 
 import re
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -60,7 +60,7 @@ def _zone_offset(value: Timestamp, zone: str) -> Any:
         return 0
     try:
         named = ZoneInfo(zone)
-        moment = datetime.fromordinal(EPOCH).replace(tzinfo=timezone.utc) + timedelta(seconds=value.nanos // 10**9)
+        moment = datetime.fromordinal(EPOCH).replace(tzinfo=UTC) + timedelta(seconds=value.nanos // 10**9)
         offset = moment.astimezone(named).utcoffset()
     except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError):
         return Failure(f"unknown time zone {zone}")

@@ -78,6 +78,10 @@ def rfc3339(value: Timestamp) -> str:
     days, rest = divmod(seconds, 86400)
     day = date.fromordinal(1) + timedelta(days=days + EPOCH - 1)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    zone = "Z" if not value.offset else f"{'-' if value.offset < 0 else '+'}{abs(value.offset) // 60:02d}:{abs(value.offset) % 60:02d}"
+    zone = (
+        "Z"
+        if not value.offset
+        else f"{'-' if value.offset < 0 else '+'}{abs(value.offset) // 60:02d}:{abs(value.offset) % 60:02d}"
+    )
     clock = f"{rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"
     return f"{day.year:04d}-{day.month:02d}-{day.day:02d}T{clock}{fraction}{zone}"

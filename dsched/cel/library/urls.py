@@ -12,7 +12,9 @@ from dsched.cel.values import Failure, MapValue, Url
 
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
-_HOST = re.compile(r"(?:\[[0-9a-zA-Z:.%_~-]*\]|[^\s\[\]<>\"/?#\\^`{|}%\x00-\x20\x7f]*?|(?:[^\s\[\]<>\"/?#\\^`{|}\x00-\x20\x7f])*?)(?::[0-9]*)?")
+_HOST = re.compile(
+    r"(?:\[[0-9a-zA-Z:.%_~-]*\]|[^\s\[\]<>\"/?#\\^`{|}%\x00-\x20\x7f]*?|(?:[^\s\[\]<>\"/?#\\^`{|}\x00-\x20\x7f])*?)(?::[0-9]*)?"
+)
 _USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 _PATH_SAFE = "/$&+,:;=@!'()*~-._[]"
 

@@ -1,6 +1,7 @@
 """Regular expressions as RE2 has them, in time that grows with text times pattern and never faster.
 
-Python's ``re`` reads another language, and looks back: ``(a|aa)+$`` would hold up a scheduler for years. Go: ``regexp``.
+Python's ``re`` reads another language, and looks back: ``(a|aa)+$`` would hold up a scheduler for years.
+Go: ``regexp``.
 """
 
 from functools import lru_cache
