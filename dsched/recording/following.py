@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dsched.config import SchedulerConfiguration
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Registry
+from dsched.framework.pod_info import PodInfo
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.recording.replaying import Replay, alike
@@ -74,7 +75,7 @@ class Following(Replay):
             promised = nominations.node_of(info.uid)
             nominations.drop(info.uid)
             return Decision(decision.candidate, framework, state, choice.node, promised=promised)
-        displaced = ()
+        displaced: tuple[PodInfo, ...] = ()
         if choice.failed or choice.nominated == NO_NODE:
             nominations.drop(info.uid)
         elif choice.nominated is not None:
