@@ -62,6 +62,8 @@ Record = TypeVar("Record", bound=ApiRecord)
 
 _STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
 _QUANTITY_MAPS = frozenset({"requests", "limits", "overhead", "allocatable", "capacity", "allocatedResources"})
+_OPAQUE = "parameters"
+"""What is in here is somebody else's, nulls as well."""
 _STRING_LISTS = frozenset({"values", "namespaces", "names", "matchLabelKeys", "mismatchLabelKeys"})
 
 
@@ -69,6 +71,8 @@ def without_nulls(value: Any, key: str = "") -> Any:
     """Read explicit nulls as Go's JSON decoder does: a null field keeps its zero value, and so does a null item of a
     list or a map: ``""``, ``"0"`` or an empty object."""
     if isinstance(value, dict):
+        if key == _OPAQUE:
+            return value
         if key in _STRING_MAPS or key in _QUANTITY_MAPS:
             zero = "" if key in _STRING_MAPS else "0"
             return {name: zero if item is None else item for name, item in value.items()}

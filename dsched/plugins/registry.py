@@ -12,7 +12,7 @@ from dsched.framework.interface import PluginFactory, Registry
 from dsched.plugins import code as plugin_code
 from dsched.plugins.default_binder import DefaultBinder
 from dsched.plugins.default_preemption.plugin import DefaultPreemption
-from dsched.plugins.dynamic_resources import DynamicResources
+from dsched.plugins.dynamic_resources.plugin import DynamicResources
 from dsched.plugins.image_locality import ImageLocality
 from dsched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from dsched.plugins.node_affinity import NodeAffinity

@@ -1,0 +1,1 @@
+"""DynamicResources, and what only it needs."""

@@ -1,0 +1,98 @@
+"""Which devices are in use, by which allocation: kept up claim by claim.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go; structured/schedulerapi/types.go.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from dsched.model.devices import DeviceId, PoolId
+from dsched.model.quantity import nano
+from dsched.model.resource_claims import AllocatedDevice, Allocation, charged
+from dsched.plugins.dynamic_resources.capacity import NOTHING, Amounts
+
+
+class AllocatedState:
+    """Devices in use.
+
+    A device is in use as a whole, or by shares, each of which may have taken some of its capacity. Without consumable
+    capacity, shares are taken for the whole device.
+    """
+
+    def __init__(self, *, consumable_capacity: bool = True) -> None:
+        self._shares = consumable_capacity
+        self._by_claim: dict[str, tuple[AllocatedDevice, ...]] = {}
+        self._whole: dict[PoolId, Counter[str]] = {}
+        self._shared: dict[PoolId, Counter[str]] = {}
+        self._consumed: dict[DeviceId, _Consumed] = {}
+        self._versions: dict[PoolId, int] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self._version
+
+    def version_of(self, pool: PoolId) -> int:
+        """Another one when a device of the pool was taken or given back."""
+        return self._versions.get(pool, 0)
+
+    def put(self, claim: str, allocation: Allocation | None) -> None:
+        """What a claim has now, instead of what it had; None for nothing.
+
+        Args:
+            claim: whatever names it, the same each time.
+        """
+        devices = tuple(charged(allocation))
+        before = self._by_claim.get(claim, ())
+        if devices == before:
+            return
+        for each in before:
+            self._count(each, -1)
+        for each in devices:
+            self._count(each, 1)
+        if devices:
+            self._by_claim[claim] = devices
+        else:
+            del self._by_claim[claim]
+
+    def whole(self, pool: PoolId) -> Mapping[str, int]:
+        """Devices of a pool that are in use as a whole."""
+        return self._whole.get(pool, {})
+
+    def shared(self, pool: PoolId) -> Mapping[str, int]:
+        """Devices of a pool that shares are in use of, with how many."""
+        return self._shared.get(pool, {})
+
+    def consumed(self, device: DeviceId) -> Amounts:
+        """What the shares of a device have taken of its capacity."""
+        found = self._consumed.get(device)
+        return NOTHING if found is None else found.amounts
+
+    def _count(self, device: AllocatedDevice, by: int) -> None:
+        pool = PoolId(device.driver, device.pool)
+        self._version += 1
+        self._versions[pool] = self._version
+        share = self._shares and device.share_id is not None
+        counts = (self._shared if share else self._whole).setdefault(pool, Counter())
+        counts[device.device] += by
+        if not counts[device.device]:
+            del counts[device.device]
+        if share and device.consumed_capacity is not None:
+            self._consume(device, by)
+
+    def _consume(self, device: AllocatedDevice, by: int) -> None:
+        found = self._consumed.setdefault(device.id, _Consumed())
+        found.shares += by
+        for name, quantity in (device.consumed_capacity or {}).items():
+            found.amounts[name] = found.amounts.get(name, 0) + by * nano(quantity)
+        if not found.shares:
+            del self._consumed[device.id]
+
+
+class _Consumed:
+    __slots__ = ("amounts", "shares")
+
+    def __init__(self) -> None:
+        self.amounts: dict[str, int] = {}
+        self.shares = 0

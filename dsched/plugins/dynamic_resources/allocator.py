@@ -1,0 +1,125 @@
+"""Devices for the claims of a pod, node by node: the very devices that kube-scheduler would choose.
+
+Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/allocator_incubating.go of 1.37; what earlier
+versions do otherwise is in `features`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dsched.model.node import Node
+from dsched.model.resource_claims import MOST_DEVICES, ResourceClaim
+from dsched.plugins.dynamic_resources import requests, results
+from dsched.plugins.dynamic_resources.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.attempt import Attempt
+from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
+from dsched.plugins.dynamic_resources.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.offer import Offer
+from dsched.plugins.dynamic_resources.requests import Classes, Request, Wanted
+from dsched.plugins.dynamic_resources.results import Chosen
+from dsched.plugins.dynamic_resources.search import Expired, Search
+from dsched.plugins.dynamic_resources.selection import SelectorCache
+
+
+class Allocator:
+    """Looks for devices for some claims, as often as there are nodes.
+
+    Args:
+        claims: those that have no devices yet.
+        classes: device classes by name.
+    """
+
+    def __init__(
+        self,
+        claims: Sequence[ResourceClaim],
+        classes: Classes,
+        index: DeviceIndex,
+        allocated: AllocatedState,
+        selectors: SelectorCache,
+        features: AllocatorFeatures,
+    ) -> None:
+        self.demand = requests.demand(claims, classes, features)
+        self.index = index
+        self.allocated = allocated
+        self.selectors = selectors
+        self.features = features
+
+    def allocate(self, node: Node, expired: Expired = lambda: False) -> list[dict[str, Any]] | None:
+        """The devices that the claims get on a node, each as ``status.allocation``; None where there are not enough.
+
+        Raises:
+            AllocationError: something is wrong with a claim, a class or a slice; no node will do.
+            AllocationTimeout: the time is over.
+            InvalidPools: there are not enough, perhaps because pools are invalid.
+        """
+        search = self._search(node, expired)
+        if search is None:
+            return None
+        return [self._result(search, number, node) for number in range(len(self.demand.claims))]
+
+    def fits(self, node: Node, expired: Expired = lambda: False) -> bool:
+        """Whether `allocate` would find devices on the node; it raises the same."""
+        return self._search(node, expired) is not None
+
+    def _search(self, node: Node, expired: Expired) -> Search | None:
+        pools = self.index.pools(node)
+        offer = Offer(pools, self.demand.claims, self.allocated, self.selectors, self.features)
+        every = self._prepare(offer)
+        attempt = Attempt(self.demand, offer, self.allocated, self.features)
+        search = Search(self.demand, offer, attempt, every, expired)
+        if search.run():
+            return search
+        if any(pool.invalid for pool in pools) and not self.features.partial_pools:
+            raise InvalidPools
+        return None
+
+    def _prepare(self, offer: Offer) -> dict[Wanted, Sequence[int]]:
+        """Look over the claims: what "all devices" are, and whether an allocation can hold as many as are wanted.
+
+        Raises:
+            AllocationError: something is wrong with a claim.
+        """
+        every: dict[Wanted, Sequence[int]] = {}
+        for number, claim in enumerate(self.demand.claims):
+            least = 0
+            for request in self.demand.requests:
+                if request.claim == number:
+                    least += self._least(claim, request, offer, every, least)
+            if self.features.limit_per_claim and least > MOST_DEVICES:
+                raise AllocationError(
+                    f"claim {claim.key}: number of requested devices {least} exceeds the claim limit of {MOST_DEVICES}"
+                )
+            if number in self.demand.errors:
+                raise self.demand.errors[number]
+        return every
+
+    def _least(
+        self, claim: ResourceClaim, request: Request, offer: Offer, every: dict[Wanted, Sequence[int]], before: int
+    ) -> int:
+        """So many devices a request takes at least."""
+        counts = []
+        for wanted in request.alternatives:
+            if wanted.everything:
+                every[wanted] = offer.every(wanted)
+            counts.append(len(every[wanted]) if wanted.everything else wanted.count)
+        if request.error is not None:
+            raise request.error
+        least = min(counts)
+        if not self.features.limit_per_claim and least > MOST_DEVICES - before:
+            raise AllocationError(
+                f"claim {claim.key}, request {request.record.name}: adding {least} devices exceeds the claim limit of "
+                f"{MOST_DEVICES}, with {before} already accounted for"
+            )
+        return least
+
+    def _result(self, search: Search, number: int, node: Node) -> dict[str, Any]:
+        taken = search.attempt.taken[number]
+        chosen = [
+            Chosen(request, request.alternatives[search.chosen[at]])
+            for at, request in enumerate(self.demand.requests)
+            if request.claim == number
+        ]
+        devices = [search.offer.devices[each.number] for each in taken]
+        claim = self.demand.claims[number]
+        return results.allocation(claim, taken, devices, chosen, node.name, self.features)

@@ -1,0 +1,58 @@
+"""What of dynamic resources is on, and what the emulated version does otherwise than the newest one.
+
+Source: k8s.io/dynamic-resource-allocation structured/internal/types.go ``Features``; the versions' own allocators.
+"""
+
+from dataclasses import dataclass
+
+from dsched.config import Features
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorFeatures:
+    """
+    Attributes:
+        fractional_ranges: ranges of capacities may have fractions.
+        partial_pools: pools are judged by the slices that reach the node, incomplete ones give what they have, and an
+            invalid one ends the attempt (until 1.34).
+        class_config_for_all: configurations of classes are listed for every request, without its name; those of claims
+            once for each request that they name (until 1.34).
+        tolerations_in_results: since 1.35.
+        limit_per_claim: the sum of a claim's devices is judged, not each request (until 1.36).
+        device_in_errors: failing selectors name the device (since 1.37).
+    """
+
+    admin_access: bool = True
+    prioritized_list: bool = True
+    partitionable_devices: bool = True
+    device_taints: bool = True
+    device_taint_rules: bool = True
+    binding_conditions: bool = True
+    consumable_capacity: bool = True
+    fractional_ranges: bool = True
+    partial_pools: bool = False
+    class_config_for_all: bool = False
+    tolerations_in_results: bool = True
+    limit_per_claim: bool = False
+    device_in_errors: bool = True
+
+
+def of(features: Features) -> AllocatorFeatures:
+    """What a version of kube-scheduler has on."""
+    conditions = features.enabled("DRADeviceBindingConditions") and features.enabled("DRAResourceClaimDeviceStatus")
+    taints = features.enabled("DRADeviceTaints")
+    return AllocatorFeatures(
+        admin_access=features.enabled("DRAAdminAccess"),
+        prioritized_list=features.enabled("DRAPrioritizedList"),
+        partitionable_devices=features.enabled("DRAPartitionableDevices"),
+        device_taints=taints,
+        device_taint_rules=taints and features.enabled("DRADeviceTaintRules"),
+        binding_conditions=conditions,
+        consumable_capacity=features.enabled("DRAConsumableCapacity"),
+        fractional_ranges=features.enabled("DRAFractionalCapacityRange"),
+        partial_pools=not features.since(35),
+        class_config_for_all=not features.since(35),
+        tolerations_in_results=features.since(35),
+        limit_per_claim=not features.since(37),
+        device_in_errors=features.since(37),
+    )

@@ -1,0 +1,207 @@
+"""Looking for devices: claim by claim, request by request, device by device; the first solution counts.
+
+Devices of one request are tried in order only, so that no set of devices is tried twice. There is no recursion: a claim
+may have 32 requests for 32 devices, a pod many claims.
+
+Source: structured/internal/incubating/allocator_incubating.go ``allocateOne``.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import Protocol
+
+from dsched.model.resource_claims import MOST_DEVICES
+from dsched.plugins.dynamic_resources.attempt import Attempt
+from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout
+from dsched.plugins.dynamic_resources.offer import Offer
+from dsched.plugins.dynamic_resources.requests import Demand, Wanted
+
+Expired = Callable[[], bool]
+"""Whether the time for a search is over."""
+
+_STEPS_BETWEEN_LOOKS = 64
+"""So many devices are tried between two looks at the clock."""
+
+
+class Outcome(Enum):
+    SOLVED = auto()
+    FAILED = auto()
+    EXCEEDED = auto()
+    """More devices than an allocation holds: other devices for the requests before would not help."""
+
+
+class _Frame(Protocol):
+    """A request under way; asked to go on when what came after it has failed."""
+
+    def advance(self, search: "Search", after: Outcome | None) -> "_Frame | Outcome":
+        """What is next: a request further on, or that this one is at its end.
+
+        Args:
+            after: how the requests that follow have ended; None at first.
+        """
+
+
+class Search:
+    """One search on one node.
+
+    Args:
+        every: for each alternative that wants all devices, which those are.
+
+    Attributes:
+        chosen: for each request, the alternative that is tried.
+    """
+
+    def __init__(
+        self, demand: Demand, offer: Offer, attempt: Attempt, every: dict[Wanted, Sequence[int]], expired: Expired
+    ) -> None:
+        self.demand = demand
+        self.offer = offer
+        self.attempt = attempt
+        self.every = every
+        self.chosen = [0] * len(demand.requests)
+        self._expired = expired
+        self._steps = 0
+
+    def run(self) -> bool:
+        """Whether there is a solution; it is in ``attempt`` then.
+
+        Raises:
+            AllocationError: a device was looked at that must not be, or the time is over.
+        """
+        after: Outcome | None = None
+        following = self.frame(0)
+        frames: list[_Frame] = []
+        while following is not Outcome.SOLVED:
+            self.tick()
+            if isinstance(following, Outcome):
+                after = following
+            else:
+                frames.append(following)
+                after = None
+            if not frames:
+                break
+            following = frames[-1].advance(self, after)
+            if isinstance(following, Outcome):
+                frames.pop()
+        if after is Outcome.EXCEEDED and following is not Outcome.SOLVED:
+            raise AllocationError("allocation max size exceeded")
+        return following is Outcome.SOLVED
+
+    def frame(self, at: int) -> "_Frame | Outcome":
+        """The request with this number, or that all are met."""
+        if at == len(self.demand.requests):
+            return Outcome.SOLVED
+        request = self.demand.requests[at]
+        return _Choice(at) if request.prioritized else _Devices(at, request.alternatives[0])
+
+    def tick(self) -> None:
+        """
+        Raises:
+            AllocationTimeout: the time is over.
+        """
+        self._steps += 1
+        if self._steps % _STEPS_BETWEEN_LOOKS == 1 and self._expired():
+            raise AllocationTimeout("filter operation aborted: context deadline exceeded")
+
+
+class _Choice:
+    """A request with alternatives: the first that leads to a solution counts."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._next = 0
+        self._exceeded = True
+
+    def advance(self, search: Search, after: Outcome | None) -> _Frame | Outcome:
+        if after is not None:
+            self._exceeded = self._exceeded and after is Outcome.EXCEEDED
+        alternatives = search.demand.requests[self._at].alternatives
+        if self._next == len(alternatives):
+            return Outcome.EXCEEDED if self._exceeded else Outcome.FAILED
+        search.chosen[self._at] = self._next
+        self._next += 1
+        return _Devices(self._at, alternatives[search.chosen[self._at]])
+
+
+class _Devices:
+    """Devices for a request, or for one of its alternatives."""
+
+    def __init__(self, at: int, wanted: Wanted) -> None:
+        self._at = at
+        self._wanted = wanted
+        self._picked = 0
+        self._start = 0
+
+    def advance(self, search: Search, after: Outcome | None) -> _Frame | Outcome:
+        if after is None:
+            refused = self._refused(search)
+            if refused is not None:
+                return refused
+        elif after is Outcome.EXCEEDED and not self._last_of_claim(search):
+            return self._give_up(search, Outcome.EXCEEDED)
+        elif self._wanted.everything or not self._back(search):
+            return self._give_up(search, Outcome.FAILED)
+        found = self._all(search) if self._wanted.everything else self._some(search)
+        return search.frame(self._at + 1) if found else Outcome.FAILED
+
+    def _refused(self, search: Search) -> Outcome | None:
+        wanted, count = self._wanted, self._count(search)
+        if wanted.everything and not count:
+            return Outcome.FAILED
+        room = MOST_DEVICES - len(search.attempt.taken[wanted.claim])
+        return Outcome.EXCEEDED if count and count > room else None
+
+    def _count(self, search: Search) -> int:
+        return len(search.every[self._wanted]) if self._wanted.everything else self._wanted.count
+
+    def _last_of_claim(self, search: Search) -> bool:
+        requests = search.demand.requests
+        return self._at + 1 == len(requests) or requests[self._at + 1].claim != self._wanted.claim
+
+    def _all(self, search: Search) -> bool:
+        """Take all devices there are, in order; any that cannot be taken ends it."""
+        for number in search.every[self._wanted]:
+            search.tick()
+            if not search.attempt.take(self._wanted, number):
+                self._give_up(search, Outcome.FAILED)
+                return False
+            self._picked += 1
+        return True
+
+    def _some(self, search: Search) -> bool:
+        """Take as many as are missing, or the next set of devices after the one that was given back in part."""
+        wanted, attempt, offer = self._wanted, search.attempt, search.offer
+        fit, tainted, errors = offer.candidates(wanted)
+        looked_at = (fit & ~tainted) | errors
+        while self._picked < wanted.count:
+            search.tick()
+            number = _lowest(looked_at & ~attempt.closed(wanted), self._start)
+            offer.pass_by(number)
+            if number is None:
+                if not self._back(search):
+                    return False
+                continue
+            if errors >> number & 1:
+                raise offer.error(wanted, number)
+            self._picked += attempt.take(wanted, number)
+            self._start = number + 1
+        return True
+
+    def _back(self, search: Search) -> bool:
+        """Give the last device back, to go on after it."""
+        if not self._picked:
+            return False
+        self._start = search.attempt.give_back(self._wanted.claim) + 1
+        self._picked -= 1
+        return True
+
+    def _give_up(self, search: Search, outcome: Outcome) -> Outcome:
+        while self._back(search):
+            pass
+        return outcome
+
+
+def _lowest(mask: int, start: int) -> int | None:
+    """The first device of a mask from a number on."""
+    left = mask >> start
+    return start + (left & -left).bit_length() - 1 if left else None

@@ -1,0 +1,148 @@
+"""Slices as the allocator reads them: devices with the taints that rules add, node selections parsed.
+
+Source: k8s.io/dynamic-resource-allocation resourceslice/tracker/tracker.go ``applyPatches``;
+structured/internal/incubating/pools_incubating.go ``NodeMatches``.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from dsched.errors import SelectorError
+from dsched.model import node_selectors
+from dsched.model.devices import Device, DeviceId, DeviceTaint, DeviceTaintRule, PoolId, ResourceSlice
+from dsched.model.node import Node
+from dsched.model.node_selectors import Term
+from dsched.model.pod import NodeSelector
+from dsched.model.quantity import nano
+from dsched.plugins.dynamic_resources.attributes import Value, lookup
+from dsched.plugins.dynamic_resources.failures import AllocationError
+from dsched.plugins.dynamic_resources.selection import Failure
+
+CounterKey = tuple[str, str]
+"""Counter set and counter."""
+
+
+class NodeSelection:
+    """The nodes that a slice or a device can be used on.
+
+    Raises:
+        AllocationError: the selector is no legal one.
+    """
+
+    def __init__(self, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None, what: str) -> None:
+        self._name = node_name or ""
+        self._all = bool(all_nodes)
+        self._terms: tuple[Term, ...] = ()
+        if selector is not None and not self._name and not self._all:
+            try:
+                self._terms = node_selectors.strict_terms(selector)
+            except SelectorError as error:
+                raise AllocationError(f"failed to perform node selection for {what}: {error}") from error
+
+    def admits(self, node: Node) -> bool:
+        """Whether it means the node."""
+        if self._name:
+            return self._name == node.name
+        return self._all or any(term.matches(node.metadata.labels, node.name) for term in self._terms)
+
+
+class OfferedDevice:
+    """A device of a slice.
+
+    Attributes:
+        taints: its own, then those of rules.
+        counters: nano units that it takes of shared counters.
+        said: what expressions have said of it.
+    """
+
+    def __init__(self, record: Device, of: "OfferedSlice", taints: Sequence[DeviceTaint]) -> None:
+        self.record = record
+        self.slice = of
+        self.id = DeviceId(of.pool.driver, of.pool.pool, record.name)
+        self.taints = tuple(taints)
+        self.counters: dict[CounterKey, int] = {}
+        for consumption in record.consumes_counters:
+            for name, counter in consumption.counters.items():
+                key = consumption.counter_set, name
+                self.counters[key] = self.counters.get(key, 0) + nano(counter.value)
+        self.consumes = bool(record.consumes_counters)
+        self.shareable = bool(record.allow_multiple_allocations)
+        self.said: dict[str, bool | Failure] = {}
+        self._values: dict[str, Value | None] = {}
+
+    @cached_property
+    def selection(self) -> NodeSelection:
+        """The nodes it can be used on, where its slice leaves that to its devices."""
+        record = self.record
+        what = f"device {record.name} in slice {self.slice.name}"
+        return NodeSelection(record.node_name, record.all_nodes, record.node_selector, what)
+
+    def value(self, attribute: str) -> Value | None:
+        """The attribute with a fully qualified name."""
+        if attribute not in self._values:
+            self._values[attribute] = lookup(self.record, self.id.driver, attribute)
+        return self._values[attribute]
+
+
+class OfferedSlice:
+    """A slice with what rules add to it.
+
+    Attributes:
+        per_device: its devices say for themselves on which nodes they can be used.
+        selects: it says at all on which nodes its devices can be used.
+    """
+
+    def __init__(self, record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
+        spec = record.spec
+        self.record = record
+        self.rules = tuple(rules)
+        self.name = record.metadata.name
+        self.pool = PoolId(spec.driver, spec.pool.name)
+        self.node_name = spec.node_name or ""
+        named = bool(spec.node_name or spec.all_nodes or spec.node_selector is not None)
+        self.per_device = bool(spec.per_device_node_selection)
+        self.selects = named or self.per_device
+        self._by_slice = named
+        self.devices = tuple(OfferedDevice(each, self, self._taints(each)) for each in spec.devices)
+
+    @property
+    def generation(self) -> int:
+        return self.record.spec.pool.generation
+
+    @property
+    def slice_count(self) -> int:
+        """So many slices make the pool."""
+        return self.record.spec.pool.resource_slice_count
+
+    @cached_property
+    def _selection(self) -> NodeSelection:
+        spec = self.record.spec
+        return NodeSelection(spec.node_name, spec.all_nodes, spec.node_selector, f"slice {self.name}")
+
+    def reaches(self, node: Node) -> bool:
+        """Whether any of its devices can be used on the node.
+
+        Raises:
+            AllocationError: a node selector is no legal one.
+        """
+        if self._by_slice:
+            return self._selection.admits(node)
+        return self.per_device and any(device.selection.admits(node) for device in self.devices)
+
+    def _taints(self, device: Device) -> list[DeviceTaint]:
+        return [*device.taints, *(rule.spec.taint for rule in self.rules if _names(rule, device.name))]
+
+
+def applies(rule: DeviceTaintRule, record: ResourceSlice) -> bool:
+    """Whether a rule may taint a device of the slice; one without a selector taints none."""
+    selector = rule.spec.device_selector
+    if selector is None or selector.driver not in (None, record.spec.driver):
+        return False
+    if selector.pool not in (None, record.spec.pool.name):
+        return False
+    return any(_names(rule, device.name) for device in record.spec.devices)
+
+
+def _names(rule: DeviceTaintRule, device: str) -> bool:
+    selector = rule.spec.device_selector
+    return selector is not None and selector.device in (None, device)
