@@ -4,6 +4,7 @@ Only a leader decides this; others take it from what it publishes, or from a rec
 feature gates, by options or by the environment; what there is of either is in `dsched.config.feature_gates`.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,15 @@ def asked(version: str | None, gates: Iterable[str] = ()) -> Asked:
     """
     named = feature_gates.parse_version(version) if version else None
     return Asked(named, tuple(sorted(feature_gates.parse_gates(",".join(gates)).items())))
+
+
+def from_environment() -> Asked:
+    """What the environment asks for.
+
+    Raises:
+        ConfigError: a variable cannot be read.
+    """
+    return asked(os.environ.get(VERSION), [os.environ.get(GATES, "")])
 
 
 def environment(asked: Asked) -> dict[str, str]:

@@ -245,9 +245,14 @@ class WorkerApp:
         self.name = sender
         if self._health is not None:
             self._health.name = sender
+        following = self.system.following
         try:
-            self.system.following.look()
+            following.look()
             self._alive(sender)
+            before = following.config.hash
+            following.look()  # a leader that has published since the first look may not have known of this worker
+            if following.config.hash != before:
+                self._alive(sender)
         except (*UNAVAILABLE, WrongType) as error:
             _log.warning("not known to the leader yet", extra={"action": "start", "error": str(error)})
         finally:
@@ -267,6 +272,9 @@ class WorkerApp:
         self.replica_lag.take()
         if self._served is not None:
             self._served.abandon()
+        # What the process that it was forked from has may be old by now.
+        with contextlib.suppress(*UNAVAILABLE, WrongType):
+            self.system.following.look()
 
     def _stopped(self, sender: Any, **_: Any) -> None:
         self._monitor.close()

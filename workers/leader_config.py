@@ -1,7 +1,8 @@
 """The configuration of a worker's process, and how it comes to that of the leader.
 
-A worker begins with its own file, or the default configuration. Where the leader has another one, the worker takes up
-what the leader has published, before the next task or at the next ping; where it cannot, it refuses and says why.
+A worker begins with its own file, or the default configuration, as the version that its environment asks for. Where
+the leader has another one, the worker takes up what the leader has published: when it starts, before the next task or
+at the next ping; where it cannot, it refuses and says why.
 """
 
 import os
@@ -13,8 +14,7 @@ from pathlib import Path
 from dsched import emulation
 from dsched.cluster import opening
 from dsched.config import SchedulerConfiguration
-from dsched.config.feature_gates import UNSAID
-from dsched.emulation import NOTHING
+from dsched.emulation import Asked
 from dsched.errors import ConfigError, DschedError
 from dsched.framework.interface import Registry
 from dsched.log import logger
@@ -28,9 +28,6 @@ _log = logger(__name__)
 
 TRIED_AGAIN_S = 5.0
 """A configuration that could not be taken up is not tried again before that."""
-ANY_VERSION = (UNSAID, *NOTHING.possible(on_kubernetes=True))
-"""What is emulated is the leader's to say, and a leader that publishes nothing is of a release that did not say it; a
-worker's own file is as good for any version until then."""
 
 Build = Callable[[SchedulerConfiguration], None]
 
@@ -61,15 +58,22 @@ class LeaderConfigFollower:
         """What this process takes to keep the objects: standalone or kubernetes."""
         return opening.from_environment().kind.value
 
+    @cached_property
+    def _asked(self) -> Asked:
+        """The version and the gates to begin with."""
+        return emulation.from_environment()
+
     @property
     def config(self) -> SchedulerConfiguration:
         """The present configuration: the leader's once it was taken up, this process's own before.
 
         Raises:
-            ConfigError: this process's own file cannot be read, or was refused.
+            ConfigError: this process's own file cannot be read, or was refused; or a variable was.
         """
         if self._taken is None:
-            self._taken = emulation.first_accepted(self._file, self.plugins, ANY_VERSION)
+            # Where no version is named it is the leader's to say; this process's own file is good for any until then.
+            possible = self._asked.possible(on_kubernetes=True)
+            self._taken = emulation.first_accepted(self._file, self.plugins, possible)
         return self._taken
 
     def check(self) -> None:

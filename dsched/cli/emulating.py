@@ -27,6 +27,15 @@ LeadersVersion = Annotated[
 ]
 SystemVersion = Annotated[str | None, _version("default: the one that the leader emulates")]
 RecordedVersion = Annotated[str | None, _version("default: the recorded one")]
+ComparedVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--compare-version",
+        metavar="|".join(map(str, VERSIONS)),
+        help="Tell what this version, with the feature gates given, would decide differently, decision by decision.",
+        show_default=False,
+    ),
+]
 FeatureGates = Annotated[
     list[str] | None,
     typer.Option(

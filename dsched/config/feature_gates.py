@@ -300,6 +300,5 @@ def refused(source: str, errors: Iterable[str], advice: str) -> ConfigError:
 UNSAID = features(OLDEST)
 """What is meant where nothing is said: by releases of dsched that did not write down what they emulated, and by code
 that is not told."""
-DEFAULT = UNSAID
-"""What is emulated where there is no cluster that has a version, and nobody names one. Workers begin with it, too: they
-hear of another one with their first task, which the leader may have given up waiting for by then."""
+DEFAULT = features(NEWEST)
+"""What is emulated where there is no cluster that has a version, and nobody names one."""

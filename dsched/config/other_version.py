@@ -1,23 +1,49 @@
 """A completed configuration for another version than the one that it was completed for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dsched.config import plugins, schema
 from dsched.config.feature_gates import NEWEST, Features
+from dsched.config.load import completed, default
+
+_MULTI_POINT = schema.MULTI_POINT
 
 
-def carried_over(document: Mapping[str, Any], features: Features) -> dict[str, Any]:
-    """The document without what the version, or its feature gates, would refuse because it does not know it yet:
-    extension points, plugins in tree, fields of arguments. What the version would fill in otherwise stays as it is.
+def carried_over(document: Mapping[str, Any], was: Features, features: Features) -> dict[str, Any]:
+    """The document for another version. What is as by default is left out, so that it is as by the other's default.
+    Left out is also what that version, or its feature gates, would refuse because it does not know it yet: extension
+    points, plugins in tree, fields of arguments.
 
     Args:
         document: as `dsched.config.completed` gives it.
+        was: what it was completed for.
     """
-    return {**document, "profiles": [_profile(profile, features) for profile in document.get("profiles") or ()]}
+    profiles = [_as_default(profile, was) for profile in document.get("profiles") or ()]
+    return {**document, "profiles": [_known(profile, features) for profile in profiles]}
 
 
-def _profile(profile: Mapping[str, Any], features: Features) -> dict[str, Any]:
+def _as_default(profile: Mapping[str, Any], was: Features) -> dict[str, Any]:
+    """Without what the version that it was completed for had filled in."""
+    (filled_in,) = completed(default(was))["profiles"]
+    args = {entry["name"]: entry["args"] for entry in filled_in["pluginConfig"]}
+    entries = [each for each in profile.get("pluginConfig") or () if each.get("args") != args.get(each["name"])]
+    sets = dict(profile.get("plugins") or {})
+    if _MULTI_POINT in sets:
+        own = list(_own(sets[_MULTI_POINT], filled_in["plugins"][_MULTI_POINT]))
+        sets[_MULTI_POINT] = {**sets[_MULTI_POINT], "enabled": own}
+    return {**profile, "plugins": sets, "pluginConfig": entries}
+
+
+def _own(there: Mapping[str, Any], by_default: Mapping[str, Any]) -> Iterator[Any]:
+    """Plugins that are not there by default; all of them where the defaults are turned off."""
+    off = any(each["name"] == plugins.ALL for each in there.get("disabled") or ())
+    for each in there.get("enabled") or ():
+        if off or each not in by_default["enabled"]:
+            yield each
+
+
+def _known(profile: Mapping[str, Any], features: Features) -> dict[str, Any]:
     unknown = plugins.intree(NEWEST).keys() - plugins.intree(features.version).keys()
     points = (*schema.extension_points(features.version), schema.MULTI_POINT)
     sets = {

@@ -305,6 +305,7 @@ class LeaderTerm:
         self._progress.enter(Stage.TAKEOVER, self._epoch)
         began = collect.now()
         self._upkeep.begin()
+        self._sender.run(self._ping)  # workers take the configuration up meanwhile, before the first task
         version = self._takeover.run()
         self._line.settle()
         TAKEOVER_DURATION.observe(collect.now() - began)

@@ -81,14 +81,17 @@ def extenders(configured: SchedulerConfiguration, read: ReadObjects | None = Non
     return Extenders(configured.extenders, read)
 
 
-def emulate(features: Features) -> None:
-    """Decide as this version from now on, where that is one for the whole process: in what pods request.
+def emulate(features: Features) -> bool:
+    """Decide as this version from now on, where that is one for the whole process: in what pods request. Says whether
+    that is another way to count than before.
 
     Every process calls it before it counts a pod; those that build frameworks do so by that.
     """
     resized = ResizeRules(features.since(37), features.enabled("InPlacePodLevelResourcesVerticalScaling"))
-    if requests.follow(resized):
+    changed = requests.follow(resized)
+    if changed:
         pod_info.forget_demands()
+    return changed
 
 
 def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None) -> Framework:

@@ -167,7 +167,7 @@ class Comparing:
     def _begin(self, began: tape.Began) -> None:
         features = self._asked.instead_of(emulation.read(began.version, began.gates))
         given = self._configured
-        configured = _recorded(began, self._plugins, features) if given is None else given(features)
+        configured = recorded_configuration(began, self._plugins, features) if given is None else given(features)
         seed = began.seed if self._seed is None else self._seed
         self.replay = Replay(configured, self._plugins, began, seed, self._compared)
         self._ready = False
@@ -280,11 +280,17 @@ class Comparing:
         self.result.resources.sort(key=lambda each: each.resource == "pods")
 
 
-def _recorded(began: tape.Began, plugins: Registry, features: Features) -> SchedulerConfiguration:
+def recorded_configuration(began: tape.Began, plugins: Registry, features: Features) -> SchedulerConfiguration:
+    """The configuration of a recording as a version reads it that may be another one than the recorded leader emulated:
+    what was default then is as by default.
+
+    Raises:
+        ConfigError: it cannot be used here.
+    """
     served = registry.served(plugins, features.version)
-    document = began.config
-    if features != emulation.read(began.version, began.gates):
-        document = other_version.carried_over(document, features)
+    document, was = began.config, emulation.read(began.version, began.gates)
+    if features != was:
+        document = other_version.carried_over(document, was, features)
     return config.load(msgspec.json.encode(document), RECORDED, plugins=served, features=features)
 
 

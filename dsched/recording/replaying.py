@@ -49,6 +49,7 @@ class Replay:
     Attributes:
         recorded: the cluster as it was.
         memory: the cluster as it would be.
+        selector: chooses among equals.
         fates: of every pod that was tried here.
         parted: whether anything was decided otherwise.
         extra: attempts that were not recorded.
@@ -61,8 +62,13 @@ class Replay:
         began: tape.Began,
         seed: int,
         compared: Compared = lambda decision, choice, same: None,
+        *,
+        tell_best: bool = False,
     ) -> None:
         """
+        Args:
+            tell_best: whether decisions tell the best set.
+
         Raises:
             PluginError: a profile's plugins cannot be built.
         """
@@ -74,9 +80,9 @@ class Replay:
         self.clock = ManualClock(began.at_ms)
         self._compared = compared
         backoff = Backoff(configured.pod_initial_backoff_seconds * 1000, configured.pod_max_backoff_seconds * 1000)
-        selector = Selector(seed, tell_best=False)
-        selector.next_start = began.next_start
-        self._made = OfflineCycle(configured, plugins, self.memory, selector, self.clock, backoff)
+        self.selector = Selector(seed, tell_best=tell_best)
+        self.selector.next_start = began.next_start
+        self._made = OfflineCycle(configured, plugins, self.memory, self.selector, self.clock, backoff)
         self._waiting, self._pending, self._frameworks = self._made.waiting, self._made.pending, self._made.frameworks
         self._own = OwnQueue(self._frameworks, self._pending, self.clock)
         self._keys: dict[PodUid, PodKey] = {}
@@ -333,18 +339,7 @@ class Replay:
         self._compared(None, choice, False)
 
     def _try(self, batch: Sequence[QueuedPod], choices: Mapping[PodUid, tape.Choice] | None = None) -> None:
-        candidates = []
-        for pod in batch:
-            choice = (choices or {}).get(pod.uid)
-            self._own.forget(pod.uid)
-            self._pending.placed(pod, QueueName.INFLIGHT)
-            if choice is None or pod.uid in self._apart:
-                pod.attempts += 1
-            else:
-                pod.attempts = choice.attempt
-                pod.preempting = Nomination.of_fields(choice.preempting or {})
-            pod.first_ms = pod.first_ms or self.clock.now_ms()
-            candidates.append(Candidate(pod.info, pod.attempts))
+        candidates = [self._popped(pod, (choices or {}).get(pod.uid)) for pod in batch]
         decisions = self._made.cycle.decide(candidates)
         for pod, decision in zip(batch, decisions, strict=True):
             choice = (choices or {}).get(pod.uid)
@@ -356,6 +351,17 @@ class Replay:
             else:
                 self._compared(decision, choice, same)
             self._note(pod, decision, choice)
+
+    def _popped(self, pod: QueuedPod, choice: tape.Choice | None) -> Candidate:
+        self._own.forget(pod.uid)
+        self._pending.placed(pod, QueueName.INFLIGHT)
+        if choice is None or pod.uid in self._apart:
+            pod.attempts += 1
+        else:
+            pod.attempts = choice.attempt
+            pod.preempting = Nomination.of_fields(choice.preempting or {})
+        pod.first_ms = pod.first_ms or self.clock.now_ms()
+        return Candidate(pod.info, pod.attempts)
 
     def _part(self, uid: PodUid) -> None:
         self._apart.add(uid)
@@ -501,16 +507,25 @@ class Replay:
 
 def alike(decision: Decision, choice: tape.Choice) -> bool:
     """Whether a decision is what was recorded: the same node, or none for the same reason, and the same preemption."""
-    if (decision.node or NO_NODE) != choice.node:
-        return False
-    if decision.node is not None:
-        return True
+    if decision.node is not None or choice.node:
+        return decision.node == choice.node
     return (
         decision.message == choice.message
         and (decision.error is not None) == choice.failed
         and decision.nominated == choice.nominated
-        and {victim.uid for victim in decision.victims} == set(choice.victims)
+        and _same_victims(decision, choice)
     )
+
+
+def does_the_same(decision: Decision, choice: tape.Choice) -> bool:
+    """Whether a decision does what was recorded, whatever is told of it."""
+    if decision.node is not None or choice.node:
+        return decision.node == choice.node
+    return (decision.nominated or NO_NODE) == (choice.nominated or NO_NODE) and _same_victims(decision, choice)
+
+
+def _same_victims(decision: Decision, choice: tape.Choice) -> bool:
+    return {victim.uid for victim in decision.victims} == set(choice.victims)
 
 
 def _event(resource: Resource, old: Any, new: Any) -> ClusterEvent:

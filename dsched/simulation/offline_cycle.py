@@ -20,6 +20,7 @@ class OfflineCycle:
     """A cycle and what stands around it.
 
     Attributes:
+        selector: chooses among equals.
         waiting: pods that Permit holds back; pending: those that are not bound. Nobody is there yet.
         frameworks: of the profiles, by scheduler name.
         percentages: of nodes that are to be found, by scheduler name.
@@ -44,6 +45,7 @@ class OfflineCycle:
         Raises:
             PluginError: a profile's plugins cannot be built.
         """
+        self.selector = selector
         self.waiting = WaitingPods()
         self.pending = PendingPods(clock, backoff or Backoff())
         handle = LeaderHandle(memory, self.waiting, self.pending, clock)

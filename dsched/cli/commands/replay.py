@@ -13,11 +13,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from dsched.cli import console, emulating
 from dsched.cli.commands import config
+from dsched.cli.render import rehearsal as rehearsal_report
 from dsched.cli.render import replay as replay_report
 from dsched.errors import ConfigError, NothingRecorded, PluginError, RecordingError
 from dsched.plugins import profiles, registry
 from dsched.recording.comparison import Comparing, Comparison
 from dsched.recording.files import Reading
+from dsched.recording.rehearsal import Rehearsal, Rehearsed
 
 DIFFERS, BAD_INPUT = 1, 2
 """Exit codes: with ``--exit-code`` only; always."""
@@ -46,6 +48,7 @@ def replay(
     ] = None,
     emulated_version: emulating.RecordedVersion = None,
     feature_gates: emulating.FeatureGates = None,
+    compare_version: emulating.ComparedVersion = None,
     seed: Annotated[
         int | None,
         typer.Option("--seed", help="Of the choice among equals; the leader's without it.", show_default=False),
@@ -61,36 +64,55 @@ def replay(
     With the recorded configuration and version every decision is the recorded one. With others, what the cluster does
     is as recorded, and what follows from decisions follows from the new ones. Plugins are those installed here.
 
+    With --compare-version each decision is made again as that version makes it, from the recorded state: pods that
+    would go elsewhere, wait or no longer wait, and which plugin and which feature gate is the cause.
+
     Exit code 0; 2 when the file or the configuration cannot be used; with --exit-code 1 when any decision differs.
     """
+    if compare_version and seed is not None:
+        raise typer.BadParameter("it goes without --compare-version", param_hint="--seed")
     try:
         reading = Reading(file, cut=cut)
         try:
             plugins = registry.load()
-            asked = emulating.asked(emulated_version, feature_gates)
+            asked = emulating.asked(compare_version or emulated_version, feature_gates)
             named = config.named(config_file)
             configured = None if named is None else partial(profiles.configuration, named, plugins)
-            with _progress(reading) as moved:
-                comparing = Comparing(configured, plugins, seed, asked)
-                _run(comparing, reading, moved)
-                found = comparing.conclude(0 if reading.ended is None else reading.ended.at_ms)
+            found: Comparison | Rehearsed
+            if compare_version:
+                found = _rehearse(Rehearsal(plugins, asked, configured), reading)
+            else:
+                found = _compare(Comparing(configured, plugins, seed, asked), reading)
         finally:
             reading.close()
     except (RecordingError, ConfigError, PluginError) as error:
         console.err.print(f"error: {_placed(file, str(error))}", style="red", markup=False)
         raise typer.Exit(BAD_INPUT) from error
     _print(found, reading, output)
-    if exit_code and not found.equal:
+    if exit_code and (found.decides_otherwise if isinstance(found, Rehearsed) else not found.equal):
         raise typer.Exit(DIFFERS)
 
 
-def _run(comparing: Comparing, reading: Reading, moved: Callable[[], None]) -> None:
+def _compare(comparing: Comparing, reading: Reading) -> Comparison:
+    with _progress(reading) as moved, _whole(reading):
+        comparing.run(reading.lines(), moved)
+    return comparing.conclude(0 if reading.ended is None else reading.ended.at_ms)
+
+
+def _rehearse(rehearsal: Rehearsal, reading: Reading) -> Rehearsed:
+    with _progress(reading) as moved, _whole(reading):
+        rehearsal.run(reading.lines(), lambda: reading.line, moved)
+    return rehearsal.found
+
+
+@contextmanager
+def _whole(reading: Reading) -> Iterator[None]:
     """
     Raises:
-        RecordingError, ConfigError, PluginError: as `Comparing.run`.
+        RecordingError: nothing could be replayed, and that because the file is cut off.
     """
     try:
-        comparing.run(reading.lines(), moved)
+        yield
     except NothingRecorded as error:
         if not reading.cut_off:
             raise
@@ -103,7 +125,7 @@ def _placed(file: Path, message: str) -> str:
     return message if str(file) in message or elsewhere else f"{file}: {message}"
 
 
-def _print(found: Comparison, reading: Reading, output: Output) -> None:
+def _print(found: Comparison | Rehearsed, reading: Reading, output: Output) -> None:
     if reading.cut_off:
         console.err.print(f"note: {reading.cut_off}", markup=False)
     elif reading.ended is None:
@@ -111,10 +133,13 @@ def _print(found: Comparison, reading: Reading, output: Output) -> None:
             f"note: the recording was broken off behind line {reading.line}; everything before is replayed",
             markup=False,
         )
-    if output is Output.JSON:
-        console.write(msgspec.json.format(replay_report.encoded(found)).decode())
+    if isinstance(found, Rehearsed):
+        text = rehearsal_report.text(found, as_json=output is Output.JSON, wide=output is Output.WIDE)
+    elif output is Output.JSON:
+        text = msgspec.json.format(replay_report.encoded(found)).decode()
     else:
-        console.write("\n".join(replay_report.lines(found, wide=output is Output.WIDE)))
+        text = "\n".join(replay_report.lines(found, wide=output is Output.WIDE))
+    console.write(text)
 
 
 @contextmanager

@@ -10,13 +10,20 @@ import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dsched.cli import choosing, console, emulating
-from dsched.cli.commands import config
+from dsched.cli import choosing, console, emulating, options
+from dsched.cli.commands import config, snapshot
+from dsched.cli.render import rehearsal as rehearsal_report
 from dsched.cli.render import simulate as simulate_report
 from dsched.clock import SystemClock
+from dsched.cluster import opening
+from dsched.cluster.opening import Kind
+from dsched.config.feature_gates import Version
 from dsched.errors import DschedError
-from dsched.manifests.load import load
+from dsched.manifests import exporting
+from dsched.manifests.load import Manifest, load, load_text
 from dsched.plugins import profiles, registry
+from dsched.recording import simulated
+from dsched.recording.rehearsal import Rehearsal
 from dsched.scheduler.cycle import Decision
 from dsched.simulation.decision_lines import DecisionLines
 from dsched.simulation.from_manifests import given
@@ -41,8 +48,18 @@ def simulate(
     files: choosing.Files = None,
     namespace: choosing.Namespace = None,
     config_file: config.ConfigFile = None,
+    from_kubernetes: Annotated[
+        bool,
+        typer.Option("--from-kubernetes", help="Take the cluster that a kubeconfig file names, as snapshot does."),
+    ] = False,
+    kubeconfig: options.Kubeconfig = None,
+    context: Annotated[
+        str | None,
+        typer.Option("--context", "--kube-context", help="Context of the kubeconfig file.", show_default=False),
+    ] = None,
     emulated_version: emulating.EmulatedVersion = None,
     feature_gates: emulating.FeatureGates = None,
+    compare_version: emulating.ComparedVersion = None,
     seed: Annotated[int, typer.Option("--seed", help="Of the choice among equally good nodes.")] = 0,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="How to print it; wide lists every node and pod.")
@@ -58,14 +75,28 @@ def simulate(
 
     Takes what apply takes. Pods that name a node are there already; the others are placed in queue order, preemption
     included, until nothing changes any more.
+
+    With --compare-version it tells instead what that version would decide differently about each pod, from the state in
+    which the emulated version decides it; feature gates are the compared version's then.
     """
-    if not files:
+    if not files and not from_kubernetes:
         raise typer.BadParameter("name a file, a folder, or - for standard input", param_hint="-f")
-    features, plugins = emulating.asked(emulated_version, feature_gates).on(), registry.load()
+    if compare_version and decisions is not None:
+        raise typer.BadParameter("it goes without --compare-version", param_hint="--decisions")
+    manifests = _manifests(files or [], namespace, kubeconfig, context, from_kubernetes=from_kubernetes)
+    plugins, now_ms = registry.load(), SystemClock().now_ms()
+    asked = emulating.asked(emulated_version, None if compare_version else feature_gates)
+    features = asked.on(_version(kubeconfig, context) if from_kubernetes and not emulated_version else None)
     configured = config.read(config_file, plugins, features)
     profiles.emulate(features)
-    now_ms = SystemClock().now_ms()
-    cluster = given(load(files, namespace), now_ms)
+    cluster = given(manifests, now_ms)
+    if compare_version:
+        other = emulating.asked(compare_version, feature_gates)
+        rehearsal = Rehearsal(plugins, other, lambda version: config.read(config_file, plugins, version))
+        rehearsal.run(simulated.lines(configured, plugins, cluster, now_ms, seed))
+        as_json, wide = output is Output.JSON, output is Output.WIDE
+        console.write(rehearsal_report.text(rehearsal.found, as_json=as_json, wide=wide))
+        return
     lines = DecisionLines(seed)
     with _progress(len(cluster.pending)) as advance:
 
@@ -78,6 +109,35 @@ def simulate(
     if decisions is not None:
         _write(decisions, lines)
     _print(outcome, output)
+
+
+def _manifests(
+    files: list[str], namespace: str | None, kubeconfig: Path | None, context: str | None, *, from_kubernetes: bool
+) -> list[Manifest]:
+    """Of a live cluster, and of files."""
+    found = load(files, namespace) if files else []
+    if not from_kubernetes:
+        if kubeconfig is not None or context is not None:
+            raise typer.BadParameter("it goes with --from-kubernetes", param_hint="--kubeconfig, --context")
+        return found
+    text = msgspec.json.encode(exporting.listed(list(snapshot.live(kubeconfig, context))))
+    return [*load_text(text, "the cluster"), *found]
+
+
+def _version(kubeconfig: Path | None, context: str | None) -> Version:
+    """The live cluster's own.
+
+    Raises:
+        ClusterUnavailable: it cannot be read.
+    """
+    from dsched.cluster.kubernetes import version
+    from dsched.cluster.kubernetes.http.client import Calls
+
+    calls = Calls(opening.open_access(options.chosen_cluster(Kind.KUBERNETES, kubeconfig, context), None))
+    try:
+        return version.ask(calls)
+    finally:
+        calls.close()
 
 
 def _print(outcome: Outcome, output: Output) -> None:

@@ -68,7 +68,7 @@ def snapshot(
     environment variables and pod templates are left out, with --full, too. Nothing is changed.
     """
     if from_kubernetes:
-        objects = list(_live(kubeconfig, context, full))
+        objects = list(live(kubeconfig, context, full=full))
     else:
         if kubeconfig is not None or context is not None:
             raise typer.BadParameter("it goes with --from-kubernetes", param_hint="--kubeconfig, --context")
@@ -96,7 +96,12 @@ def _refuse(kind: str, key: bytes, error: Exception) -> None:
     raise ClusterError(f"{singular} {key.decode(errors='replace')} cannot be read: {error}") from error
 
 
-def _live(kubeconfig: Path | None, context: str | None, full: bool) -> Iterator[Json]:
+def live(kubeconfig: Path | None, context: str | None, *, full: bool = False) -> Iterator[Json]:
+    """The objects of a live cluster, as they are written.
+
+    Raises:
+        ClusterError: they cannot be read.
+    """
     from dsched.cluster.kubernetes.objects import ALL, PRIORITY_CLASS, Everything, Withheld
 
     chosen = options.chosen_cluster(Kind.KUBERNETES, kubeconfig, context)

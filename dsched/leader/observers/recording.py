@@ -207,20 +207,8 @@ class RecordingObserver:
         self._same_turn = True
 
     def _choice(self, decision: Decision, preempting: dict[PodUid, dict[str, str]]) -> tape.Choice:
-        uid, attempt = decision.candidate.info.uid, decision.candidate.attempt
-        before = preempting.get(uid)
-        if decision.node is not None:
-            return tape.Choice(uid, attempt, decision.node, preempting=before)
-        return tape.Choice(
-            uid,
-            attempt,
-            NO_NODE,
-            self._message(decision),
-            decision.error is not None,
-            decision.nominated,
-            tuple(victim.uid for victim in decision.victims),
-            before,
-        )
+        before = preempting.get(decision.candidate.info.uid)
+        return choice(decision, "" if decision.node is not None else self._message(decision), before)
 
     def _message(self, decision: Decision) -> str:
         """Pods of a class that fail one after the other are told the same."""
@@ -266,6 +254,23 @@ def _chunks(lines: Sequence[bytes]) -> list[bytes]:
     if gathered:
         chunks.append(b"\n".join(gathered) + b"\n")
     return chunks
+
+
+def choice(decision: Decision, message: str, preempting: dict[str, str] | None = None) -> tape.Choice:
+    """A decision as it stands in a recording; ``preempting`` as there."""
+    uid, attempt = decision.candidate.info.uid, decision.candidate.attempt
+    if decision.node is not None:
+        return tape.Choice(uid, attempt, decision.node, preempting=preempting)
+    return tape.Choice(
+        uid,
+        attempt,
+        NO_NODE,
+        message,
+        decision.error is not None,
+        decision.nominated,
+        tuple(victim.uid for victim in decision.victims),
+        preempting,
+    )
 
 
 def shown(configured: SchedulerConfiguration) -> dict[str, Any]:

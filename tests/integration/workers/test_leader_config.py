@@ -13,7 +13,7 @@ import pytest
 
 from dsched import config
 from dsched.config import Features, SchedulerConfiguration, feature_gates
-from dsched.config.feature_gates import parse_version
+from dsched.config.feature_gates import DEFAULT, parse_version
 from dsched.emulation import UNSAID
 from dsched.errors import ConfigError, PluginError
 from dsched.leader.config_watch import HOLDS_KEYS, Loaded
@@ -116,7 +116,7 @@ def test_a_file_that_is_kept_back_is_read_where_the_worker_has_it(
     file = tmp_path / "scheduler.yaml"
     file.write_text(HEAD)
     following = make(file)
-    assert following.config.features == UNSAID
+    assert following.config.features == DEFAULT
     file.write_text(MORE)
     wanted = publish(store, MORE, withheld=HOLDS_KEYS)
     assert following.refusal(wanted, "standalone") == ""
@@ -143,6 +143,7 @@ def test_another_kind_of_cluster_is_refused(
     ("variable", "value", "why"),
     [
         ("DSCHED_CONFIG", HEAD + "podInitialBackoff: 2\n", 'unknown field "podInitialBackoff"'),
+        ("DSCHED_EMULATED_VERSION", "2.0", "--emulated-version: refused"),
         ("DSCHED_CLUSTER", "mesos", "DSCHED_CLUSTER=mesos: no such cluster; it can be standalone or kubernetes"),
     ],
 )
@@ -182,7 +183,7 @@ def publish_as(store: Store, features: Features, text: str = "", *, withheld: st
 @pytest.mark.parametrize("text", ["", MORE])
 def test_what_the_leader_emulates_is_followed(store: Store, make: Callable[..., Any], text: str) -> None:
     following = make()
-    assert following.config.features == UNSAID
+    assert following.config.features == DEFAULT
     wanted = publish_as(store, NEWER, text)
     following.look()
     assert (following.config.hash, following.trouble) == (wanted, "")
@@ -220,16 +221,28 @@ def test_a_workers_own_file_may_be_for_a_version_that_the_leader_has_to_name(
     assert (following.config.hash, following.trouble) == (wanted, "")
 
 
-def test_settings_of_the_leader_are_no_workers(
+def test_a_worker_begins_as_its_environment_says_and_then_follows_the_leader(
     store: Store, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DSCHED_EMULATED_VERSION", "no version")
-    monkeypatch.setenv("DSCHED_FEATURE_GATES", "Wings")
-    following = make()
-    following.check()
+    monkeypatch.setenv("DSCHED_EMULATED_VERSION", "1.35")
+    monkeypatch.setenv("DSCHED_FEATURE_GATES", f"{GATE}=true")
+    following, built = make(), []
+    following.build = built.append
+    begun = following.config
+    assert str(begun.features) == f"1.35 {GATE}=true"
+    publish_as(store, begun.features)
+    following.look()
+    assert (following.config, built) == (begun, []), "nothing to take up"
     wanted = publish_as(store, NEWER)
     following.look()
     assert (following.config.hash, following.trouble) == (wanted, "")
+
+
+def test_gates_alone_are_for_the_newest_version_that_takes_them(
+    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSCHED_FEATURE_GATES", "NodeDeclaredFeatures=false")  # locked since 1.37
+    assert make().config.features.version == (1, 36)
 
 
 def test_a_leader_of_an_older_release_says_nothing_and_decides_as_the_oldest_version(

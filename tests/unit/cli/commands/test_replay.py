@@ -146,3 +146,29 @@ def test_a_version_that_cannot_be_emulated(tmp_path: Path, words: tuple[str, ...
 def test_another_version_than_the_recorded_one(tmp_path: Path) -> None:
     done = run(recorded(tmp_path / "a.jsonl.gz"), "--emulated-version", "1.37")
     assert done.exit_code == 0, done.output
+
+
+def test_what_another_version_would_decide_differently(tmp_path: Path) -> None:
+    """From the recorded state, whatever was decided before; no difference where only the message is another one."""
+    rules = {"name": "main", "restartPolicyRules": [{"action": "RestartAllContainers"}]}
+    configured = config.default()
+    lines: list[tape.Line] = [
+        tape.Began(NOW_MS, 1, 0, shown(configured), configured.hash, version="1.34"),
+        tape.NodeIs(make_node("n1", cpu=64)),
+        tape.Ready(),
+    ]
+    for name, spec in (("plain", {}), ("needing", {"containers": [rules]})):
+        lines.append(tape.Pending(make_pod(f"shop/{name}", spec=spec)))
+        lines.append(tape.Decided(NOW_MS, (tape.Choice(PodUid(f"uid-{name}"), 1, NodeName("n1")),)))
+    path = tmp_path / "b.jsonl.gz"
+    written = RecordingFile(path, "default", NOW_MS)
+    written.add(b"".join(tape.encode(line) + b"\n" for line in lines))
+    written.end("test", NOW_MS + 1000)
+    same = run(path, "--compare-version", "1.35", "--exit-code")
+    assert (same.exit_code, "all the same" in same.stdout) == (0, True)
+    done = run(path, "--compare-version", "1.37", "--exit-code")
+    assert done.exit_code == 1
+    assert "NodeDeclaredFeatures, gate NodeDeclaredFeatures, since 1.36" in done.stdout
+    (difference,) = json.loads(run(path, "--compare-version", "1.37", "-o", "json").stdout)["differences"]
+    assert (difference["line"], difference["kind"]) == (8, "waits")
+    assert run(path, "--compare-version", "1.37", "--seed", "1").exit_code == 2

@@ -180,3 +180,33 @@ def test_it_is_decided_as_the_version_that_is_named_does(run: Run, tmp_path: Pat
     assert node_of("--emulated-version", "1.36") == "", "not what the command before had in mind"
     with pytest.raises(ConfigError, match="PreAlpha"):
         run("-f", objects, "--emulated-version", "1.34", "--feature-gates", "NodeDeclaredFeatures=true")
+
+
+def test_what_another_version_would_decide_differently(run: Run, tmp_path: Path) -> None:
+    rules = {"name": "main", "restartPolicyRules": [{"action": "RestartAllContainers"}]}
+    needing = pod_manifest("shop/needing", containers=[rules])
+    path = file(tmp_path, "all.yaml", node_manifest("n1"), pod_manifest("shop/plain"), needing)
+    base = ("-f", path, "--emulated-version", "1.35")
+    assert told(run(*base, "--compare-version", "1.35")) == [
+        "2 decisions of kube-scheduler 1.35, each made again as 1.35: all the same"
+    ]
+    lines = told(run(*base, "--compare-version", "1.37"))
+    assert lines[:5] == [
+        "2 decisions of kube-scheduler 1.35, each made again as 1.37: 1 the same",
+        "1 pods would wait instead of being placed",
+        "",
+        "On account of",
+        "1 NodeDeclaredFeatures, gate NodeDeclaredFeatures, since 1.36",
+    ]
+    answer = json.loads(run(*base, "--compare-version", "1.37", "-o", "json").stdout)
+    assert (answer["version"], answer["decisions"], answer["counts"]["waits"]) == (1, 2, 1)
+    (difference,) = answer["differences"]
+    assert (difference["pod"], difference["recorded"]["node"], difference["compared"]["node"]) == (
+        "shop/needing",
+        "n1",
+        "",
+    )
+    assert difference["cause"]["gates"] == ["NodeDeclaredFeatures"]
+    gates = ("--feature-gates", "NodeDeclaredFeatures=false")
+    assert "all the same" in run(*base, "--compare-version", "1.36", *gates).stdout
+    assert run(*base, "--compare-version", "1.36", "--decisions", tmp_path / "d").exit_code == 2
