@@ -4,6 +4,8 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 versions do otherwise is in `features`.
 """
 
+import copy
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -58,12 +60,22 @@ class Allocator:
         selectors: SelectorCache,
         features: AllocatorFeatures,
     ) -> None:
+        self._classes = classes
         self.demand = requests.demand(claims, classes, features)
         self._counting = counting(self.demand, allocated, selectors, features)
         self.index = index
         self.allocated = allocated
         self.selectors = selectors
         self.features = features
+
+    def alike(self, claims: Sequence[ResourceClaim]) -> "Allocator":
+        """One for other claims of the same specs, such as the next pod of a template has, that need not be read again;
+        as long as the classes are the same, too."""
+        if self.demand.erroneous:
+            return Allocator(claims, self._classes, self.index, self.allocated, self.selectors, self.features)
+        other = copy.copy(self)
+        other.demand = dataclasses.replace(self.demand, claims=claims)
+        return other
 
     def allocate(self, node: Node, expired: Expired = _never) -> list[dict[str, Any]] | None:
         """The devices that the claims get on a node, each as ``status.allocation``; None where there are not enough.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dsched.plugins.dynamic_resources import capacity
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
 from dsched.plugins.dynamic_resources.capacity import Amounts
+from dsched.plugins.dynamic_resources.constraints import Constraint
 from dsched.plugins.dynamic_resources.failures import AllocationError
 from dsched.plugins.dynamic_resources.features import AllocatorFeatures
 from dsched.plugins.dynamic_resources.offer import Offer
@@ -45,6 +46,7 @@ class Attempt:
         self._allocated = allocated
         self._features = features
         self._constraints = demand.constraints()
+        self._concerned: dict[Wanted, list[Constraint]] = {}
         self._marked = [0] * len(demand.claims)
         self._shares: dict[int, list[Amounts]] = {}
         self._charged: dict[tuple[int, CounterKey], int] = {}
@@ -107,15 +109,21 @@ class Attempt:
             self._charge(number, -1)
         return number
 
+    def _constraints_of(self, wanted: Wanted) -> list[Constraint]:
+        """The constraints that concern a request."""
+        found = self._concerned.get(wanted)
+        if found is None:
+            names = (wanted.parent, wanted.full_name) if wanted.parent else (wanted.name,)
+            found = [each for each in self._constraints[wanted.claim] if each.concerns(*names)]
+            self._concerned[wanted] = found
+        return found
+
     def _constrain(self, wanted: Wanted, device: OfferedDevice) -> bool:
-        added = []
-        for each in self._constraints[wanted.claim]:
-            if not each.concerns(*_names(wanted)):
-                continue
+        constraints = self._constraints_of(wanted)
+        for number, each in enumerate(constraints):
             if each.add(device.value(each.attribute)):
-                added.append(each)
                 continue
-            for other in added:
+            for other in constraints[:number]:
                 other.remove()
             if wanted.everything:
                 raise AllocationError(
@@ -127,9 +135,8 @@ class Attempt:
 
     def _relax(self, wanted: Wanted) -> None:
         """Take the last device back from the constraints."""
-        for each in self._constraints[wanted.claim]:
-            if each.concerns(*_names(wanted)):
-                each.remove()
+        for each in self._constraints_of(wanted):
+            each.remove()
 
     def _room(self, wanted: Wanted, number: int) -> bool:
         """Whether shares, of others and of this attempt, leave of a device what a request wants."""
@@ -163,8 +170,3 @@ class Attempt:
         at = id(self._offer.pools[number])
         for key, amount in self._offer.devices[number].counters.items():
             self._charged[at, key] = self._charged.get((at, key), 0) + sign * amount
-
-
-def _names(wanted: Wanted) -> tuple[str, ...]:
-    """What constraints call a request."""
-    return (wanted.parent, wanted.full_name) if wanted.parent else (wanted.name,)

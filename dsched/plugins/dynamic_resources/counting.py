@@ -6,6 +6,7 @@ could be meant is shared, takes of counters or has a selector that fails. All el
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from dsched.model.resource_claims import MOST_DEVICES
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
@@ -45,7 +46,7 @@ class Counting:
         self._allocated = allocated
         self._selectors = selectors
         self._features = features
-        self._masks: dict[Pool, tuple[int, ...] | None] = {}
+        self._masks: WeakKeyDictionary[Pool, tuple[int, ...] | None] = WeakKeyDictionary()
 
     def fits(self, pools: Sequence[Pool]) -> bool | None:
         """Whether pools have enough free devices; None where that cannot be told by counting.
@@ -74,11 +75,12 @@ class Counting:
 
     def _plain(self, pool: Pool) -> tuple[int, ...] | None:
         """The devices of a pool for each sort; None where one of them is more than a device that is free or not."""
-        if pool not in self._masks:
-            self._masks[pool] = self._masks_of(pool)
         if self._allocated.shared(pool.id):
             return None
-        return self._masks[pool]
+        masks = self._masks.get(pool, ())
+        if masks == ():
+            masks = self._masks[pool] = self._masks_of(pool)
+        return masks
 
     def _masks_of(self, pool: Pool) -> tuple[int, ...] | None:
         if pool.invalid:

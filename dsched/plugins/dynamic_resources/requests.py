@@ -89,6 +89,11 @@ class Demand:
     requests: Sequence[Request]
     errors: Mapping[int, AllocationError] = field(default_factory=dict)
 
+    @property
+    def erroneous(self) -> bool:
+        """Whether something is wrong with the claims by themselves, on every node."""
+        return bool(self.errors) or any(request.error is not None for request in self.requests)
+
     def constraints(self) -> list[list[Constraint]]:
         """By claim, its constraints with nothing counted."""
         every = [claim.spec.devices.constraints for claim in self.claims]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from dsched.model.meta import from_builtins
+from dsched.model.resource_claims import ResourceClaim
 from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
 from dsched.plugins.dynamic_resources.features import AllocatorFeatures
 from tests.devices import (
@@ -355,3 +357,16 @@ def test_a_search_without_end_is_ended() -> None:
     looks = iter(range(100))
     with pytest.raises(AllocationTimeout):
         allocator([claim], slices).allocate(node(), lambda: next(looks) > 50)
+
+
+def test_the_next_pod_of_a_template() -> None:
+    slices = [make_slice("n1", [make_device("d0", allowMultipleAllocations=True)])]
+    first = allocator([make_claim("default/one", asking())], slices)
+    claim = from_builtins(make_claim("default/two", asking()), ResourceClaim)
+    found = first.alike([claim]).allocate(node())
+    assert found == allocator([make_claim("default/two", asking())], slices).allocate(node())
+    assert found != first.allocate(node())
+    broken = make_claim("default/one", asking(of="gone"))
+    claim = from_builtins(make_claim("default/two", asking(of="gone")), ResourceClaim)
+    with pytest.raises(AllocationError, match=r"^claim default/two, request r: could not retrieve"):
+        allocator([broken], slices).alike([claim]).allocate(node())
