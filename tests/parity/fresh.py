@@ -76,7 +76,9 @@ def _pod(chance: random.Random, name: str, node: str = "") -> Pod:
         node=node,
         priority=chance.choice([0, 0, 0, 10, 100]),
         labels=labels,
-        ports=[8080] if not node and chance.random() < 0.05 else [],  # of two there, kube-scheduler forgets both at once
+        ports=[8080]
+        if not node and chance.random() < 0.05
+        else [],  # of two there, kube-scheduler forgets both at once
         tolerations=chance.choice([(), (), ("spot",), ("slow:PreferNoSchedule",)]),
         node_selector={"disk": "ssd"} if chance.random() < 0.1 else {},
         preferred=[(chance.randint(1, 100), make_term(f"{ZONE} In {chance.choice('xyz')}"))][: chance.random() < 0.2],
