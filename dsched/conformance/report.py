@@ -1,6 +1,6 @@
 """Runs vectors and counts what agreed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -8,7 +8,7 @@ import msgspec
 
 from dsched.config import Features, feature_gates
 from dsched.config.feature_gates import Version
-from dsched.conformance import configuration, decisions
+from dsched.conformance import cel, configuration, decisions
 from dsched.conformance.vectors import Vector
 from dsched.errors import DschedError
 
@@ -102,6 +102,9 @@ def unreadable(vector: Vector) -> str:
     case = vector.case
     if vector.family.startswith(CONFIGURATION):
         return "" if isinstance(case.get("configuration"), str) else "case.configuration is missing"
+    if vector.family == cel.FAMILY:
+        absent = next((field for field in ("expression", "driver", "device") if field not in case), "")
+        return f"case.{absent} is missing" if absent else ""
     if "pod" not in case:
         return "case.pod is missing: dsched knows nothing else that could be decided"
     unknown = sorted(key for key, value in case.items() if value and key not in decisions.FIELDS)
@@ -112,9 +115,14 @@ def unreadable(vector: Vector) -> str:
     return ""
 
 
+def _check(vector: Vector) -> Callable[..., list[str]]:
+    if vector.family.startswith(CONFIGURATION):
+        return configuration.check
+    return cel.check if vector.family == cel.FAMILY else decisions.check
+
+
 def _differences(vector: Vector, emulated: Mapping[Version, Features]) -> tuple[str, ...]:
-    check = configuration.check if vector.family.startswith(CONFIGURATION) else decisions.check
     try:
-        return tuple(check(vector.case, vector.expect, features=emulated[vector.version]))
+        return tuple(_check(vector)(vector.case, vector.expect, features=emulated[vector.version]))
     except (DschedError, msgspec.ValidationError) as error:
         return (f"cannot be run: {type(error).__name__}: {error}",)

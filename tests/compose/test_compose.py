@@ -15,6 +15,8 @@ from tests.acceptance.processes import wait_until
 from tests.compose.engine import ROOT, Engine
 from tests.docs.test_commands import commands
 
+pytestmark = pytest.mark.built
+
 PAGE = ROOT / "docs" / "compose.md"
 EXAMPLE = ROOT / "examples" / "01-first-cluster"
 SHELL = "set -euo pipefail\nshopt -s expand_aliases\n"

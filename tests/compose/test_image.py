@@ -15,6 +15,8 @@ import yaml
 from tests.compose.conftest import CREATED, REVISION
 from tests.compose.engine import ROOT, Engine
 
+pytestmark = pytest.mark.built
+
 RESTRICTED = ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true"]
 PACKAGES = "/opt/dsched/lib/python3.12/site-packages"
 

@@ -50,9 +50,27 @@ def test_configurations_go_their_own_way() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "expect", "differences"),
+    [
+        ("device.driver == 'a'", {"compiles": True, "result": True}, ()),
+        ("device.driver == 'a'", {"compiles": True, "result": False}, ("result: found True, expected False",)),
+        ("[1][2] == 1", {"compiles": True, "error": "runtime"}, ()),
+        ("device.driver", {"compiles": False, "error": "type"}, ()),
+        ("no such", {"compiles": False, "error": "compile"}, ()),
+    ],
+)
+def test_expressions_go_their_own_way(expression: str, expect: dict[str, Any], differences: tuple[str, ...]) -> None:
+    case = {"name": "cel-1", "expression": expression, "driver": "a", "device": {"name": "d"}}
+    (result,) = report.run([vector("cel", case, expect)])
+    assert result.differences == differences
+    assert result.not_run == ""
+
+
+@pytest.mark.parametrize(
     ("family", "case", "reason"),
     [
-        ("cel", {"expression": "true"}, "case.pod is missing"),
+        ("unheard_of", {"expression": "true"}, "case.pod is missing"),
+        ("cel", {"expression": "true"}, "case.driver is missing"),
         ("configuration", {}, "case.configuration is missing"),
         ("dra_x", {"pod": {}, "resourceClaims": [{}]}, "case.resourceClaims: dsched does not read such objects"),
         ("dra_x", {"pod": {"spec": {"resourceClaims": [{"name": "a"}]}}}, "case.pod.spec.resourceClaims"),

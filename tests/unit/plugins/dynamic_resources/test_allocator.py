@@ -310,6 +310,17 @@ def test_too_many_devices_rule_an_alternative_out() -> None:
     ]
 
 
+def test_a_constraint_refuses_all_devices_before_their_capacity_does() -> None:
+    shared: Json = {"allowMultipleAllocations": True, "capacity": {"memory": capacity("4Gi", default="1Gi")}}
+    slices = [make_slice("n1", [numa("d0", 0, **shared), numa("d1", 1, **shared)])]
+    full = held("d1", shareID="x", consumedCapacity={"memory": "4Gi"})
+    claim = make_claim("default/mine", asking(count=None), constraints=[match("gpu.example.com/numa")])
+    with pytest.raises(AllocationError, match=r"cannot add device gpu\.example\.com/n1/d1 because a claim constraint"):
+        allocator([claim], slices, held=[full]).allocate(node())
+    unconstrained = make_claim("default/mine", asking(count=None))
+    assert allocator([unconstrained], slices, held=[full]).allocate(node()) is None
+
+
 def test_many_claims_do_not_nest() -> None:
     slices = [
         make_slice("n1", [f"d{number}" for number in range(128)], pool=f"p{pool}", name=f"s{pool}")

@@ -1,0 +1,191 @@
+"""Looks for a pattern in a text: all ways at once, a character at a time.
+
+Go: ``regexp/exec.go``, ``regexp/regexp.go``.
+"""
+
+from typing import Protocol
+
+from dsched.cel.regex.program import Instruction
+
+MAX_STATES = 2000
+"""Sets of steps that a pattern keeps with what followed them."""
+
+_MATCHED = -1
+_NOTHING, _WORD, _NEWLINE, _OTHER = range(4)
+
+
+class Meter(Protocol):
+    """Counts the steps that looking for patterns takes."""
+
+    def step(self, steps: int) -> None:
+        """Takes steps; may end all with an exception."""
+
+
+class Unmetered:
+    """Counts nothing."""
+
+    def step(self, steps: int) -> None:
+        """Takes steps."""
+
+
+_UNMETERED = Unmetered()
+
+
+def _kind(character: str) -> int:
+    if character == "\n":
+        return _NEWLINE
+    return _WORD if character == "_" or (character.isascii() and character.isalnum()) else _OTHER
+
+
+class Pattern:
+    """A pattern to be searched for."""
+
+    def __init__(self, program: list[Instruction]) -> None:
+        self._program = program
+        self._forget()
+
+    def _forget(self) -> None:
+        self._numbers: dict[tuple[frozenset[int], int], int] = {}
+        self._states: list[tuple[frozenset[int], int]] = []
+        self._next: list[dict[str, int]] = []
+        self._number(frozenset((0,)), _NOTHING)
+
+    def _number(self, steps: frozenset[int], before: int) -> int:
+        key = (steps, before)
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._states)
+            self._states.append(key)
+            self._next.append({})
+        return found
+
+    def search(self, text: str, meter: Meter = _UNMETERED) -> bool:
+        """Whether the pattern is anywhere in a text."""
+        if len(self._states) > MAX_STATES:
+            self._forget()
+        state = 0
+        for character in text:
+            following = self._next[state].get(character)
+            if following is None:
+                following = self._follow(state, character, meter)
+                if len(self._states) > 2 * MAX_STATES and following != _MATCHED:
+                    steps, before = self._states[following]
+                    self._forget()
+                    state = self._number(steps, before)
+                    continue
+            if following == _MATCHED:
+                return True
+            state = following
+        meter.step(len(text) // 64)
+        steps, before = self._states[state]
+        return any(not self._program[at].ways for at in self._reach(sorted(steps), before, _NOTHING, meter))
+
+    def _follow(self, state: int, character: str, meter: Meter) -> int:
+        steps, before = self._states[state]
+        kind = _kind(character)
+        reached = self._reach(sorted(steps), before, kind, meter)
+        following = {0}
+        for at in reached:
+            instruction = self._program[at]
+            if not instruction.ways:
+                self._next[state][character] = _MATCHED
+                return _MATCHED
+            if instruction.takes is not None and instruction.takes.holds(character):
+                following.add(instruction.ways[0])
+        found = self._next[state][character] = self._number(frozenset(following), kind)
+        return found
+
+    def _reach(self, starts: list[int], before: int, after: int, meter: Meter) -> list[int]:
+        """The steps that take a character or end a match and are reached without taking one, by preference."""
+        found: list[int] = []
+        seen: set[int] = set()
+        stack = starts[::-1]
+        while stack:
+            at = stack.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            instruction = self._program[at]
+            if instruction.takes is not None or not instruction.ways:
+                found.append(at)
+            elif instruction.assertion is None or _holds(instruction.assertion, before, after):
+                stack.extend(reversed(instruction.ways))
+        meter.step(len(seen))
+        return found
+
+    def find(self, text: str, start: int = 0, meter: Meter = _UNMETERED) -> tuple[int, int] | None:
+        """Begin and end of the first match at or after ``start``; of matches that begin there, the preferred one."""
+        threads: list[tuple[int, int]] = []
+        matched: tuple[int, int] | None = None
+        for at in range(start, len(text) + 1):
+            if matched is None:
+                threads.append((0, at))
+            before = _kind(text[at - 1]) if at else _NOTHING
+            after = _kind(text[at]) if at < len(text) else _NOTHING
+            threads, ended = self._advance(threads, text[at : at + 1], before, after, meter)
+            if ended is not None:
+                matched = ended, at
+            if not threads and matched is not None:
+                break
+        return matched
+
+    def _advance(
+        self, threads: list[tuple[int, int]], character: str, before: int, after: int, meter: Meter
+    ) -> tuple[list[tuple[int, int]], int | None]:
+        """Threads, by preference, after a character; and where a match began that ends before it."""
+        following: list[tuple[int, int]] = []
+        seen: set[int] = set()
+        for step, began in threads:
+            for at in self._reach_unseen(step, before, after, seen):
+                instruction = self._program[at]
+                if not instruction.ways:
+                    meter.step(len(seen))
+                    return following, began
+                if character and instruction.takes is not None and instruction.takes.holds(character):
+                    following.append((instruction.ways[0], began))
+        meter.step(len(seen))
+        return following, None
+
+    def _reach_unseen(self, start: int, before: int, after: int, seen: set[int]) -> list[int]:
+        found: list[int] = []
+        stack = [start]
+        while stack:
+            at = stack.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            instruction = self._program[at]
+            if instruction.takes is not None or not instruction.ways:
+                found.append(at)
+            elif instruction.assertion is None or _holds(instruction.assertion, before, after):
+                stack.extend(reversed(instruction.ways))
+        return found
+
+    def find_all(self, text: str, limit: int = -1, meter: Meter = _UNMETERED) -> list[str]:
+        """Matches that do not overlap, at most ``limit`` of them if that is not negative."""
+        found: list[str] = []
+        at, last_end = 0, -1
+        while at <= len(text) and (limit < 0 or len(found) < limit):
+            match = self.find(text, at, meter)
+            if match is None:
+                break
+            begin, end = match
+            accepted = end > at or begin != last_end
+            at = end if end > at else end + 1
+            last_end = end
+            if accepted:
+                found.append(text[begin:end])
+        return found
+
+
+def _holds(assertion: str, before: int, after: int) -> bool:
+    if assertion == "begin":
+        return before == _NOTHING
+    if assertion == "end":
+        return after == _NOTHING
+    if assertion == "line":
+        return before in (_NOTHING, _NEWLINE)
+    if assertion == "line end":
+        return after in (_NOTHING, _NEWLINE)
+    boundary = (before == _WORD) != (after == _WORD)
+    return boundary == (assertion == "word")
