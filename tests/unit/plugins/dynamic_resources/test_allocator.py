@@ -165,6 +165,23 @@ def test_devices_that_share_counters() -> None:
     assert allocator([one], slices, held=overdrawn).allocate(node()) is None
 
 
+def test_without_partitionable_devices_those_without_counters_are_left() -> None:
+    slices = [
+        make_slice("n1", [make_device("part", consumesCounters=[uses({"memory": "4Gi"})]), "d1"], name="a", slices=2),
+        make_slice("n1", [], name="b", slices=2, counters={"set": {"memory": "18Gi"}}),
+    ]
+    off = AllocatorFeatures(partitionable_devices=False)
+    found = allocator([make_claim("default/mine", asking())], slices, features=off)
+    assert devices(found.allocate(node())) == ["r:n1/d1"]
+    assert allocator([make_claim("default/mine", asking(count=None))], slices, features=off).allocate(node()) is None
+
+
+def test_devices_with_compatibility_groups_make_their_pool_incomplete() -> None:
+    grouped = make_device("d0", consumesCounters=[uses({"memory": "4Gi"}) | {"compatibilityGroups": ["g"]}])
+    slices = [make_slice("n1", [grouped], name="a", slices=2), make_slice("n1", ["d1"], name="b", slices=2)]
+    assert allocator([make_claim("default/mine", asking())], slices).allocate(node()) is None
+
+
 def test_shares_of_a_device() -> None:
     shared = make_device("d0", allowMultipleAllocations=True, capacity={"memory": capacity("10Gi", default="1Gi")})
     slices = [make_slice("n1", [shared])]
