@@ -15,6 +15,8 @@ from tests.judge_program import judge_program
 from tests.parity import fresh
 from tests.versions import V34, V37
 
+pytestmark = pytest.mark.built
+
 SEED = "DSCHED_FRESH_SEED"
 """Environment variable: the seed of a run that is to be run again."""
 DECISIONS = 5000
