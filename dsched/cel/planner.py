@@ -9,7 +9,7 @@ from typing import Any
 
 from dsched.cel import cost, regex
 from dsched.cel.attributes import Attribute, Chain, Choice, Run, Step
-from dsched.cel.calls import call, logical_and, logical_or, optional_or
+from dsched.cel.calls import call, growing, logical_and, logical_or, optional_or
 from dsched.cel.environment import Environment
 from dsched.cel.errors import CompileError
 from dsched.cel.frame import Frame
@@ -167,6 +167,9 @@ class _Planner:
                 regex.compile(plans[1].value)
             except PatternError as error:
                 raise CompileError(f"program instantiation failed: {error}") from error
+        if function == "_+_" and isinstance(node.args[0], Ident) and self._names.get(node.args[0].name) in self._lazy:
+            plans[0] = _runnable(plans[0])
+            return growing(plans[0], _runnable(plans[1]), units)
         run = call(function, node.overload, overloads, [_runnable(each) for each in plans], units, lazy)
         if function in FOLDED and len(plans) == len(constants) == 1:
             found = run(Frame([], 10**9))
@@ -334,7 +337,9 @@ def _fresh(initial: Run) -> Run:
     def run(frame: Frame) -> Any:
         value = initial(frame)
         if type(value) is list and not value:
-            return []
+            grown: list[Any] = []
+            frame.growing[id(grown)] = grown
+            return grown
         if type(value) is MapValue and not len(value):
             return MapValue({}, value.default)
         return value
@@ -351,6 +356,13 @@ class _Loop:
     condition: Run
     step: Run
     result: Run
+
+
+def _done(frame: Frame, value: Any) -> Any:
+    """The result of a loop, which does not grow any more."""
+    if frame.growing:
+        frame.growing.pop(id(value), None)
+    return value
 
 
 def _loop(parts: _Loop) -> Run:
@@ -373,12 +385,12 @@ def _loop(parts: _Loop) -> Run:
                 if going is False:
                     break
                 values[accu] = step(frame)
-            return result(frame)
+            return _done(frame, result(frame))
         pairs = enumerate(found) if kind is list else ((key, found.get(key)[0]) for key in found)
         for values[first], values[second] in pairs:
             if condition(frame) is False:
                 break
             values[accu] = step(frame)
-        return result(frame)
+        return _done(frame, result(frame))
 
     return run

@@ -82,10 +82,13 @@ class Quantity:
     nanos: in nano units, as `dsched.model.quantity` counts.
     computed: whether it was added up or subtracted. kube-scheduler refuses to compare anything with such a quantity
         by ``==`` when it stands on the right.
+    scale: the power of ten that kube-scheduler keeps it in; None where it keeps a decimal number of any size. Only
+        quantities with a scale of at least 0 are integers there: ``2000m`` is none.
     """
 
     nanos: int
     computed: bool = field(default=False, compare=False)
+    scale: int | None = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
