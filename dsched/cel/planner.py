@@ -168,8 +168,7 @@ class _Planner:
             except PatternError as error:
                 raise CompileError(f"program instantiation failed: {error}") from error
         if function == "_+_" and isinstance(node.args[0], Ident) and self._names.get(node.args[0].name) in self._lazy:
-            plans[0] = _runnable(plans[0])
-            return growing(plans[0], _runnable(plans[1]), units)
+            return growing(_runnable(plans[0]), _runnable(plans[1]), units)
         run = call(function, node.overload, overloads, [_runnable(each) for each in plans], units, lazy)
         if function in FOLDED and len(plans) == len(constants) == 1:
             found = run(Frame([], 10**9))
