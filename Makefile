@@ -8,7 +8,7 @@ READY := $(VENV)/.dsched-installed
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test e2e lint format-check ruff types contract audit docs package image pins rules install clean
+.PHONY: help demo test test-all e2e lint format-check ruff types contract audit docs package image pins rules install clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,8 +16,11 @@ help: ## Show this list.
 demo: $(READY) ## Run a whole system for a moment: 12 nodes, about 60 pods, what fits where and what does not, and why.
 	@$(BIN)/python -m dsched demo $(ARGS)
 
-test: $(READY) ## Run the tests (ARGS='-k queue' for some of them).
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(READY) ## Run the tests, side by side (ARGS='-k queue' for some of them), but for campaigns and what needs something built.
+	@$(BIN)/python -m pytest -n auto -m 'not built and not campaign' $(ARGS)
+
+test-all: $(READY) ## Run all tests; skipped is what needs something that has not been built here: see tests/README.md.
+	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 e2e: $(READY) ## Run the tests against a Kubernetes API server, which is built on the first call (needs Go, takes minutes).
 	@assets="$${KUBEBUILDER_ASSETS:-$$(tests/e2e/build-assets)}" && KUBEBUILDER_ASSETS="$$assets" $(BIN)/python -m pytest tests/e2e $(ARGS)

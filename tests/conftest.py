@@ -11,6 +11,23 @@ from hypothesis import HealthCheck, settings
 
 from dsched.state import client
 from tests.redis_server import NoRedis, RedisServer, binary
+from tests.side_by_side import (
+    pytest_collection_modifyitems,
+    pytest_configure_node,
+    pytest_runtest_protocol,
+    pytest_unconfigure,
+    pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
+)
+
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_configure_node",
+    "pytest_runtest_protocol",
+    "pytest_unconfigure",
+    "pytest_xdist_auto_num_workers",
+    "pytest_xdist_make_scheduler",
+]
 
 # A slow machine is no failure: nothing here depends on time.
 settings.register_profile("dsched", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,6 +12,8 @@ import msgspec
 STREAMS = ("as usual", "stdout closed", "stdout full", "stdout unheard", "stderr closed", "stderr full", "stdin closed")
 ALLOWED = {0, 1, 2, 3, 141}
 """The exit codes of docs/commands.md."""
+ALL_S = 240.0
+"""For all calls of a test together, on a busy machine; a call that hangs is told apart by its own limit."""
 
 
 class Call(NamedTuple):
@@ -75,7 +77,7 @@ def made(calls: Sequence[Call], folder: Path) -> list[Ended]:
         input=packed,
         capture_output=True,
         check=True,
-        timeout=60 + len(calls),
+        timeout=ALL_S,
         cwd=Path(__file__).parents[2],
     )
     return [Ended(*each) for each in msgspec.json.decode(ran.stdout, type=list[tuple[int, str]])]

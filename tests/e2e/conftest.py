@@ -17,6 +17,13 @@ from tests.redis_server import RedisServer
 __all__ = ["redis_program"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Some tests here only read files."""
+    for item in items:
+        if "api_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.built)
+
+
 @pytest.fixture(scope="session")
 def api_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A Kubernetes API server; skipped where there are no programs to run one. A parameter is the version that it

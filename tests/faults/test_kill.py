@@ -19,6 +19,8 @@ from tests.acceptance.system import System, listed
 from tests.conftest import SHARED
 from tests.faults.victims import Victims
 
+pytestmark = pytest.mark.campaign
+
 Json = dict[str, Any]
 KILLS = 20
 LEASE_S = 3.0

@@ -9,6 +9,8 @@ from tests.faults.campaign import Campaign, order
 from tests.faults.scenario import Scenario, all_scenarios
 from tests.seeds import seed
 
+pytestmark = pytest.mark.campaign
+
 SEED = seed("DSCHED_FAULTS_SEED")
 RUNS = [pytest.param(scenario, id=f"{scenario.number:02}") for scenario, _ in order(all_scenarios().values(), [SEED])]
 

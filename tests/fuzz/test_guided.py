@@ -9,6 +9,8 @@ import pytest
 
 from tests.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.campaign
+
 RUNS = 5_000
 ROOT = Path(__file__).parents[2]
 

@@ -12,6 +12,8 @@ from dsched.conformance import comparing, vectors
 from dsched.conformance.vectors import Vector
 from tests.judge_program import judge_program
 
+pytestmark = pytest.mark.built
+
 SAMPLE = 300
 """Of thousands; ``tests/parity/test_conformance.py`` looks at all of them with dsched's own code."""
 

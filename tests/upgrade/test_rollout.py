@@ -22,6 +22,8 @@ from tests.redis_server import RedisServer
 from tests.upgrade.fleet import WORKERS, Fleet
 from tests.upgrade.releases import Release, present
 
+pytestmark = pytest.mark.campaign
+
 Json = dict[str, Any]
 
 NODES = 30

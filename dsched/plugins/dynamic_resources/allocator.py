@@ -4,14 +4,18 @@ Source: k8s.io/dynamic-resource-allocation structured/internal/incubating/alloca
 versions do otherwise is in `features`.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dsched.model.node import Node
 from dsched.model.resource_claims import MOST_DEVICES, ResourceClaim
 from dsched.plugins.dynamic_resources import requests, results
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
 from dsched.plugins.dynamic_resources.attempt import Attempt
+from dsched.plugins.dynamic_resources.counting import counting
 from dsched.plugins.dynamic_resources.device_index import DeviceIndex
 from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
 from dsched.plugins.dynamic_resources.features import AllocatorFeatures
@@ -20,6 +24,21 @@ from dsched.plugins.dynamic_resources.requests import Classes, Request, Wanted
 from dsched.plugins.dynamic_resources.results import Chosen
 from dsched.plugins.dynamic_resources.search import Expired, Search
 from dsched.plugins.dynamic_resources.selection import SelectorCache
+
+
+class Feasible(NamedTuple):
+    """By node, whether there are devices for all claims.
+
+    Attributes:
+        invalid: there are not, and some pools are invalid (`InvalidPools`).
+    """
+
+    fits: NDArray[np.bool_]
+    invalid: NDArray[np.bool_]
+
+
+def _never() -> bool:
+    return False
 
 
 class Allocator:
@@ -40,12 +59,13 @@ class Allocator:
         features: AllocatorFeatures,
     ) -> None:
         self.demand = requests.demand(claims, classes, features)
+        self._counting = counting(self.demand, allocated, selectors, features)
         self.index = index
         self.allocated = allocated
         self.selectors = selectors
         self.features = features
 
-    def allocate(self, node: Node, expired: Expired = lambda: False) -> list[dict[str, Any]] | None:
+    def allocate(self, node: Node, expired: Expired = _never) -> list[dict[str, Any]] | None:
         """The devices that the claims get on a node, each as ``status.allocation``; None where there are not enough.
 
         Raises:
@@ -58,9 +78,31 @@ class Allocator:
             return None
         return [self._result(search, number, node) for number in range(len(self.demand.claims))]
 
-    def fits(self, node: Node, expired: Expired = lambda: False) -> bool:
-        """Whether `allocate` would find devices on the node; it raises the same."""
-        return self._search(node, expired) is not None
+    def fits(self, node: Node, expired: Expired = _never) -> bool:
+        """Whether `allocate` would find devices on the node; it raises the same.
+
+        Where it is enough to count devices, nothing is searched.
+        """
+        counted = self._counting.fits(self.index.pools(node)) if self._counting else None
+        return counted if counted is not None else self._search(node, expired) is not None
+
+    def feasible(self, nodes: Sequence[Node], begin: Callable[[], Expired] = lambda: _never) -> Feasible:
+        """`fits` for many nodes.
+
+        Args:
+            begin: starts the time of one node.
+
+        Raises:
+            AllocationError: on one of the nodes the attempt ends.
+        """
+        fits = np.zeros(len(nodes), dtype=np.bool_)
+        invalid = np.zeros(len(nodes), dtype=np.bool_)
+        for number, node in enumerate(nodes):
+            try:
+                fits[number] = self.fits(node, begin())
+            except InvalidPools:
+                invalid[number] = True
+        return Feasible(fits, invalid)
 
     def _search(self, node: Node, expired: Expired) -> Search | None:
         pools = self.index.pools(node)

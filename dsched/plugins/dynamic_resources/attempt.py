@@ -72,14 +72,15 @@ class Attempt:
         shares = self._features.consumable_capacity and device.shareable
         if self.closed(wanted) >> number & 1 and not (shares and wanted.admin):
             return False
-        if self._features.consumable_capacity and not self._room(wanted, number):
-            return False
         charge = device.consumes and not (shares and self._shared(number))
         if charge and not (self._features.partitionable_devices and self._counters_left(number)):
             return False
         if self._offer.candidates(wanted).tainted >> number & 1:
             return False
         if not self._constrain(wanted, device):
+            return False
+        if self._features.consumable_capacity and not self._room(wanted, number):
+            self._relax(wanted)
             return False
         consumed = None
         if shares:
@@ -101,9 +102,7 @@ class Attempt:
             self._shares[number].pop()
             if not self._shares[number]:
                 del self._shares[number]
-        for each in self._constraints[claim]:
-            if each.concerns(*_names(wanted)):
-                each.remove()
+        self._relax(wanted)
         if charged:
             self._charge(number, -1)
         return number
@@ -125,6 +124,12 @@ class Attempt:
                 )
             return False
         return True
+
+    def _relax(self, wanted: Wanted) -> None:
+        """Take the last device back from the constraints."""
+        for each in self._constraints[wanted.claim]:
+            if each.concerns(*_names(wanted)):
+                each.remove()
 
     def _room(self, wanted: Wanted, number: int) -> bool:
         """Whether shares, of others and of this attempt, leave of a device what a request wants."""

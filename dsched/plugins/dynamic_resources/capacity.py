@@ -7,6 +7,7 @@ Source: structured/internal/incubating/consumable_capacity.go.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from dsched.model.devices import CapacityPolicy, CapacityRange, DeviceCapacity
 from dsched.model.quantity import LARGEST, NANO, Quantity, nano, whole
@@ -17,7 +18,7 @@ Amounts = Mapping[str, int]
 """Nano units by name of the capacity."""
 Requests = Mapping[str, Quantity]
 
-NOTHING: Amounts = {}
+NOTHING: Amounts = MappingProxyType({})
 _MILLI = 10**6
 _UNREPRESENTABLE = "capacity request cannot be represented in the device's range arithmetic"
 

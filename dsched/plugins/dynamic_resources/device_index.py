@@ -45,7 +45,7 @@ class DeviceIndex:
         now = {}
         changed: set[PoolId] = set()
         for record in slices:
-            if not self._considered(record):
+            if _grouped(record):
                 continue
             tainting = tuple(rule for rule in every_rule if applies(rule, record))
             known = self._slices.get(record.metadata.name)
@@ -89,14 +89,10 @@ class DeviceIndex:
         """All pools that have slices."""
         return self._of_pool.keys()
 
-    def _considered(self, record: ResourceSlice) -> bool:
-        """Slices that need what is off are passed over, so that their pool is incomplete."""
-        spec = record.spec
-        if not self._features.partitionable_devices and (
-            spec.per_device_node_selection is not None or spec.shared_counters
-        ):
-            return False
-        return not any(each.compatibility_groups for device in spec.devices for each in device.consumes_counters)
+    def _usable(self, each: OfferedSlice) -> bool:
+        """Whether a node may take devices of a slice: not of one that needs what is off, or what is not known yet. It
+        belongs to its pool all the same."""
+        return each.selects and (self._features.partitionable_devices or not each.partitioned)
 
     def _pools_of(self, name: str) -> set[PoolId]:
         known = self._slices.get(name)
@@ -133,7 +129,7 @@ class DeviceIndex:
         """The slices that reach a node, by pool: of each pool the highest generation among them."""
         found: dict[PoolId, list[OfferedSlice]] = {}
         for each in (*self._on_node.get(node.name, ()), *self._shared):
-            if not each.selects or not each.reaches(node):
+            if not self._usable(each) or not each.reaches(node):
                 continue
             slices = found.setdefault(each.pool, [])
             if slices and slices[0].generation < each.generation:
@@ -177,3 +173,11 @@ class DeviceIndex:
             made[key] = pools.build(id, slices, others, reachable, self._features)
             made[key].incomplete = incomplete
         return made[key]
+
+
+def _grouped(record: ResourceSlice) -> bool:
+    """Whether devices may not be given together as they like. Such slices are passed over, their pools are incomplete.
+
+    Source: structured/internal/incubating/compatibility_groups.go.
+    """
+    return any(each.compatibility_groups for device in record.spec.devices for each in device.consumes_counters)

@@ -15,6 +15,8 @@ from tests.integration.recording.conftest import MakeRig, MakeTape
 from tests.integration.recording.scene import Scene
 from tests.judge_program import judge_program
 
+pytestmark = pytest.mark.built
+
 PLAIN = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 

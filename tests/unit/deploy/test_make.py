@@ -1,4 +1,5 @@
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -55,21 +56,30 @@ def test_a_folder_that_is_no_environment_is_left_alone(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_make_test_runs_pytest_and_nothing_else(tmp_path):
+@pytest.mark.parametrize(
+    ("target", "chosen"), [("test", ["-m", "not built and not campaign"]), ("test-all", [])], ids=["test", "test-all"]
+)
+def test_make_runs_pytest_and_nothing_else(tmp_path: Path, target: str, chosen: list[str]):
     # An environment that make takes to be ready, so that only the recipe itself is shown.
     (tmp_path / "venv").mkdir()
     (tmp_path / "venv" / ".dsched-installed").touch()
     done = subprocess.run(
-        ["make", "--dry-run", "--no-print-directory", "test", f"VENV={tmp_path / 'venv'}"],
+        ["make", "--dry-run", "--no-print-directory", target, f"VENV={tmp_path / 'venv'}"],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.split() == [f"{tmp_path / 'venv'}/bin/python", "-m", "pytest"]
+    assert shlex.split(done.stdout) == [f"{tmp_path / 'venv'}/bin/python", "-m", "pytest", "-n", "auto", *chosen]
 
 
 @pytest.mark.parametrize("script", ["deploy/make-venv", ".ci/run"])
 def test_scripts_can_be_executed(script):
     assert os.access(ROOT / script, os.X_OK)
+
+
+def test_all_tests_are_run_by_ci():
+    lines = [line.strip() for line in (ROOT / ".ci" / "run").read_text().splitlines()]
+    assert any("make test-all" in line for line in lines if not line.startswith("#"))
+    assert any("make --keep-going lint" in line for line in lines if not line.startswith("#"))

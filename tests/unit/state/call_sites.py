@@ -9,6 +9,8 @@ import dsched
 import workers
 
 ROOTS = [Path(package.__file__ or "").parent for package in (dsched, workers)]
+MAKING = "Script("
+"""How a script is made; it is called by what holds it, in the same module."""
 
 
 @dataclass(frozen=True)
@@ -24,22 +26,27 @@ class Site:
     arguments: list[ast.expr]
 
 
-def modules() -> Iterator[tuple[Path, ast.Module]]:
+def modules(saying: str = "") -> Iterator[tuple[Path, ast.Module]]:
+    """Those with a text in them: the others need not be parsed."""
     for root in ROOTS:
         for path in sorted(root.rglob("*.py")):
-            yield path.relative_to(root.parent), ast.parse(path.read_text())
+            if saying in (text := path.read_text()):
+                yield path.relative_to(root.parent), ast.parse(text)
 
 
 def sites() -> list[Site]:
     """Every call of every script."""
     return [
-        site for path, tree in modules() if path.as_posix() != "dsched/state/scripts.py" for site in _of(path, tree)
+        site
+        for path, tree in modules(MAKING)
+        if path.as_posix() != "dsched/state/scripts.py"
+        for site in _of(path, tree)
     ]
 
 
 def made() -> list[str]:
     """The names of the scripts that are made anywhere, one for each time."""
-    return [name for path, tree in modules() for node in ast.walk(tree) if (name := _made(node))]
+    return [name for path, tree in modules(MAKING) for node in ast.walk(tree) if (name := _made(node))]
 
 
 def _made(node: ast.AST) -> str:

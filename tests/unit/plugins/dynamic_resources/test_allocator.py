@@ -165,6 +165,23 @@ def test_devices_that_share_counters() -> None:
     assert allocator([one], slices, held=overdrawn).allocate(node()) is None
 
 
+def test_without_partitionable_devices_those_without_counters_are_left() -> None:
+    slices = [
+        make_slice("n1", [make_device("part", consumesCounters=[uses({"memory": "4Gi"})]), "d1"], name="a", slices=2),
+        make_slice("n1", [], name="b", slices=2, counters={"set": {"memory": "18Gi"}}),
+    ]
+    off = AllocatorFeatures(partitionable_devices=False)
+    found = allocator([make_claim("default/mine", asking())], slices, features=off)
+    assert devices(found.allocate(node())) == ["r:n1/d1"]
+    assert allocator([make_claim("default/mine", asking(count=None))], slices, features=off).allocate(node()) is None
+
+
+def test_devices_with_compatibility_groups_make_their_pool_incomplete() -> None:
+    grouped = make_device("d0", consumesCounters=[uses({"memory": "4Gi"}) | {"compatibilityGroups": ["g"]}])
+    slices = [make_slice("n1", [grouped], name="a", slices=2), make_slice("n1", ["d1"], name="b", slices=2)]
+    assert allocator([make_claim("default/mine", asking())], slices).allocate(node()) is None
+
+
 def test_shares_of_a_device() -> None:
     shared = make_device("d0", allowMultipleAllocations=True, capacity={"memory": capacity("10Gi", default="1Gi")})
     slices = [make_slice("n1", [shared])]
@@ -308,6 +325,17 @@ def test_too_many_devices_rule_an_alternative_out() -> None:
         "r/few:n1/d00",
         "r/few:n1/d01",
     ]
+
+
+def test_a_constraint_refuses_all_devices_before_their_capacity_does() -> None:
+    shared: Json = {"allowMultipleAllocations": True, "capacity": {"memory": capacity("4Gi", default="1Gi")}}
+    slices = [make_slice("n1", [numa("d0", 0, **shared), numa("d1", 1, **shared)])]
+    full = held("d1", shareID="x", consumedCapacity={"memory": "4Gi"})
+    claim = make_claim("default/mine", asking(count=None), constraints=[match("gpu.example.com/numa")])
+    with pytest.raises(AllocationError, match=r"cannot add device gpu\.example\.com/n1/d1 because a claim constraint"):
+        allocator([claim], slices, held=[full]).allocate(node())
+    unconstrained = make_claim("default/mine", asking(count=None))
+    assert allocator([unconstrained], slices, held=[full]).allocate(node()) is None
 
 
 def test_many_claims_do_not_nest() -> None:

@@ -1,0 +1,56 @@
+"""Selectors of devices in CEL, for the allocator.
+
+Source: k8s.io/dynamic-resource-allocation cel/cache.go; structured/internal/incubating/allocator_incubating.go
+``selectorsMatch``.
+"""
+
+from dsched.cel.devices import DeviceSelector, device_value
+from dsched.cel.errors import CompileError, EvaluationError
+from dsched.cel.values import MapValue
+from dsched.config import Features
+from dsched.model.devices import Device
+from dsched.plugins.dynamic_resources.selection import Failure, SelectorCache
+
+
+def selector_cache(features: Features) -> SelectorCache:
+    """A cache for expressions as a version of Kubernetes reads them."""
+    devices = _Devices()
+
+    def compile(expression: str) -> "_Selector | Failure":
+        try:
+            return _Selector(DeviceSelector(expression, features.version.minor), devices)
+        except CompileError as error:
+            return Failure(False, str(error))
+
+    return SelectorCache(compile)
+
+
+class _Devices:
+    """The device that was looked at last, as expressions see it: the next expression mostly looks at the same one."""
+
+    def __init__(self) -> None:
+        self._known: tuple[str, Device, MapValue] | None = None
+
+    def value(self, driver: str, device: Device) -> MapValue:
+        """
+        Raises:
+            EvaluationError: an attribute or a capacity cannot be read.
+        """
+        known = self._known
+        if known is None or known[0] != driver or known[1] is not device:
+            shares = device.allow_multiple_allocations
+            value = device_value(driver, device.attributes, device.capacity, shares)
+            known = self._known = driver, device, value
+        return known[2]
+
+
+class _Selector:
+    def __init__(self, selector: DeviceSelector, devices: _Devices) -> None:
+        self._selector = selector
+        self._devices = devices
+
+    def matches(self, driver: str, device: Device) -> bool | Failure:
+        try:
+            return self._selector.matches_device(self._devices.value(driver, device))
+        except EvaluationError as error:
+            return Failure(True, str(error))
