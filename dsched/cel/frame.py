@@ -4,7 +4,7 @@ from typing import Any
 
 from dsched.cel.errors import CostExceeded
 
-MAX_STEPS = 5_000_000
+MAX_STEPS = 1_000_000
 """Steps that all searches for patterns of one evaluation may take together: seconds. A pattern is charged for by its
 length, as in cel-go, so that ``.{1000}`` is cheap in units."""
 

@@ -49,8 +49,8 @@ def test_matches_do_not_overlap_and_may_be_limited() -> None:
 
 
 def test_steps_that_units_do_not_count_end_an_evaluation() -> None:
-    text = "ab" * 5000
-    selector = DeviceSelector(f"'{text}'.find('(.*a.{{500}}){{2}}c') == 'x'")
+    text = "ab" * 2000
+    selector = DeviceSelector(f"'{text}'.find('.{{1000}}c') == 'x'")
     with pytest.raises(EvaluationError) as caught:
         selector.matches("gpu.example.com", {}, {})
     assert caught.value.kind == "cost"
