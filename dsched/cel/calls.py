@@ -7,7 +7,7 @@ from dsched.cel.attributes import Run
 from dsched.cel.cost import Cost
 from dsched.cel.frame import Frame
 from dsched.cel.library.declarations import Implementation, Overload
-from dsched.cel.library.operators import SINGLETONS
+from dsched.cel.library.operators import SINGLETONS, add
 from dsched.cel.values import NO_OVERLOAD, Failure, Optional, fits
 
 
@@ -87,6 +87,26 @@ def _binary(implementation: Implementation, left: Run, right: Run, units: Cost |
         else:
             found = implementation(one, other)
         frame.charge(fixed if fixed >= 0 else units((one, other), found))  # type: ignore[operator]
+        return found
+
+    return run
+
+
+def growing(left: Run, right: Run, units: Cost | int) -> Run:
+    """``list + more`` where the list may be one of `Frame.growing`."""
+
+    def run(frame: Frame) -> Any:
+        one, other = left(frame), right(frame)
+        if type(one) is Failure:
+            found: Any = one
+        elif type(other) is Failure:
+            found = other
+        elif type(other) is list and id(one) in frame.growing:
+            one.extend(other)
+            found = one
+        else:
+            found = add(one, other)
+        frame.charge(units if isinstance(units, int) else units((one, other), found))
         return found
 
     return run

@@ -215,7 +215,7 @@ class _Checker:
             return (types.INT, element) if node.second else (element, types.DYN)
         if source.kind == "map":
             return source.parameters[0], source.parameters[1]
-        if source.kind not in ("dyn", "param"):
+        if source.kind not in ("dyn", "param") or source == types.ANY:
             raise CompileError(
                 f"character {node.at}: expression of type '{source}' cannot be range of a comprehension"
                 " (must be list, map, or dynamic)"

@@ -45,6 +45,7 @@ _TOKEN = re.compile(
       |(?P<double>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
       |(?P<uint>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
       |(?P<int>0x[0-9a-fA-F]+|[0-9]+)
+      |(?P<quoted>`[A-Za-z0-9_.\-/ ]+`)
       |(?P<name>[A-Za-z_][A-Za-z0-9_]*)
       |(?P<operator>==|!=|<=|>=|&&|\|\||[-\[\]{}().,!?:+*/%<>])
     """,
@@ -59,7 +60,8 @@ _HEX = {"x": 2, "X": 2, "u": 4, "U": 8}
 @dataclass(frozen=True, slots=True)
 class Token:
     """Attributes:
-    kind: ``name``, ``operator``, ``int``, ``uint``, ``double``, ``text`` (strings and bytes) or ``end``.
+    kind: ``name``, ``quoted`` (a field in backticks), ``operator``,
+        ``int``, ``uint``, ``double``, ``text`` (strings and bytes) or ``end``.
     text: as written; for the kind ``int`` the sign is not part of it.
     value: of ``uint`` and ``text``; None else.
     at: offset in characters.

@@ -166,7 +166,6 @@ _MACROS: dict[tuple[str, bool, int], Macro] = {
     ("exists", True, 3): _exists(True),
     ("exists_one", True, 2): _exists_one(False),
     ("exists_one", True, 3): _exists_one(True),
-    ("existsOne", True, 2): _exists_one(False),
     ("existsOne", True, 3): _exists_one(True),
     ("map", True, 2): _transform_list(False),
     ("map", True, 3): _transform_list(False),

@@ -142,11 +142,10 @@ class _Parser:
         token = self._next
         if not self._is("!", "-"):
             return (yield self._member())
+        if token.text == "-" and self._tokens[self._at + 1].kind in ("int", "double"):
+            return (yield self._member())  # a sign of the number
         count = 0
-        while self._is(token.text):
-            if token.text == "-" and self._tokens[self._at + 1].kind in ("int", "double"):
-                break
-            self._at += 1
+        while self._took(token.text):
             count += 1
         operand = yield self._member()
         if count % 2 == 0:
@@ -166,8 +165,9 @@ class _Parser:
                 self.expect("]")
                 found = Call(token.at, "_[?_]" if optional else "_[_]", None, [found, index])
                 continue
-            name = self.expect("name").text
-            if not optional and self._is("("):
+            quoted = self._next.kind == "quoted"
+            name = self._field()
+            if not optional and not quoted and self._is("("):
                 at = self._take().at
                 args = yield self._arguments()
                 found = macros.expanded(at, name, found, args) or Call(at, name, found, args)
@@ -176,6 +176,11 @@ class _Parser:
             else:
                 found = Select(token.at, found, name)
         return found
+
+    def _field(self) -> str:
+        if self._next.kind == "quoted":
+            return self._take().text[1:-1]
+        return self.expect("name").text
 
     def _arguments(self) -> Rule:
         args: list[Node] = []
@@ -246,7 +251,7 @@ class _Parser:
         fields: list[tuple[str, Node, bool]] = []
         while not self._is("}"):
             optional = self._took("?")
-            field = self.expect("name").text
+            field = self._field()
             self.expect(":")
             fields.append((field, (yield self.expression()), optional))
             if not self._took(","):

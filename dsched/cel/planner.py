@@ -9,7 +9,7 @@ from typing import Any
 
 from dsched.cel import cost, regex
 from dsched.cel.attributes import Attribute, Chain, Choice, Run, Step
-from dsched.cel.calls import call, logical_and, logical_or, optional_or
+from dsched.cel.calls import call, growing, logical_and, logical_or, optional_or
 from dsched.cel.environment import Environment
 from dsched.cel.errors import CompileError
 from dsched.cel.frame import Frame
@@ -17,13 +17,14 @@ from dsched.cel.library.conversions import FOLDED
 from dsched.cel.library.regexes import CONSTANT_PATTERNS
 from dsched.cel.regex import PatternError
 from dsched.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select
-from dsched.cel.values import Failure, MapValue, Optional, is_key, key_of
+from dsched.cel.values import INT_MAX, INT_MIN, UINT_MAX, Failure, MapValue, Optional, UInt, is_key, key_of
 
 MAX_DEPTH = 300
 """How deep an expression may be nested. cel-go's grammar allows a little more in contrived expressions; here each level
 is a Python call."""
 
 _UNSET = object()
+_IN_SETS = frozenset((str, int, UInt, float, bool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +158,8 @@ class _Planner:
             members = plans[1].value
             if not members:
                 return Constant(False)
-            if all(type(each) is not bytes and is_key(each) for each in members):
-                units = 0  # looked up in a set, which is not charged
+            if all(type(each) in _IN_SETS for each in members):
+                return _membership(_runnable(plans[0]), members)
         lazy = None
         if function in CONSTANT_PATTERNS and isinstance(plans[1], Constant):
             lazy = True
@@ -166,6 +167,8 @@ class _Planner:
                 regex.compile(plans[1].value)
             except PatternError as error:
                 raise CompileError(f"program instantiation failed: {error}") from error
+        if function == "_+_" and isinstance(node.args[0], Ident) and self._names.get(node.args[0].name) in self._lazy:
+            return growing(_runnable(plans[0]), _runnable(plans[1]), units)
         run = call(function, node.overload, overloads, [_runnable(each) for each in plans], units, lazy)
         if function in FOLDED and len(plans) == len(constants) == 1:
             found = run(Frame([], 10**9))
@@ -278,6 +281,33 @@ def _charged(frame: Frame, units: int, value: Any) -> Any:
     return value
 
 
+def _membership(value: Run, members: list[Any]) -> Run:
+    """``value in members`` of constants, which are looked up and not charged for."""
+    found = {key_of(each) for each in members}
+    for each in members:
+        found |= {key_of(same) for same in _converted(each)}
+
+    def run(frame: Frame) -> Any:
+        looked_for = value(frame)
+        return looked_for if type(looked_for) is Failure else key_of(looked_for) in found
+
+    return run
+
+
+def _converted(number: Any) -> list[Any]:
+    """A number as the other types of numbers, as far as they hold it; doubles may lose digits."""
+    kind = type(number)
+    if kind not in (int, UInt, float) or (kind is float and not number.is_integer()):
+        return []
+    whole = int(number)
+    found: list[Any] = [] if kind is float else [float(whole)]
+    if kind is not int and INT_MIN <= whole <= INT_MAX:
+        found.append(whole)
+    if kind is not UInt and 0 <= whole <= UINT_MAX:
+        found.append(UInt(whole))
+    return found
+
+
 def _entries(frame: Frame, runs: list[tuple[Run, Run, bool]]) -> Any:
     found: dict[Any, Any] = {}
     for key_run, value_run, optional in runs:
@@ -306,7 +336,9 @@ def _fresh(initial: Run) -> Run:
     def run(frame: Frame) -> Any:
         value = initial(frame)
         if type(value) is list and not value:
-            return []
+            grown: list[Any] = []
+            frame.growing[id(grown)] = grown
+            return grown
         if type(value) is MapValue and not len(value):
             return MapValue({}, value.default)
         return value
@@ -323,6 +355,13 @@ class _Loop:
     condition: Run
     step: Run
     result: Run
+
+
+def _done(frame: Frame, value: Any) -> Any:
+    """The result of a loop, which does not grow any more."""
+    if frame.growing:
+        frame.growing.pop(id(value), None)
+    return value
 
 
 def _loop(parts: _Loop) -> Run:
@@ -345,12 +384,12 @@ def _loop(parts: _Loop) -> Run:
                 if going is False:
                     break
                 values[accu] = step(frame)
-            return result(frame)
+            return _done(frame, result(frame))
         pairs = enumerate(found) if kind is list else ((key, found.get(key)[0]) for key in found)
         for values[first], values[second] in pairs:
             if condition(frame) is False:
                 break
             values[accu] = step(frame)
-        return result(frame)
+        return _done(frame, result(frame))
 
     return run

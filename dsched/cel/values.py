@@ -82,10 +82,13 @@ class Quantity:
     nanos: in nano units, as `dsched.model.quantity` counts.
     computed: whether it was added up or subtracted. kube-scheduler refuses to compare anything with such a quantity
         by ``==`` when it stands on the right.
+    scale: the power of ten that kube-scheduler keeps it in; None where it keeps a decimal number of any size. Only
+        quantities with a scale of at least 0 are integers there: ``2000m`` is none.
     """
 
     nanos: int
     computed: bool = field(default=False, compare=False)
+    scale: int | None = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +123,11 @@ class Format:
     name: str
 
 
-class _BoolKey:
-    """A bool as key of a map, which Python would take for 0 or 1."""
+class _Unfindable:
+    """Keeps what may stand as a key in a map, but is not found there again: lists and maps."""
 
-    def __init__(self, value: bool) -> None:
+    def __init__(self, value: Any) -> None:
         self.value = value
-
-
-_BOOL_KEYS = {True: _BoolKey(True), False: _BoolKey(False)}
 
 
 class MapValue:
@@ -145,8 +145,10 @@ class MapValue:
         self.default = default
 
     def get(self, key: Any) -> tuple[Any, bool]:
-        """The value of a key, and whether there is one."""
-        found = self.entries.get(key_of(key), self)
+        """The value of a key, and whether there is one. A number is found whichever type it has."""
+        found = self.entries.get(key if type(key) is str else key_of(key), self)
+        if found is self and type(key) in _NUMBERS:
+            found = next((self.entries[each] for each in _same_number(key) if each in self.entries), self)
         if found is not self:
             return found, True
         return self.default, self.default is not None
@@ -154,28 +156,46 @@ class MapValue:
     def __iter__(self) -> Iterator[Any]:
         """Its keys."""
         for each in self.entries:
-            yield each.value if isinstance(each, _BoolKey) else each
+            if type(each) is tuple:
+                yield each[1]
+            else:
+                yield each.value if type(each) is _Unfindable else each
 
     def __contains__(self, key: Any) -> bool:
-        return key_of(key) in self.entries
+        if key_of(key) in self.entries:
+            return True
+        return type(key) in _NUMBERS and any(each in self.entries for each in _same_number(key))
 
     def __len__(self) -> int:
         return len(self.entries)
 
 
 def key_of(value: Any) -> Any:
-    """What stands for a value among the keys of a `MapValue`; what cannot be one is no key of any."""
+    """What stands for a value among the keys of a `MapValue`: strings and ints themselves, others with their type."""
     kind = type(value)
-    if kind is bool:
-        return _BOOL_KEYS[value]
-    if kind in (str, int, UInt, float):
+    if kind is str or kind is int:
         return value
-    return object()
+    return _Unfindable(value) if kind in (list, MapValue, Type, Optional) else (kind.__name__, value)
+
+
+def _same_number(key: Any) -> list[Any]:
+    """The keys of other types that are the same number as this one."""
+    if type(key) is float:
+        if not key.is_integer():
+            return []
+        whole = int(key)
+        return [
+            key_of(whole) if INT_MIN <= whole <= INT_MAX else None,
+            key_of(UInt(whole)) if 0 <= whole <= UINT_MAX else None,
+        ]
+    if type(key) is UInt:
+        return [int(key)]
+    return [key_of(UInt(key))] if key >= 0 else []
 
 
 def is_key(value: Any) -> bool:
     """Whether a map may have such a key."""
-    return type(value) in (str, int, UInt, float, bool)
+    return type(value) not in (bytes, Semver, Url)
 
 
 _TYPES: dict[type, Type] = {
@@ -250,6 +270,8 @@ def equal(one: Any, other: Any) -> Any:
             False if kind in (IPv4Address, IPv6Address) and type(other) in (IPv4Address, IPv6Address) else NO_OVERLOAD
         )
     if kind in _NUMBERS and type(other) in _NUMBERS:
+        if kind is float or type(other) is float:
+            return not (math.isnan(one) or math.isnan(other)) and _compare_mixed(one, other) == 0
         return bool(one == other)
     return False
 
@@ -272,14 +294,15 @@ def compare(one: Any, other: Any) -> Any:
     """-1, 0 or 1; a `Failure` where there is no order between the values."""
     kind, kind_of_other = type(one), type(other)
     if kind in _NUMBERS and kind_of_other in _NUMBERS:
-        if (kind is float and kind_of_other is not float) or (kind_of_other is float and kind is not float):
-            return _compare_mixed(one, other)
+        if kind is float or kind_of_other is float:
+            if math.isnan(one) or math.isnan(other):
+                return Failure("NaN values cannot be ordered")
+            if kind is not kind_of_other:
+                return _compare_mixed(one, other)
     elif kind is not kind_of_other or kind not in (str, bytes, bool, Duration, Timestamp):
         return NO_OVERLOAD
     if kind is Duration or kind is Timestamp:
         one, other = one.nanos, other.nanos
-    elif kind is str:
-        one, other = one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
     return -1 if one < other else 1 if one > other else 0
 
 

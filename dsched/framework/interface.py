@@ -461,6 +461,18 @@ class PreBindPlugin(Plugin, Protocol):
         ...
 
 
+class PreBindPreFlight(Plugin, Protocol):
+    """A PreBind plugin that says beforehand whether it will have something to do; one that does not say is taken to be
+    quick. Where one has, the pod's nominatedNodeName says meanwhile which node it will get (since v1.35).
+
+    Source: kube-scheduler's staging framework interface.go ``PreBindPreFlight``.
+    """
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Skip where PreBind has nothing to do, None where it has. Runs in the leader, after Reserve."""
+        ...
+
+
 class BindPlugin(Plugin, Protocol):
     def bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Bind the pod, or say Skip to leave it to the next bind plugin. Runs in a binder, perhaps twice."""

@@ -411,6 +411,15 @@ class Framework:
         return PermitDecision(None, waits)
 
     @measured("PreBind", "preBind")
+    def will_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> bool:
+        """Whether a PreBind plugin says that it will have something to do; one that fails at saying it has."""
+        return any(
+            (status := _guarded_status(plugin.name, plugin.pre_bind_pre_flight, state, pod, node)) is None
+            or status.code is not Code.SKIP
+            for plugin in self.at("preBind")
+            if hasattr(plugin, "pre_bind_pre_flight")
+        )
+
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Run PreBind in order; the status of the first that does not succeed."""
         for plugin in self.at("preBind"):

@@ -5,7 +5,7 @@ decide, and then for the next thing to come in, so a pod that arrives at an idle
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dsched import log
 from dsched.clock import Clock
@@ -28,6 +28,7 @@ from dsched.leader.commit import Commit
 from dsched.leader.dispatch import Dispatcher
 from dsched.leader.evaluators.router import Router
 from dsched.leader.events import Events
+from dsched.leader.expectations import GATE, Expectations
 from dsched.leader.failure import Failures
 from dsched.leader.gauges import Held
 from dsched.leader.health import LeaderHealth, Stage
@@ -50,7 +51,7 @@ from dsched.log import logger
 from dsched.metrics import TAKEOVER_DURATION, TURN_DURATION, collect
 from dsched.plugins import profiles
 from dsched.scheduler.cache import Cache
-from dsched.scheduler.cycle import Cycle
+from dsched.scheduler.cycle import Cycle, Decision
 from dsched.scheduler.handle import LeaderHandle
 from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.ports import QueueName
@@ -165,6 +166,8 @@ class LeaderTerm:
             self._binding.traced, router.traced = self._traces.handed_out, self._traces.scattered
         percentages = {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles}
         selector = Selector(settings.seed, tell_best=settings.decisions is not None)
+        expected = config.features.enabled(GATE)
+        expectations = Expectations(self._pending, cluster, on=expected)
         explaining = Explanations(settings.explain, AttemptHistory(store, epoch), self._cache.snapshot, clock)
         cycle = Cycle(
             self._frameworks,
@@ -181,6 +184,11 @@ class LeaderTerm:
         self._recording_observer = RecordingObserver(
             RecordingStream(store, epoch), config, self._cache, self._pending, self._waiting, selector, clock
         )
+
+        def committed(decisions: Sequence[Decision]) -> None:
+            expectations.tell(decisions)
+            explaining.tell(decisions)
+
         self._commit = Commit(
             RecordedCycle(cycle, self._recording_observer),
             self._pending,
@@ -193,7 +201,7 @@ class LeaderTerm:
             DecisionLog(settings.decisions, store, epoch, settings.seed),
             clock,
             self._phases.to if self._traces is None else self._traces.timing(self._phases.to),
-            explaining.tell,
+            committed,
         )
         size = 1 if config.extenders else 32  # how long extenders take is not known yet
         self._batches = Batches(

@@ -142,6 +142,10 @@ class VolumeBinding:
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
         assumptions.of(self._handle.snapshot).forget(pod.uid)
 
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Whether Reserve has left claims to be bound."""
+        return None if self.name in state.shared else interface.SKIP
+
     def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Write what Reserve decided, and look whether the claims are bound: Wait while they are not."""
         if self.name not in state.shared:
@@ -171,4 +175,5 @@ _pre_score: type[interface.PreScorePlugin] = VolumeBinding
 _score: type[interface.TableScorePlugin] = VolumeBinding
 _reserve: type[interface.ReservePlugin] = VolumeBinding
 _pre_bind: type[interface.PreBindPlugin] = VolumeBinding
+_pre_flight: type[interface.PreBindPreFlight] = VolumeBinding
 _enqueue: type[interface.EnqueueExtensions] = VolumeBinding

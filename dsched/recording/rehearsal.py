@@ -39,6 +39,16 @@ class Kind(StrEnum):
     """None in both, and another reason is given."""
 
 
+WORDS = {
+    Kind.MOVES: "go to another node",
+    Kind.WAITS: "wait instead of being placed",
+    Kind.PLACED: "be placed instead of waiting",
+    Kind.PREEMPTS: "preempt otherwise",
+    Kind.TOLD: "wait as before, for a reason that is told otherwise",
+}
+"""What pods would do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a decision came to.

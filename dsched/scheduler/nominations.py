@@ -78,6 +78,10 @@ class Nomination:
         self.written = self.written[self.written.index(node) + 1 :]
         return True
 
+    def will_write(self, node: NodeName) -> None:
+        """This leader writes the node on the pod, which is no promise: the pod has it."""
+        self._write(node)
+
     def _write(self, node: NodeName) -> None:
         self.written = (*self.written[-_MOST_WRITTEN:], node)
 

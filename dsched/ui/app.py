@@ -40,6 +40,7 @@ class Settings:
         secure: whether it is served over TLS.
         cookie: name of the session's cookie; two servers on one host need two.
         every_s: seconds between looks.
+        rehearsal: the file of a rehearsal that is to be shown.
     """
 
     hosts: Hosts
@@ -48,6 +49,7 @@ class Settings:
     secure: bool = False
     cookie: str = "dsched-ui"
     every_s: float = EVERY_S
+    rehearsal: Path | None = None
 
 
 def make(system: System, settings: Settings) -> tuple[Starlette, Live]:
@@ -59,11 +61,12 @@ def make(system: System, settings: Settings) -> tuple[Starlette, Live]:
         system_name=system.store.name,
         writes=settings.writes,
         has_token=bool(settings.token),
+        rehearsed=settings.rehearsal is not None,
     )
     sources = Sources(system, live, NodeTable(system.store, system.clock), Desk(), sessions)
     failures = Failures(rendering)
     routes = [
-        *Pages(sources, rendering).routes(),
+        *Pages(sources, rendering, settings.rehearsal).routes(),
         *Api(sources, writes=settings.writes).routes(),
         *(Writing(system, sessions, rendering).routes() if settings.writes else ()),
         *(

@@ -1,6 +1,7 @@
 """The pages. All of them are complete without JavaScript, which only keeps them up to date and draws."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -11,6 +12,8 @@ from starlette.routing import Route
 
 from dsched.errors import DschedError, ManifestError
 from dsched.model.meta import PodKey
+from dsched.recording import rehearsal_json
+from dsched.recording.rehearsal import WORDS, Kind
 from dsched.scheduler.ports import QueueName
 from dsched.state.places import ALL
 from dsched.ui import evaluating, forms, queues
@@ -20,6 +23,8 @@ from dsched.ui.matrix import Matrix, matrix
 from dsched.ui.rendering import Rendering
 from dsched.ui.sources import Sources, key_of
 
+DIFFERENCES = 200
+"""Of a rehearsal; the file has all."""
 NODE_ROWS = 50
 """Nodes in the table below the map."""
 
@@ -27,8 +32,13 @@ NODE_ROWS = 50
 class Pages:
     """The routes."""
 
-    def __init__(self, sources: Sources, rendering: Rendering) -> None:
+    def __init__(self, sources: Sources, rendering: Rendering, rehearsal: Path | None = None) -> None:
+        """
+        Args:
+            rehearsal: what ``--compare-version … -o json`` has written; None for no such page.
+        """
         self._sources = sources
+        self._rehearsed = rehearsal
         self._rendering = rendering
 
     def routes(self) -> Sequence[Route]:
@@ -43,6 +53,7 @@ class Pages:
             Route(pod, self._pod),
             Route(f"{pod}/explanation", self._explanation),
             Route("/what-if", self._what_if, methods=["GET", "POST"]),
+            *([Route("/rehearsal", self._rehearsal)] if self._rehearsed is not None else ()),
         ]
 
     def _page(self, request: Request, template: str, here: str, status: int = 200, **values: Any) -> Response:
@@ -114,6 +125,16 @@ class Pages:
             config=found.config,
             note=found.note,
             every=every,
+        )
+
+    def _rehearsal(self, request: Request) -> Response:
+        if self._rehearsed is None:
+            raise HTTPException(404)
+        found = rehearsal_json.read(self._rehearsed)
+        ordered = sorted(found.differences, key=lambda each: each.kind == Kind.TOLD)
+        shown, more = ordered[:DIFFERENCES], max(0, len(ordered) - DIFFERENCES)
+        return self._page(
+            request, "rehearsal.html", "rehearsal", found=found, kinds=WORDS.items(), shown=shown, more=more
         )
 
     async def _what_if(self, request: Request) -> Response:

@@ -7,6 +7,8 @@ import pytest
 from tests.attacks.attack import Stand, all_attacks
 from tests.seeds import seed
 
+pytestmark = pytest.mark.campaign
+
 SEED = seed("DSCHED_ATTACKS_SEED")
 
 

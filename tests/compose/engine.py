@@ -18,6 +18,10 @@ ROOT = HERE.parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dsched"
 PROGRAMS = ("dockerd", "containerd", "docker", "debootstrap", "unshare", "nsenter", "ip", "iptables")
 INDEX_PORT = 8099
+FIRST_S = 1200.0
+"""What the first test here may take, whichever it is: stand-ins, engine and image are made in its name."""
+COMMAND_S = 600.0
+"""A command that takes this long hangs; building the image takes minutes on a busy machine."""
 _START = """
 set -eu
 mount --make-rprivate /
@@ -119,7 +123,6 @@ class Engine:
         words: Sequence[str],
         told: str | None = None,
         check: bool = True,
-        timeout_s: float = 280.0,
         **environment: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in a checkout on a machine that has this engine: published ports are on its loopback."""
@@ -131,7 +134,7 @@ class Engine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=timeout_s,
+            timeout=COMMAND_S,
         )
         if check:
             assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

@@ -12,10 +12,10 @@ import yaml
 
 from dsched.supervisor import embedded
 from tests.acceptance.processes import wait_until
-from tests.compose.engine import ROOT, Engine
+from tests.compose.engine import FIRST_S, ROOT, Engine
 from tests.docs.test_commands import commands
 
-pytestmark = pytest.mark.built
+pytestmark = [pytest.mark.built, pytest.mark.timeout(FIRST_S)]
 
 PAGE = ROOT / "docs" / "compose.md"
 EXAMPLE = ROOT / "examples" / "01-first-cluster"
@@ -34,7 +34,7 @@ class Compose:
 
     def shell(self, script: str) -> str:
         """Run lines in the root of the checkout, with dsched and redis-cli at hand; returns what they print."""
-        return self.engine.run(["bash", "-c", SHELL + script], timeout_s=600).stdout
+        return self.engine.run(["bash", "-c", SHELL + script]).stdout
 
     def up(self, *arguments: str) -> None:
         """Start, and wait until all containers are well, also where there is no ``--wait``."""

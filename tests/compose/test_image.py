@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from tests.compose.conftest import CREATED, REVISION
-from tests.compose.engine import ROOT, Engine
+from tests.compose.engine import FIRST_S, ROOT, Engine
 
-pytestmark = pytest.mark.built
+pytestmark = [pytest.mark.built, pytest.mark.timeout(FIRST_S)]
 
 RESTRICTED = ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true"]
 PACKAGES = "/opt/dsched/lib/python3.12/site-packages"

@@ -17,6 +17,7 @@ def running(processes: Processes) -> Processes:
     return processes
 
 
+@pytest.mark.alone
 def test_pods_that_come_in_a_storm_are_bound_before_it_is_over(running: Processes, cluster: Cluster):
     """Every second pod of the storm waits for another scheduler, the others have nodes already."""
     cluster.add_nodes(*(make_node(f"n{number:02}", "4") for number in range(NODES)), make_node("storm", "1"))

@@ -28,8 +28,9 @@ FOLDED = frozenset(["bool", "bytes", "double", "duration", "dyn", "int", "string
 """Conversions that are done once where their argument is a constant: an error is one of compiling then."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_DOUBLE = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
-_HEX_DOUBLE = re.compile(r"[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)p[+-]?[0-9]+", re.IGNORECASE)
+_N, _H = "[0-9]+(?:_[0-9]+)*", "[0-9a-f]+(?:_[0-9a-f]+)*"
+_DOUBLE = re.compile(rf"[+-]?(?:(?:{_N}\.?(?:{_N})?|\.{_N})(?:e[+-]?{_N})?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
+_HEX_DOUBLE = re.compile(rf"[+-]?0x_?(?:{_H}\.?(?:{_H})?|\.{_H})p[+-]?{_N}", re.IGNORECASE | re.ASCII)
 _BOOLS = dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True) | dict.fromkeys(
     ("0", "f", "F", "FALSE", "false", "False"), False
 )
@@ -56,7 +57,7 @@ def _string_to_uint(value: str) -> Any:
 def _string_to_double(value: str) -> Any:
     if _HEX_DOUBLE.fullmatch(value):
         try:
-            return float.fromhex(value)
+            return float.fromhex(value.replace("_", ""))
         except OverflowError:
             return _failed(value, types.DOUBLE)
     if not _DOUBLE.fullmatch(value):

@@ -97,10 +97,10 @@ _FORMATS: dict[str, tuple[Callable[[str], Errors], int]] = {
     "dns1035LabelPrefix": (_labelled(_LABEL_1035, 63, "a DNS-1035 label", True), 30),
     "labelValue": (_label_value, 40),
     "uri": (_uri, 1103),
-    "uuid": (_uuid, 100),
+    "uuid": (_uuid, 72),
     "byte": (_byte, 84),
-    "date": (_date, 100),
-    "datetime": (_datetime, 100),
+    "date": (_date, 72),
+    "datetime": (_datetime, 72),
 }
 """Checks by name, and the length of a pattern as the cost of checking counts it."""
 

@@ -3,6 +3,7 @@
 cel-go: ``ext/formatting.go``.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from dsched.cel import types
 from dsched.cel.errors import CompileError
 from dsched.cel.library.conversions import to_string
 from dsched.cel.library.declarations import overload
-from dsched.cel.library.goformat import fixed, quoted
+from dsched.cel.library.goformat import fixed, grouped, quoted, scientific
 from dsched.cel.library.strings import bounded
 from dsched.cel.syntax import ListLiteral, MapLiteral, Node, children
 from dsched.cel.types import Type
@@ -31,7 +32,7 @@ _ALLOWED = {
     "X": ("int", "uint", "string", "bytes"),
     "o": ("int", "uint"),
 }
-_SPECIAL = {"NaN": "NaN", "Infinity": "∞", "-Infinity": "-∞"}
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class FormatError(Exception):
@@ -132,12 +133,12 @@ def _write(clause: str, precision: int | None, value: Any) -> str:
         return _string(value)
     if clause in "fe":
         bounded(precision or 0)
-        if type(value) is str and value in _SPECIAL:
-            return _SPECIAL[value]
-        if type(value) is not float:
+        number = _SPECIAL.get(value, value) if type(value) is str else value
+        if type(number) is not float:
             raise _wrong(clause, value)
-        text = fixed(value, DEFAULT_PRECISION if precision is None else precision, clause == "e")
-        return {"+Inf": "∞", "-Inf": "-∞"}.get(text, text)
+        # A precision of %e is a width in cel-go, and the precision always 6.
+        write = grouped if clause == "f" else scientific
+        return write(number, DEFAULT_PRECISION if precision is None else precision)
     if runtime_type(value).name not in _ALLOWED[clause]:
         raise _wrong(clause, value)
     if type(value) in (str, bytes):
@@ -184,7 +185,7 @@ def _inner(value: Any) -> str:
     if kind is bytes:
         return "b" + quoted(_string(value))
     if kind is float:
-        text = fixed(value, DEFAULT_PRECISION, False)
+        text = fixed(value, DEFAULT_PRECISION)
         return quoted(text) if text in ("NaN", "+Inf", "-Inf") else text
     if kind is Timestamp or kind is Duration:
         return f"{'timestamp' if kind is Timestamp else 'duration'}({quoted(_string(value))})"

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 
 def general(value: float) -> str:
-    """A double as ``%g``: the shortest digits that give it back, with an exponent below 1e-4 and from 1e21 on."""
+    """A double as ``%g``: the shortest digits that give it back, with an exponent below 1e-4 and from 1e6 on."""
     special = _special(value)
     if special is not None:
         return special
@@ -15,7 +15,7 @@ def general(value: float) -> str:
     text = "".join(map(str, digits))
     point = len(text) + int(exponent) - 1
     prefix = "-" if sign else ""
-    if point < -4 or point >= 21:
+    if point < -4 or point >= 6:
         mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
         return f"{prefix}{mantissa}e{'-' if point < 0 else '+'}{abs(point):02d}"
     return prefix + _plain(text, int(exponent))
@@ -30,12 +30,34 @@ def decimal_seconds(nanos: int) -> str:
     return ("-" if nanos < 0 else "") + text + "s"
 
 
-def fixed(value: float, precision: int, exponent: bool) -> str:
-    """``%.Nf``, or ``%.Ne`` with ``exponent``."""
+def fixed(value: float, precision: int) -> str:
+    """``%.Nf``."""
     special = _special(value)
-    if special is not None:
-        return special
-    return f"{value:.{precision}{'e' if exponent else 'f'}}"
+    return f"{value:.{precision}f}" if special is None else special
+
+
+def grouped(value: float, precision: int) -> str:
+    """``%.Nf`` as it is written in English: thousands apart, and ∞."""
+    if math.isnan(value) or math.isinf(value):
+        return _named(value)
+    return f"{value if value else 0.0:,.{precision}f}"
+
+
+def scientific(value: float, width: int) -> str:
+    """``%Ne`` as it is written in English: six digits, ``×10`` and a raised exponent, at least ``width`` characters."""
+    if math.isnan(value) or math.isinf(value):
+        return _named(value).rjust(width)
+    digits, _, exponent = f"{value if value else 0.0:e}".partition("e")
+    return f"{digits}×10{exponent.removeprefix('+').translate(_RAISED)}".rjust(width)
+
+
+def _named(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "∞" if value > 0 else "-∞"
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def quoted(text: str) -> str:

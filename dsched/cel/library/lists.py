@@ -88,14 +88,14 @@ def _flatten(values: list[Any], depth: int = 1) -> Any:
 
 
 def _range(count: int) -> Any:
-    if count < 0:
-        return Failure(f"lists.range: size must be non-negative, got {count}")
     if count > MAX_RANGE:  # would cost more than an expression may spend
         raise CostExceeded
     return list(range(count))
 
 
 def _range_limited(count: int) -> Any:
+    if count < 0:
+        return Failure(f"lists.range: size must be non-negative, got {count}")
     if count > MAX_RANGE:
         return Failure(f"lists.range: size {count} exceeds maximum allowed ({MAX_RANGE})")
     return _range(count)

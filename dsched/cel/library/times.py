@@ -4,32 +4,53 @@ cel-go: ``common/types/timestamp.go``, ``common/types/duration.go``, ``cel/libra
 """
 
 import re
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dsched.cel.library.declarations import Overload, overload
-from dsched.cel.library.timetext import EPOCH
+from dsched.cel.library.timetext import civil, first_day
 from dsched.cel.values import Duration, Failure, Timestamp
 
-_OFFSET = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
+_HOURS = re.compile(r"[+-]?[0-9]{1,6}")
+_THURSDAY = 4
+"""The day of the week of the first of January 1970."""
 
 
-def _year(day: date, seconds: int, nanos: int) -> int:
-    return day.year
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Attributes:
+    days: since 1970.
+    seconds: of the day.
+    """
+
+    days: int
+    seconds: int
+    nanos: int
+
+    @property
+    def date(self) -> tuple[int, int, int]:
+        return civil(self.days)
+
+    @property
+    def day_of_year(self) -> int:
+        year = self.date[0]
+        return self.days - first_day(year)
 
 
-_PARTS: dict[str, tuple[str, Any]] = {
-    "getFullYear": ("timestamp_to_year", _year),
-    "getMonth": ("timestamp_to_month", lambda day, seconds, nanos: day.month - 1),
-    "getDayOfYear": ("timestamp_to_day_of_year", lambda day, seconds, nanos: day.timetuple().tm_yday - 1),
-    "getDayOfMonth": ("timestamp_to_day_of_month", lambda day, seconds, nanos: day.day - 1),
-    "getDate": ("timestamp_to_day_of_month_1_based", lambda day, seconds, nanos: day.day),
-    "getDayOfWeek": ("timestamp_to_day_of_week", lambda day, seconds, nanos: day.isoweekday() % 7),
-    "getHours": ("timestamp_to_hours", lambda day, seconds, nanos: seconds // 3600),
-    "getMinutes": ("timestamp_to_minutes", lambda day, seconds, nanos: seconds // 60 % 60),
-    "getSeconds": ("timestamp_to_seconds", lambda day, seconds, nanos: seconds % 60),
-    "getMilliseconds": ("timestamp_to_milliseconds", lambda day, seconds, nanos: nanos // 10**6),
+_PARTS: dict[str, tuple[str, Callable[[_Moment], int]]] = {
+    "getFullYear": ("timestamp_to_year", lambda moment: moment.date[0]),
+    "getMonth": ("timestamp_to_month", lambda moment: moment.date[1] - 1),
+    "getDayOfYear": ("timestamp_to_day_of_year", lambda moment: moment.day_of_year),
+    "getDayOfMonth": ("timestamp_to_day_of_month", lambda moment: moment.date[2] - 1),
+    "getDate": ("timestamp_to_day_of_month_1_based", lambda moment: moment.date[2]),
+    "getDayOfWeek": ("timestamp_to_day_of_week", lambda moment: (moment.days + _THURSDAY) % 7),
+    "getHours": ("timestamp_to_hours", lambda moment: moment.seconds // 3600),
+    "getMinutes": ("timestamp_to_minutes", lambda moment: moment.seconds // 60 % 60),
+    "getSeconds": ("timestamp_to_seconds", lambda moment: moment.seconds % 60),
+    "getMilliseconds": ("timestamp_to_milliseconds", lambda moment: moment.nanos // 10**6),
 }
 _WITH_ZONE = {"getSeconds": "timestamp_to_seconds_tz"}
 _UNITS = {
@@ -40,38 +61,36 @@ _UNITS = {
 }
 
 
-def _part(take: Any, offset_seconds: int, value: Timestamp) -> Any:
+def _part(take: Callable[[_Moment], int], offset_seconds: int, value: Timestamp) -> int:
     seconds, nanos = divmod(value.nanos + offset_seconds * 10**9, 10**9)
-    days, rest = divmod(seconds, 86400)
-    try:
-        day = date.fromordinal(days + EPOCH)
-    except (ValueError, OverflowError):
-        return Failure("timestamp overflow")
-    return take(day, rest, nanos)
+    return take(_Moment(*divmod(seconds, 86400), nanos))
 
 
 def _zone_offset(value: Timestamp, zone: str) -> Any:
     """Seconds east of UTC that a zone has at a moment; a `Failure` where there is no such zone."""
-    match = _OFFSET.fullmatch(zone)
-    if match is not None:
-        seconds = int(match[2]) * 3600 + int(match[3]) * 60
-        return -seconds if match[1] == "-" else seconds
-    if zone in ("", "UTC"):
+    hours, colon, minutes = zone.partition(":")
+    if colon:
+        if not _HOURS.fullmatch(hours) or not _HOURS.fullmatch(minutes):
+            return Failure(f"unknown time zone {zone}")
+        if not 0 <= int(minutes) <= 59:
+            return Failure(f"timezone offset minutes out of range [0, 59]: {zone}")
+        return int(hours) * 3600 + (-int(minutes) if zone.startswith("-") else int(minutes)) * 60
+    if zone in ("", "UTC", "Local"):
         return 0
     try:
         named = ZoneInfo(zone)
-        moment = datetime.fromordinal(EPOCH).replace(tzinfo=UTC) + timedelta(seconds=value.nanos // 10**9)
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=value.nanos // 10**9)
         offset = moment.astimezone(named).utcoffset()
     except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError):
         return Failure(f"unknown time zone {zone}")
     return 0 if offset is None else int(offset.total_seconds())
 
 
-def _in_utc(take: Any) -> Any:
+def _in_utc(take: Callable[[_Moment], int]) -> Any:
     return lambda value: _part(take, 0, value)
 
 
-def _in_zone(take: Any) -> Any:
+def _in_zone(take: Callable[[_Moment], int]) -> Any:
     def run(value: Timestamp, zone: str) -> Any:
         offset = _zone_offset(value, zone)
         return offset if type(offset) is Failure else _part(take, offset, value)

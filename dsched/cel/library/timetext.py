@@ -4,7 +4,7 @@ Go: ``time.ParseDuration``, ``time.Parse(time.RFC3339, …)``.
 """
 
 import re
-from datetime import date, timedelta
+from datetime import date
 
 from dsched.cel.values import INT_MAX, Timestamp
 
@@ -14,6 +14,8 @@ _TIMESTAMP = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d{1,2}):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
 EPOCH = date(1970, 1, 1).toordinal()
+_CYCLE = 146097
+"""Days after which the calendar begins anew: 400 years."""
 
 
 def parse_duration(text: str) -> int | None:
@@ -72,11 +74,24 @@ def _days(year: int, month: int, day: int) -> int | None:
         return None
 
 
+def civil(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a number of days since 1970, also beyond the years 1 to 9999 that Python has."""
+    cycles, ordinal = divmod(days + EPOCH - 1, _CYCLE)
+    day = date.fromordinal(ordinal + 1)
+    return day.year + 400 * cycles, day.month, day.day
+
+
+def first_day(year: int) -> int:
+    """The first of January of a year, in days since 1970."""
+    cycles, within = divmod(year - 1, 400)
+    return date(within + 1, 1, 1).toordinal() + cycles * _CYCLE - EPOCH
+
+
 def rfc3339(value: Timestamp) -> str:
     """As Go's ``time.RFC3339Nano``: fractions without zeros at the end."""
     seconds, nanos = divmod(value.nanos + value.offset * 60 * 10**9, 10**9)
     days, rest = divmod(seconds, 86400)
-    day = date.fromordinal(1) + timedelta(days=days + EPOCH - 1)
+    year, month, day = civil(days)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
     zone = (
         "Z"
@@ -84,4 +99,4 @@ def rfc3339(value: Timestamp) -> str:
         else f"{'-' if value.offset < 0 else '+'}{abs(value.offset) // 60:02d}:{abs(value.offset) % 60:02d}"
     )
     clock = f"{rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"
-    return f"{day.year:04d}-{day.month:02d}-{day.day:02d}T{clock}{fraction}{zone}"
+    return f"{year:04d}-{month:02d}-{day:02d}T{clock}{fraction}{zone}"

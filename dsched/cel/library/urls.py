@@ -13,7 +13,7 @@ from dsched.cel.values import Failure, MapValue, Url
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _HOST = re.compile(
-    r"(?:\[[0-9a-zA-Z:.%_~-]*\]|[^\s\[\]<>\"/?#\\^`{|}%\x00-\x20\x7f]*?|(?:[^\s\[\]<>\"/?#\\^`{|}\x00-\x20\x7f])*?)(?::[0-9]*)?"
+    r"(?:\[[0-9a-zA-Z:.%_~-]*\]|(?:[^\s\[\]/?#\\^`{|}%:\x00-\x20\x7f]|%[89a-fA-F][0-9a-fA-F]|%25)*)(?::[0-9]*)?"
 )
 _USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")
 _PATH_SAFE = "/$&+,:;=@!'()*~-._[]"
@@ -25,18 +25,21 @@ def parse(text: str) -> Any:
     if not text or any(each < " " or each == "\x7f" for each in text):
         return failed
     match = _SCHEME.fullmatch(text)
+    if text == "*":
+        return Url("", "", "*", "", text)
     if match is None and text[0] != "/":
         return failed
     scheme, rest = (match[1].lower(), match[2]) if match else ("", text)
     # ParseRequestURI checks all of the text as if it had no fragment; Parse then cuts the fragment off.
     if not _valid(scheme, rest):
         return failed
+    written = f"{scheme}:{rest.removesuffix('#')}"
     rest = rest.partition("#")[0]
     rest, _, query = rest.partition("?")
     host, path = _authority(scheme, rest)
     if path and path[0] != "/" and scheme:
-        return Url(scheme, "", "", query, text)
-    return Url(scheme, _unescaped(host), _escaped(path), query, text)
+        return Url(scheme, "", "", query, written)
+    return Url(scheme, _unescaped(host), _escaped(path), query, written)
 
 
 def _authority(scheme: str, rest: str) -> tuple[str, str]:

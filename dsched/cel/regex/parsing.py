@@ -101,7 +101,6 @@ class _Parser:
         self._at = 0
         self._flags = _Flags()
         self._groups = [_Group(self._flags)]
-        self._names: set[str] = set()
 
     def all(self) -> Tree:
         repeated = False
@@ -172,9 +171,6 @@ class _Parser:
     def _name(self, name: str) -> None:
         if not name or not all(each == "_" or (each.isascii() and each.isalnum()) for each in name):
             raise PatternError(f"invalid named capture: {name}")
-        if name in self._names:
-            raise PatternError(f"duplicate capture group name: {name}")
-        self._names.add(name)
 
     def _repeat(self, letter: str, counted: re.Match[str] | None, repeated: bool) -> None:
         least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(letter, (0, None))

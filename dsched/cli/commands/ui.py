@@ -55,6 +55,16 @@ def ui(
     tls_key: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, show_default=False, help="Its key (PEM).")
     ] = None,
+    rehearsal: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            show_default=False,
+            help="Show, too, what another version would decide differently: what replay or simulate with "
+            "--compare-version and -o json has written.",
+        ),
+    ] = None,
     config_file: options.SystemConfigFile = None,
     seed: Annotated[int, typer.Option("--seed", help="The leader's, of the choice among equally good nodes.")] = 0,
     redis_url: options.RedisUrl = None,
@@ -91,6 +101,7 @@ def ui(
             writes=allow_write,
             secure=tls_cert is not None,
             cookie=f"dsched-ui-{bound}",
+            rehearsal=rehearsal,
         )
         system = System(
             store,

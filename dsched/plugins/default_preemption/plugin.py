@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
 from dsched.plugins.default_preemption.candidate_cache import CandidateCache
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
+from dsched.plugins.default_preemption.importance import LAST, by_importance, start_time
 
 ERR_NEVER = "not eligible due to preemptionPolicy=Never."
 ERR_TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -44,7 +45,6 @@ FOUND = "preemption: found a potential placement for pod on node {node}, preempt
 """Told since v1.37; victims that are leaving anyway count."""
 
 _MOST_NEGATIVE_PRIORITY = 2**31
-_LAST = "9999-12-31T23:59:59Z"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Candidate:
         # Each priority is shifted to be positive, so that fewer victims tend to win.
         total = sum(victim.priority + _MOST_NEGATIVE_PRIORITY for victim in self.victims)
         started = (start_time(victim) for victim in self.victims if victim.priority == highest)
-        earliest = datetime.fromisoformat(min(started, default=_LAST)).timestamp()
+        earliest = datetime.fromisoformat(min(started, default=LAST)).timestamp()
         return self.violations, highest, total, len(self.victims), -earliest
 
 
@@ -95,7 +95,7 @@ class DefaultPreemption:
         """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none
         (recorded vectors), every attempt is the first one."""
         self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()
-        self._tells_placement = features.since(37)
+        self._tells_placement = self._started_once = features.since(37)
         self._handle: _Remembers | None = handle if hasattr(handle, "preempting") else None
         self._tries: CandidateCache[Candidate | Status] = CandidateCache()
 
@@ -139,7 +139,7 @@ class DefaultPreemption:
                 continue
             outcome = tried.get(row)
             if outcome is None:
-                outcome = tried[row] = victims_on(attempt, row, budgets)
+                outcome = tried[row] = victims_on(attempt, row, budgets, started_once=self._started_once)
             if isinstance(outcome, Candidate):
                 found.append(outcome)
                 if len(found) >= wanted:
@@ -184,8 +184,11 @@ def _agreed(attempt: FailedAttempt, candidates: Sequence[Candidate]) -> list[Can
     return [Candidate(node, victims.pods, victims.violations) for node, victims in agreed.items()]
 
 
-def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets) -> Candidate | Status:
+def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets, *, started_once: bool) -> Candidate | Status:
     """The fewest pods that have to go from a node for the pod to fit, or why no eviction helps.
+
+    Args:
+        started_once: as in `by_importance`.
 
     Source: default_preemption.go ``SelectVictimsOnNode``.
 
@@ -200,17 +203,17 @@ def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets) -> Candidate 
     if rejection is not None:
         return rejection
     with attempt.try_on(row) as trial:
+        by_importance(lower, started_once=started_once)
         return _fewest(trial, lower, budgets)
 
 
 def _fewest(trial: DryRun, lower: list[PodInfo], budgets: Budgets) -> Candidate | Status:
-    """Of the pods of lower priority on a node, at least one, those that have to go."""
+    """Of the pods of lower priority on a node, at least one and the most important first, those that have to go."""
     for other in lower:
         trial.remove(other)
     rejection = trial.status()
     if rejection is not None:
         return rejection
-    lower.sort(key=importance)
     violating, others = budgets.split(lower)
     victims: list[PodInfo] = []
     violations = 0
@@ -222,27 +225,9 @@ def _fewest(trial: DryRun, lower: list[PodInfo], budgets: Budgets) -> Candidate 
             violations += other in violating
     if not victims:
         return Status(Code.ERROR, (f'expected at least one victim pod on node "{trial.node.name}"',))
-    victims.sort(key=importance)
+    places = {other.uid: place for place, other in enumerate(lower)}
+    victims.sort(key=lambda victim: places[victim.uid])
     return Candidate(trial.node.name, tuple(victims), violations)
-
-
-def importance(pod: PodInfo) -> tuple[int, str]:
-    """Sorts the most important pod first: priority, then the one that started earlier.
-
-    Source: pkg/scheduler/util/utils.go ``MoreImportantPod``.
-    """
-    return -pod.priority, start_time(pod)
-
-
-def start_time(pod: PodInfo) -> str:
-    """When the pod started, as sortable text; one that has not counts as starting now."""
-    text = pod.pod.status.start_time
-    return _LAST if not text else _sortable(text)
-
-
-@lru_cache(maxsize=65536)
-def _sortable(text: str) -> str:
-    return datetime.fromisoformat(text).isoformat()
 
 
 def best(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -6,9 +6,12 @@ import pytest
 
 from dsched.cluster.interface import BindVerdict
 from dsched.framework.interface import Code, PermitResult, Status
+from dsched.model.meta import PodKey
+from dsched.plugins import profiles
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, pod_manifest
+from tests.versions import V35
 
 WAIT_S = 30.0
 CONFIGURATION = """
@@ -100,6 +103,34 @@ def test_a_pod_waits_for_its_partner(rig: Rig, check: Checker) -> None:
     assert Pair.unreserved == []
     check.at_rest()
     assert len(led.term._waiting) == 0
+
+
+def expected(rig: Rig, key: str) -> str:
+    """The node that the pod says it will get."""
+    (pod,) = rig.cluster.get_pods([PodKey(key)])
+    assert pod is not None
+    return str(pod.status.nominated_node_name)
+
+
+def test_a_pod_that_waits_says_which_node_it_will_get(rig: Rig, check: Checker) -> None:
+    """Since v1.35; taken back with the node."""
+    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", rig.plugins, V35)
+    led = led_with(rig, half("a"), pod_manifest("shop/alone"))
+    assert [expected(rig, key) for key in ("shop/a", "shop/alone")] == ["n1", ""], "binding the other one is quick"
+    assert not led.term._cache.snapshot.nominations, "it has the node, which is no promise"
+    led.turns()
+    assert queues(rig, "a") == ["waiting"]
+    rig.clock.advance(WAIT_S)
+    led.turns()
+    assert (queues(rig, "a"), expected(rig, "shop/a")) == (["unschedulable"], "")
+    led.turns()
+    assert not led.term._cache.snapshot.nominations
+    check.settled()
+
+
+def test_before_nobody_is_told(rig: Rig) -> None:
+    led_with(rig, half("a"))
+    assert expected(rig, "shop/a") == ""
 
 
 def test_partners_in_one_batch(rig: Rig, check: Checker) -> None:

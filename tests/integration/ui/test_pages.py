@@ -219,3 +219,35 @@ def test_redis_that_does_not_answer(page, store, monkeypatch):
     for path in ("/", "/queues", "/nodes", "/pods/a/b"):
         assert "does not answer" in seen(page, path, 503).text
     assert "does not answer" in page.get("/api/overview").json()["error"]["message"]
+
+
+def test_what_another_version_would_decide_differently(make_page, tmp_path):
+    """Of a file, which may be written anew; there is no such page without one."""
+    cause = {"plugins": ["NodeDeclaredFeatures"], "gates": ["G"], "others": [], "together": False, "since": "1.36"}
+    nowhere = {"node": "", "message": HOSTILE, "nominated": None, "victims": []}
+    difference = {"kind": "waits", "pod": "shop/web", "attempt": 1, "line": 9, "chance": False, "cause": cause}
+    difference |= {"recorded": {**nowhere, "node": "n1"}, "compared": nowhere}
+    told = {
+        "version": 1,
+        "recorded": {"version": "1.34", "featureGates": ""},
+        "compared": {"version": "1.37", "featureGates": "A=true"},
+        "decisions": 1234,
+        "notReproduced": 0,
+        "counts": {"waits": 1},
+        "causes": [{**cause, "counts": {"waits": 1}}],
+        "differences": [difference],
+    }
+    path = tmp_path / "told.json"
+    path.write_text(json.dumps(told))
+    page = make_page(rehearsal=path)
+    found = seen(page, "/rehearsal")
+    assert "1,234 decisions of kube-scheduler 1.34, each made again as 1.37 A=true" in found.text
+    assert "NodeDeclaredFeatures, G, since 1.36" in found.text
+    assert "/pods/shop/web" in found.links
+    assert "/rehearsal" in seen(page, "/").links
+    assert ("script", {}) not in found.tags
+    path.write_text(json.dumps({**told, "causes": [], "differences": []}))
+    assert "All the same." in seen(page, "/rehearsal").text
+    path.write_text("{}")
+    assert "is not what" in page.get("/rehearsal").text
+    assert make_page().get("/rehearsal").status_code == 404

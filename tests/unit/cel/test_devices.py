@@ -89,6 +89,12 @@ def test_attributes_may_be_lists_since_1_36() -> None:
     assert compile_error("device.attributes['gpu.example.com'].models.includes('b')", minor=35) == "compile"
 
 
+def test_attributes_are_nothing_to_loop_over_before_1_36() -> None:
+    assert compile_error("device.attributes['gpu.example.com'].model.exists(m, m == 'a')", minor=34) == "compile"
+    assert matches("lists.range(-1) == []", minor=34)
+    assert runtime_error("lists.range(-1) == []") == "runtime"
+
+
 def test_dyn_is_no_result_before_1_36() -> None:
     assert matches("dyn(device.attributes['gpu.example.com'].ecc)")
     assert compile_error("dyn(device.attributes['gpu.example.com'].ecc)", minor=34) == "type"

@@ -14,7 +14,7 @@ HOSTILE = '<img src=x onerror="alert(1)">\'{{ 7 * 7 }}'
 
 
 def rendering() -> Rendering:
-    return Rendering(ManualClock(), version="1", system_name=HOSTILE, writes=True, has_token=False)
+    return Rendering(ManualClock(), version="1", system_name=HOSTILE, writes=True, has_token=False, rehearsed=False)
 
 
 def test_values_are_escaped():

@@ -33,11 +33,14 @@ local function status(old, nominated, rest)
   if nominated ~= "" then
     node = string.sub(nominated, 2)
   end
+  local head = node and '{"nominatedNodeName":"' .. node .. '",' or "{"
   if rest == "" then
     local kept = string.match(old, '"conditions":.*$')
-    return kept and (node and '{"nominatedNodeName":"' .. node .. '",' or "{") .. kept or old
+    if not kept and (not node or node == "") then
+      return old
+    end
+    return head .. (kept or '"conditions":[]}')
   end
-  local head = node and '{"nominatedNodeName":"' .. node .. '",' or "{"
   return head .. OPENING .. since .. '",' .. rest .. "}]}"
 end
 

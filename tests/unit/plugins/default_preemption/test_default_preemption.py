@@ -20,7 +20,6 @@ from dsched.plugins.default_preemption.plugin import (
     Candidate,
     DefaultPreemption,
     best,
-    importance,
 )
 from tests.builders import make_node, make_pod
 from tests.unit.framework.frameworks import default_framework
@@ -62,6 +61,27 @@ def test_only_as_many_go_as_have_to() -> None:
     result = preempt(snapshot, pod("new", "3", 10))
     assert result.nominated == "n1"
     assert sorted(names(result)) == ["a", "b"]
+
+
+def test_of_pods_that_have_not_started_upstreams_clock_decides() -> None:
+    """Since v1.37 it is looked at once for each pod, before for each comparison."""
+
+    def gone(features: Features, *pods: PodInfo) -> list[str]:
+        return names(preempt(cluster(n1=list(pods)), pod("new", "3", 10), features))
+
+    same = [pod(name, "1") for name in "abcd"]
+    assert gone(V37, *same) == ["b", "c", "d"]
+    assert gone(V36, *same) == ["c", "b", "a"]
+    started = pod("e", "1", start="2026-01-01T00:00:00Z")
+    assert gone(V36, *same[:3], started) == ["c", "b", "a"]
+    assert gone(V37, *same[:3], started) == ["a", "b", "c"]
+
+
+def test_of_more_pods_than_are_inserted_there_is_no_rule() -> None:
+    many = [pod(f"p{number:02}", "300m") for number in range(13)]
+    for features in (V36, V37):
+        result = preempt(cluster(n1=many), pod("new", "3", 10), features)
+        assert names(result) == [f"p{number:02}" for number in range(3, 13)]
 
 
 def test_equals_and_betters_are_never_victims() -> None:
@@ -119,7 +139,7 @@ class TestTheChoice:
         return [candidate.node for candidate in best(candidates)]
 
     def candidate(self, node: str, *victims: PodInfo, violations: int = 0) -> Candidate:
-        return Candidate(NodeName(node), tuple(sorted(victims, key=importance)), violations)
+        return Candidate(NodeName(node), tuple(victims), violations)
 
     def test_fewest_violations(self) -> None:
         a = self.candidate("a", pod("x", "1", 9))
