@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dsched.model.meta import ApiRecord, PodKey, PodUid
+from dsched.model.pod import ContainerExtendedResourceRequest
 from dsched.model.resource_claims import Allocation
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
@@ -46,14 +47,6 @@ class ClaimRelease(ApiRecord, frozen=True):
     deallocate: bool = False
 
 
-class ExtendedMapping(ApiRecord, frozen=True):
-    """The request of the claim behind an extended resource of a container (``ContainerExtendedResourceRequest``)."""
-
-    container_name: str = ""
-    resource_name: str = ""
-    request_name: str = ""
-
-
 class ExtendedClaim(ApiRecord, frozen=True):
     """A request to make the claim of a pod whose extended resources are devices, and to say so in the pod's status.
 
@@ -66,7 +59,7 @@ class ExtendedClaim(ApiRecord, frozen=True):
     pod: PodKey
     pod_uid: PodUid
     claim: dict[str, Any]
-    mappings: list[ExtendedMapping] = []
+    mappings: list[ContainerExtendedResourceRequest] = []
 
 
 class CreatedClaim(NamedTuple):
