@@ -1,6 +1,6 @@
 """What the API server fills in where a manifest leaves it out, as far as scheduling reads it. Changes the object.
 
-Source: kubernetes v1.34 pkg/apis/{core,storage}/v1/defaults.go; pkg/registry/core/pod/strategy.go
+Source: kubernetes v1.34 pkg/apis/{core,storage,resource}/v1/defaults.go; pkg/registry/core/pod/strategy.go
 (applyMatchLabelKeysAndMismatchLabelKeys).
 """
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from dsched.manifests import kinds
 from dsched.manifests.resource_checks import HUGE_PAGES
+from dsched.model.resource_claims import EXACT_COUNT
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -116,6 +117,24 @@ def _volume(value: Object) -> None:
     value["spec"].setdefault("volumeMode", "Filesystem")
 
 
+def _claim(value: Object) -> None:
+    _device_requests(value.get("spec", {}))
+
+
+def _claim_template(value: Object) -> None:
+    _device_requests(value.get("spec", {}).get("spec", {}))
+
+
+def _device_requests(spec: Object) -> None:
+    """One device, where a request does not say how many (``SetDefaults_ExactDeviceRequest``)."""
+    for request in spec.get("devices", {}).get("requests", ()):
+        exactly = [request["exactly"]] if "exactly" in request else []
+        for requirements in (*exactly, *request.get("firstAvailable", ())):
+            requirements["allocationMode"] = requirements.get("allocationMode") or EXACT_COUNT
+            if requirements["allocationMode"] == EXACT_COUNT:
+                requirements["count"] = requirements.get("count") or 1
+
+
 def _priority_class(value: Object) -> None:
     value.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
@@ -129,4 +148,6 @@ _DEFAULTS: Mapping[kinds.Kind, Callable[[Object], None]] = {
     kinds.PERSISTENT_VOLUME: _volume,
     kinds.PERSISTENT_VOLUME_CLAIM: _volume,
     kinds.PRIORITY_CLASS: _priority_class,
+    kinds.RESOURCE_CLAIM: _claim,
+    kinds.RESOURCE_CLAIM_TEMPLATE: _claim_template,
 }

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dsched.manifests import kinds, shapes
-from dsched.model import meta, volumes
+from dsched.model import devices, meta, resource_claims, volumes
 from dsched.model.meta import ApiRecord
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -38,6 +38,11 @@ _RECORDS: Mapping[kinds.Kind, type[ApiRecord]] = {
     kinds.CSI_DRIVER: volumes.CsiDriver,
     kinds.CSI_STORAGE_CAPACITY: volumes.CsiStorageCapacity,
     kinds.VOLUME_ATTACHMENT: volumes.VolumeAttachment,
+    kinds.DEVICE_CLASS: resource_claims.DeviceClass,
+    kinds.RESOURCE_SLICE: devices.ResourceSlice,
+    kinds.DEVICE_TAINT_RULE: devices.DeviceTaintRule,
+    kinds.RESOURCE_CLAIM: resource_claims.ResourceClaim,
+    kinds.RESOURCE_CLAIM_TEMPLATE: shapes.ClaimTemplate,
 }
 """What scheduling reads of each kind."""
 
@@ -48,6 +53,7 @@ _ANNOTATED = frozenset(
         kinds.PERSISTENT_VOLUME_CLAIM,
         kinds.STORAGE_CLASS,
         kinds.CSI_NODE,
+        kinds.RESOURCE_CLAIM,
     }
 )
 """Kinds whose annotations plugins read."""

@@ -31,6 +31,7 @@ class Kind:
 
 
 _STORAGE = "storage.k8s.io/v1"
+_DEVICES = "resource.k8s.io/v1"
 
 POD = Kind("Pod", "v1", "pods", True, ("po",))
 NODE = Kind("Node", "v1", "nodes", False, ("no",))
@@ -48,6 +49,11 @@ CSI_NODE = Kind("CSINode", _STORAGE, "csinodes", False)
 CSI_DRIVER = Kind("CSIDriver", _STORAGE, "csidrivers", False)
 CSI_STORAGE_CAPACITY = Kind("CSIStorageCapacity", _STORAGE, "csistoragecapacities", True)
 VOLUME_ATTACHMENT = Kind("VolumeAttachment", _STORAGE, "volumeattachments", False)
+DEVICE_CLASS = Kind("DeviceClass", _DEVICES, "deviceclasses", False)
+RESOURCE_SLICE = Kind("ResourceSlice", _DEVICES, "resourceslices", False)
+DEVICE_TAINT_RULE = Kind("DeviceTaintRule", _DEVICES, "devicetaintrules", False)
+RESOURCE_CLAIM = Kind("ResourceClaim", _DEVICES, "resourceclaims", True)
+RESOURCE_CLAIM_TEMPLATE = Kind("ResourceClaimTemplate", _DEVICES, "resourceclaimtemplates", True)
 
 ALL = (
     NAMESPACE,
@@ -60,6 +66,11 @@ ALL = (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     VOLUME_ATTACHMENT,
+    DEVICE_CLASS,
+    RESOURCE_SLICE,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_CLAIM,
     SERVICE,
     REPLICATION_CONTROLLER,
     REPLICA_SET,

@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dsched.manifests import kinds, resource_checks, shapes, syntax
+from dsched.manifests import device_checks, kinds, resource_checks, shapes, syntax
 from dsched.manifests.pod_checks import POLICIES
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import label_selector, labels, node_selector, one_of
+from dsched.model.devices import DeviceTaintRule, ResourceSlice
+from dsched.model.resource_claims import DeviceClass, ResourceClaim
 
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 VOLUME_MODES = ("Filesystem", "Block")
@@ -120,7 +122,10 @@ def nothing(given: shapes.Bare, report: Report) -> None:
     """For kinds of which only the metadata is checked."""
 
 
-CHECKS: Mapping[kinds.Kind, tuple[type[shapes.Bare], Callable[[Any, Report], None]]] = {
+Shape = shapes.Bare | ResourceClaim | DeviceClass | ResourceSlice | DeviceTaintRule
+"""All have metadata."""
+
+CHECKS: Mapping[kinds.Kind, tuple[type[Shape], Callable[[Any, Report], None]]] = {
     kinds.NAMESPACE: (shapes.Bare, nothing),
     kinds.SERVICE: (shapes.Service, service),
     kinds.REPLICATION_CONTROLLER: (shapes.Service, service),
@@ -135,6 +140,11 @@ CHECKS: Mapping[kinds.Kind, tuple[type[shapes.Bare], Callable[[Any, Report], Non
     kinds.CSI_DRIVER: (shapes.Bare, nothing),
     kinds.CSI_STORAGE_CAPACITY: (shapes.CsiStorageCapacity, storage_capacity),
     kinds.VOLUME_ATTACHMENT: (shapes.VolumeAttachment, volume_attachment),
+    kinds.DEVICE_CLASS: (DeviceClass, device_checks.device_class),
+    kinds.RESOURCE_SLICE: (ResourceSlice, device_checks.resource_slice),
+    kinds.DEVICE_TAINT_RULE: (DeviceTaintRule, device_checks.taint_rule),
+    kinds.RESOURCE_CLAIM: (ResourceClaim, device_checks.claim),
+    kinds.RESOURCE_CLAIM_TEMPLATE: (shapes.ClaimTemplate, device_checks.claim_template),
 }
 """Record and check of each kind."""
 

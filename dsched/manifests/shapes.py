@@ -3,6 +3,7 @@
 from dsched.model.meta import ApiRecord, Int32, LabelSelector, ObjectMeta
 from dsched.model.pod import NodeSelector
 from dsched.model.quantity import Quantity
+from dsched.model.resource_claims import ResourceClaimSpec
 
 
 class Bare(ApiRecord, frozen=True):
@@ -135,3 +136,19 @@ class AttachmentSpec(ApiRecord, frozen=True):
 
 class VolumeAttachment(Bare, frozen=True):
     spec: AttachmentSpec = AttachmentSpec()
+
+
+class TemplateMeta(ApiRecord, frozen=True):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class ClaimTemplateSpec(ApiRecord, frozen=True):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ClaimTemplate(Bare, frozen=True):
+    """A ResourceClaimTemplate."""
+
+    spec: ClaimTemplateSpec = ClaimTemplateSpec()

@@ -7,7 +7,7 @@ from tests.e2e.apiserver import ApiServer
 from tests.e2e.deployment import NAMESPACE, Deployment
 
 LEADER, BINDER, EVALUATOR = "dsched-leader", "dsched-binder", "dsched-evaluator"
-DRA = ("resourceclaims", "resourceslices", "deviceclasses")
+OFFERED = ("resourceslices", "deviceclasses", "devicetaintrules")
 
 # Verbs and GROUP/RESOURCE; one a line and account.
 MAY = {
@@ -19,6 +19,10 @@ MAY = {
         *(("list watch", resource) for resource in ("/persistentvolumes", "/persistentvolumeclaims")),
         *(("list watch", f"storage.k8s.io/{each}") for each in ("storageclasses", "csinodes", "csidrivers")),
         *(("list watch", f"storage.k8s.io/{each}") for each in ("csistoragecapacities", "volumeattachments")),
+        *(("list watch", f"resource.k8s.io/{each}") for each in OFFERED),
+        ("get list watch update delete", "resource.k8s.io/resourceclaims"),
+        ("update", "resource.k8s.io/resourceclaims/status"),
+        ("update", "resource.k8s.io/resourceclaims/binding"),
         ("delete", "/pods"),
         ("patch", "/pods/status"),
         ("create patch", "events.k8s.io/events"),
@@ -30,6 +34,10 @@ MAY = {
         ("get patch", "/persistentvolumeclaims"),
         ("get", "/nodes"),
         ("get", "storage.k8s.io/csinodes"),
+        ("get create update", "resource.k8s.io/resourceclaims"),
+        ("update", "resource.k8s.io/resourceclaims/status"),
+        ("update", "resource.k8s.io/resourceclaims/binding"),
+        ("patch", "/pods/status"),
         ("create patch", "events.k8s.io/events"),
     ],
     EVALUATOR: [],
@@ -47,11 +55,15 @@ MAY_NOT = {
         ("create update patch delete", "/persistentvolumeclaims"),
         ("get create delete", "apps/replicasets"),
         ("get update patch", "storage.k8s.io/volumeattachments"),
+        ("create patch", "resource.k8s.io/resourceclaims"),
+        *(("create update patch delete", f"resource.k8s.io/{each}") for each in OFFERED),
         ("get list create", "coordination.k8s.io/leases"),
     ],
     BINDER: [
         ("list watch create update patch delete", "/pods"),
-        ("create update patch", "/pods/status"),
+        ("create update", "/pods/status"),
+        ("list watch patch delete", "resource.k8s.io/resourceclaims"),
+        *(("get list watch update", f"resource.k8s.io/{each}") for each in OFFERED),
         ("list create update delete", "/persistentvolumes"),
         ("list create update delete", "/persistentvolumeclaims"),
         ("list watch update patch delete", "/nodes"),
@@ -65,7 +77,7 @@ FOR_NOBODY = [
     ("impersonate", "/users"),
     ("create update bind escalate", "rbac.authorization.k8s.io/clusterroles"),
     ("create", "rbac.authorization.k8s.io/clusterrolebindings"),
-    *(("get list", f"resource.k8s.io/{resource}") for resource in DRA),
+    ("get list create update", "resource.k8s.io/resourceclaimtemplates"),
 ]
 
 

@@ -153,6 +153,33 @@ def _claim(volume: Object, view: View) -> str:
     return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else _NONE
 
 
+def _claim_state(claim: Object, view: View) -> str:
+    """As kubectl shows it. Source: pkg/printers/internalversion/printers.go ``resourceClaimState``."""
+    status = claim.get("status", {})
+    deleting = ["deleted"] if claim["metadata"].get("deletionTimestamp") else []
+    if "allocation" not in status:
+        return ",".join([*deleting, "pending"])
+    return ",".join([*deleting, "allocated", *(["reserved"] if status.get("reservedFor") else [])])
+
+
+def _claimed_devices(claim: Object, view: View) -> str:
+    results = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+    return ",".join(f"{each.get('driver')}/{each.get('pool')}/{each.get('device')}" for each in results) or _NONE
+
+
+def _consumers(claim: Object, view: View) -> str:
+    return ",".join(each.get("name", "") for each in claim.get("status", {}).get("reservedFor", ())) or _NONE
+
+
+def _offered_devices(offered: Object, view: View) -> str:
+    return str(len(offered.get("spec", {}).get("devices", ())))
+
+
+def _tainted(rule: Object, view: View) -> str:
+    named = rule.get("spec", {}).get("deviceSelector", {})
+    return "/".join(named.get(part) or "*" for part in ("driver", "pool", "device"))
+
+
 _NAME = Column("NAME", _field("metadata", "name"))
 _AGE = Column("AGE", lambda value, view: age(value["metadata"].get("creationTimestamp", ""), view.now_ms))
 _CLASS = Column("STORAGECLASS", _field("spec", "storageClassName"))
@@ -197,6 +224,31 @@ _COLUMNS: Mapping[kinds.Kind, Sequence[Column]] = {
         _AGE,
     ),
     kinds.PERSISTENT_VOLUME_CLAIM: (_NAME, Column("VOLUME", _field("spec", "volumeName")), _CLASS, _AGE),
+    kinds.DEVICE_CLASS: (_NAME, Column("EXTENDED RESOURCE", _field("spec", "extendedResourceName")), _AGE),
+    kinds.RESOURCE_SLICE: (
+        _NAME,
+        Column("NODE", _field("spec", "nodeName")),
+        Column("DRIVER", _field("spec", "driver")),
+        Column("POOL", _field("spec", "pool", "name")),
+        Column("DEVICES", _offered_devices),
+        _AGE,
+        Column("GENERATION", _field("spec", "pool", "generation"), wide=True),
+        Column("SLICES", _field("spec", "pool", "resourceSliceCount"), wide=True),
+    ),
+    kinds.DEVICE_TAINT_RULE: (
+        _NAME,
+        Column("DEVICES", _tainted),
+        Column("KEY", _field("spec", "taint", "key")),
+        Column("EFFECT", _field("spec", "taint", "effect")),
+        _AGE,
+    ),
+    kinds.RESOURCE_CLAIM: (
+        _NAME,
+        Column("STATE", _claim_state),
+        _AGE,
+        Column("DEVICES", _claimed_devices, wide=True),
+        Column("RESERVED FOR", _consumers, wide=True),
+    ),
     kinds.POD_DISRUPTION_BUDGET: (
         _NAME,
         Column("ALLOWED DISRUPTIONS", lambda value, view: str(value.get("status", {}).get("disruptionsAllowed", 0))),

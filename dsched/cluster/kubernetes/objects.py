@@ -26,7 +26,7 @@ TRIES = 3
 
 PRIORITY_CLASS = Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", "priorityclasses", False)
 """A leader reads none: the API server has resolved the pods' priorities."""
-ALL = (PRIORITY_CLASS, *resources.ALL)
+ALL = (PRIORITY_CLASS, resources.CLAIM_TEMPLATE, *resources.ALL)
 
 
 class _Metadata(msgspec.Struct, rename={"continue_": "continue"}):

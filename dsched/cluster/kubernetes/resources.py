@@ -53,11 +53,16 @@ class Resource:
 
 
 _CORE, _APPS, _STORAGE = "/api/v1", "/apis/apps/v1", "/apis/storage.k8s.io/v1"
+_DEVICES = "/apis/resource.k8s.io/v1"
+"""Served since 1.34, DeviceTaintRule since 1.37; a kind that is not served counts as having no objects."""
 
 POD = Resource("Pod", _CORE, "pods", True, "status.phase!=Succeeded,status.phase!=Failed")
 NODE = Resource("Node", _CORE, "nodes", False)
 VOLUME = Resource("PersistentVolume", _CORE, "persistentvolumes", False)
 CLAIM = Resource("PersistentVolumeClaim", _CORE, "persistentvolumeclaims", True)
+DEVICE_CLAIM = Resource("ResourceClaim", _DEVICES, "resourceclaims", True)
+CLAIM_TEMPLATE = Resource("ResourceClaimTemplate", _DEVICES, "resourceclaimtemplates", True)
+"""Not watched: claims are made of them by a controller of the cluster."""
 
 ALL = (
     POD,
@@ -75,6 +80,10 @@ ALL = (
     Resource("CSIStorageCapacity", _STORAGE, "csistoragecapacities", True),
     Resource("VolumeAttachment", _STORAGE, "volumeattachments", False, dropped=("status",)),
     Resource("PodDisruptionBudget", "/apis/policy/v1", "poddisruptionbudgets", True),
+    DEVICE_CLAIM,
+    Resource("ResourceSlice", _DEVICES, "resourceslices", False),
+    Resource("DeviceClass", _DEVICES, "deviceclasses", False),
+    Resource("DeviceTaintRule", _DEVICES, "devicetaintrules", False),
 )
 BY_KIND = {resource.kind: resource for resource in ALL}
 

@@ -16,9 +16,11 @@ from dsched.cluster.standalone.stored import Object, PodState
 from dsched.manifests import admission, kinds
 from dsched.manifests.load import Manifest
 from dsched.manifests.problems import Problems
+from dsched.manifests.resource_checks import Report
 
 _BINDING_FIELDS = ("volumeName", "claimRef")
 _BINDING_NOTES = ("pv.kubernetes.io/", "volume.kubernetes.io/selected-node")
+_CLAIM_STATUSES = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 _SERVER_OWNED = frozenset({"resourceVersion", "managedFields", "generation", "selfLink"})
 
 
@@ -83,6 +85,8 @@ def plan(
 
     admission.admit(manifest.kind, value, before.value if before else None, classes, report)
     node, state = "", ""
+    if manifest.kind is kinds.RESOURCE_CLAIM and before is not None:
+        _keep_claim(value, before.value, report)
     if manifest.kind is kinds.POD:
         node, state = _pod(manifest, value, before, now_ms, problems)
     if len(problems) > known:
@@ -126,6 +130,18 @@ def _keep_binding(value: Object, before: Object) -> None:
         value["metadata"]["annotations"] = {**annotations, **notes}
 
 
+def _keep_claim(value: Object, before: Object, report: Report) -> None:
+    """A claim asks for what it asked for; who made it and who uses it is not the manifest's to change.
+
+    Source: pkg/apis/resource/validation/validation.go ``ValidateResourceClaimUpdate``.
+    """
+    if value.get("spec", {}) != before.get("spec", {}):
+        report("spec", "is immutable; delete the claim first")
+    for name in ("finalizers", "ownerReferences", "deletionTimestamp"):
+        if name in before["metadata"]:
+            value["metadata"][name] = before["metadata"][name]
+
+
 def _outcome(manifest: Manifest, value: Object, found: Stored | None, before: Stored | None) -> Outcome:
     if found is None:
         return Outcome.CREATED
@@ -167,8 +183,9 @@ def _keep_node(spec: Object, before: Object, bound_to: str) -> None:
 def _keep_written(status: Object, before: Object) -> None:
     """What the scheduler writes about a pod is not the manifest's to change once the pod exists."""
     status.pop("nominatedNodeName", None)
-    if "nominatedNodeName" in before:
-        status["nominatedNodeName"] = before["nominatedNodeName"]
+    for name in ("nominatedNodeName", *_CLAIM_STATUSES):
+        if name in before:
+            status[name] = before[name]
     own = [each for each in before.get("conditions", ()) if each.get("type") == stored.POD_SCHEDULED]
     given = [each for each in status.pop("conditions", ()) if each.get("type") != stored.POD_SCHEDULED]
     if own or given:

@@ -312,3 +312,25 @@ def test_a_bound_claim_stays_bound_when_its_manifest_is_applied_again(store, app
     assert value["spec"]["volumeName"] == "pv-1"
     assert value["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] == "yes"
     assert value["metadata"]["labels"] == {"tier": "db"}
+
+
+def test_a_claim_for_devices_asks_for_what_it_asked_for(store, cluster, apply):
+    devices = {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}
+    claim = other_manifest("ResourceClaim", "resource.k8s.io/v1", "a", spec={"devices": devices})
+    apply(claim)
+    (found,) = cluster.get_objects("ResourceClaim", ["default/a"])
+    assert cluster.list().others["ResourceClaim"] == [found]
+    assert outcomes(apply(claim)) == ["resourceclaim default/a unchanged"]
+    changed = {"requests": [{"name": "r", "exactly": {"deviceClassName": "nic"}}]}
+    with pytest.raises(ManifestError, match="spec: is immutable; delete the claim first"):
+        apply(claim | {"spec": {"devices": changed}})
+    assert cluster.get_objects("ResourceClaim", ["default/a"]) == [found]
+
+
+def test_the_claims_that_a_pod_got_stay_when_its_manifest_is_applied_again(cluster, apply):
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    got = [{"name": "gpu", "resourceClaimName": "web-gpu-x2x4b"}]
+    apply(pod_manifest(resourceClaims=claims) | {"status": {"resourceClaimStatuses": got}})
+    apply(pod_manifest(resourceClaims=claims, labels={"a": "b"}))
+    (pod,) = cluster.get_pods([WEB])
+    assert [each.resource_claim_name for each in pod.status.resource_claim_statuses] == ["web-gpu-x2x4b"]

@@ -9,6 +9,7 @@ from dsched.manifests import kinds
 from dsched.model.meta import from_builtins
 from dsched.model.pod import Pod
 from dsched.observe.words import amount
+from tests.devices import asking, make_claim, make_class, make_slice, result, taint_rule
 from tests.manifests import Json, node_manifest, other_manifest, pod_manifest
 
 NOW_MS = 1_700_000_000_000
@@ -140,3 +141,22 @@ def test_other_kinds_have_their_columns():
 
 def test_a_time_that_cannot_be_read_has_no_age():
     assert columns.age("yesterday", NOW_MS) == "<unknown>"
+
+
+def test_a_claims_row_says_whether_it_has_its_devices():
+    claim = make_claim("shop/gpu", asking())
+    assert row(kinds.RESOURCE_CLAIM, claim) == {"NAME": "gpu", "STATE": "pending", "AGE": "1h"}
+    used = [{"resource": "pods", "name": "web", "uid": "u"}]
+    claim = make_claim("shop/gpu", asking(), allocated=[result("gpu-0")], reservedFor=used)
+    found = row(kinds.RESOURCE_CLAIM, claim, wide=True)
+    assert found["STATE"] == "allocated,reserved"
+    assert (found["DEVICES"], found["RESERVED FOR"]) == ("gpu.example.com/n1/gpu-0", "web")
+
+
+def test_rows_of_devices_and_what_taints_them():
+    found = row(kinds.RESOURCE_SLICE, make_slice("n1", ["a", "b"]), wide=True)
+    assert (found["NODE"], found["POOL"], found["DEVICES"], found["SLICES"]) == ("n1", "n1", "2", "1")
+    assert row(kinds.DEVICE_CLASS, make_class(extendedResourceName="example.com/gpu"))["EXTENDED RESOURCE"] == (
+        "example.com/gpu"
+    )
+    assert row(kinds.DEVICE_TAINT_RULE, taint_rule("r", pool="n1"))["DEVICES"] == "*/n1/*"
