@@ -36,6 +36,10 @@ RESOURCES = {
     "CSIStorageCapacity": Resource.CSI_STORAGE_CAPACITY,
     "VolumeAttachment": Resource.VOLUME_ATTACHMENT,
     "PodDisruptionBudget": Resource.PDB,
+    "ResourceClaim": Resource.RESOURCE_CLAIM,
+    "ResourceSlice": Resource.RESOURCE_SLICE,
+    "DeviceClass": Resource.DEVICE_CLASS,
+    "DeviceTaintRule": Resource.DEVICE_TAINT_RULE,
 }
 """Kinds whose changes plugins may register for."""
 
@@ -217,15 +221,17 @@ class Intake:
     def _changed(self, pod: QueuedPod, info: PodInfo) -> None:
         old = pod.info.pod
         alike = old.spec == info.pod.spec and old.metadata.labels == info.pod.metadata.labels
+        claimed = old.status.resource_claim_statuses != info.pod.status.resource_claim_statuses
         # A move that was gathered is of the pod as it was.
-        if not alike and pod.key in self._moves:
+        if (claimed or not alike) and pod.key in self._moves:
             self.flush()
         turned = self._pending.replace(pod, info, self._frameworks[info.pod.spec.scheduler_name])
         self._changed_promise(pod, old)
-        if alike:
+        if alike and not claimed:
             return
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
-        self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
+        if not alike:
+            self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
         if turned and pod.place in (QueueName.ACTIVE, QueueName.BACKOFF):
             self._moves[pod.key] = (pod, self._pending.move(pod, pod.place))
         elif pod.place is QueueName.GATED or (pod.place is QueueName.UNSCHEDULABLE and self._events.helps(event, pod)):

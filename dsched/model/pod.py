@@ -131,7 +131,11 @@ class PodSchedulingGate(ApiRecord, frozen=True):
 
 
 class PodResourceClaim(ApiRecord, frozen=True):
+    """A claim for devices: one that is there, or one that is made of a template for this pod."""
+
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class ClaimSource(ApiRecord, frozen=True):
@@ -254,6 +258,28 @@ class PodCondition(ApiRecord, frozen=True):
     message: str = ""
 
 
+class PodResourceClaimStatus(ApiRecord, frozen=True):
+    """The claim that was made of a template for the pod; None where it needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(ApiRecord, frozen=True):
+    """The request of the claim behind an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(ApiRecord, frozen=True):
+    """The claim that was made for those of the pod's extended resources that are devices."""
+
+    request_mappings: list[ContainerExtendedResourceRequest] = []
+    resource_claim_name: str = ""
+
+
 class PodStatus(ApiRecord, frozen=True):
     phase: str = ""
     nominated_node_name: str = ""
@@ -263,6 +289,8 @@ class PodStatus(ApiRecord, frozen=True):
     init_container_statuses: list[ContainerStatus] = []
     resources: HeldResources | None = None
     allocated_resources: dict[str, Quantity] | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(ApiRecord, frozen=True):

@@ -164,6 +164,8 @@ def _same_around(old: Pod, new: Pod) -> bool:
         and was.init_container_statuses == now.init_container_statuses
         and was.resources == now.resources
         and was.allocated_resources == now.allocated_resources
+        and was.resource_claim_statuses == now.resource_claim_statuses
+        and was.extended_resource_claim_status == now.extended_resource_claim_status
         and old.pending_resize == new.pending_resize
     )
 

@@ -177,6 +177,8 @@ def test_changes_that_scheduling_cannot_see(after: Pod) -> None:
         changed(status={"nominatedNodeName": "n1"}),
         changed(status={"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}]}),
         changed(status={"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}),
+        changed(status={"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "web-gpu-x2x4b"}]}),
+        changed(status={"extendedResourceClaimStatus": {"resourceClaimName": "web-extended-resources-x2x4b"}}),
         changed(spec={"nodeName": "n1", "priority": 1}),
     ],
 )
