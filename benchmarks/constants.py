@@ -30,7 +30,7 @@ from dsched.leader.dispatch import Dispatcher, new_request
 from dsched.leader.evaluators.request import Question
 from dsched.model import messages
 from dsched.model.messages import EvaluateShard, ShardResult
-from dsched.scheduler.cycle import Candidate
+from dsched.scheduler.decision import Candidate
 from dsched.scheduler.memory import Memory
 from dsched.state import client, replies, workers
 from dsched.state.node_log import CHUNK

@@ -14,7 +14,8 @@ from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
-from dsched.scheduler.cycle import Candidate, Cycle
+from dsched.scheduler.cycle import Cycle
+from dsched.scheduler.decision import Candidate
 from dsched.scheduler.handle import LeaderHandle
 from dsched.scheduler.memory import Memory, judge_here
 from dsched.scheduler.queue import Backoff, PendingPods

@@ -11,7 +11,8 @@ from dsched.engine.evaluation import Evaluation
 from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.scheduler.cycle import Candidate, Cycle, Decision
+from dsched.scheduler.cycle import Cycle
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.memory import Memory, judge_here
 from dsched.scheduler.waiting_pods import WaitingPods
 from tests.builders import Json, make_pod

@@ -21,7 +21,7 @@ from dsched.log import logger
 from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, collect
 from dsched.model.meta import NodeName
 from dsched.scheduler.cache import Cache, amounts
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.ports import Popped, QueueName
 from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPods

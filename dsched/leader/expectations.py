@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from dsched.cluster.interface import Cluster, SchedulingStatus
 from dsched.model.meta import NodeName
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import PendingPods, QueuedPod
 

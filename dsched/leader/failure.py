@@ -14,7 +14,7 @@ from dsched.framework.interface import Code, Hazard, Status
 from dsched.log import logger
 from dsched.metrics import PODS_PARKED, collect
 from dsched.model.meta import NO_NODE, PodKey
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from dsched.scheduler.ports import Move, QueueName
 from dsched.scheduler.queue import PARKED, PendingPods, QueuedPod, park_ms
 from dsched.state.queue import Queue

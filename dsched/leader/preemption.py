@@ -16,7 +16,7 @@ from dsched.leader.promises import Happened, released
 from dsched.log import logger
 from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS
 from dsched.model.meta import NO_NODE, NodeName
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)

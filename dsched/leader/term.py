@@ -51,7 +51,8 @@ from dsched.log import logger
 from dsched.metrics import TAKEOVER_DURATION, TURN_DURATION, collect
 from dsched.plugins import profiles
 from dsched.scheduler.cache import Cache
-from dsched.scheduler.cycle import Cycle, Decision
+from dsched.scheduler.cycle import Cycle
+from dsched.scheduler.decision import Decision
 from dsched.scheduler.handle import LeaderHandle
 from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.ports import QueueName

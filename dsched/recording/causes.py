@@ -20,7 +20,7 @@ from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.plugins import profiles
 from dsched.recording.following import take_back
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.memory import Memory
 from dsched.simulation.offline_cycle import OfflineCycle
 

@@ -19,7 +19,7 @@ from dsched.recording import measures
 from dsched.recording.measures import Amounts, Mean, Workload
 from dsched.recording.replaying import Replay
 from dsched.recording.world import Fate
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 
 NO_REASON = "never tried"
 RECORDED = "the recorded configuration"

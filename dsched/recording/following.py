@@ -13,7 +13,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.recording.replaying import Replay, alike
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.queue import QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPods

@@ -21,7 +21,7 @@ from dsched.recording.causes import Cause, Causes
 from dsched.recording.comparison import Configured, recorded_configuration
 from dsched.recording.following import Following
 from dsched.recording.replaying import alike, does_the_same
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 
 
 class Kind(StrEnum):

@@ -27,7 +27,7 @@ from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.recording.own_queue import OwnQueue
 from dsched.recording.world import Fate, Recorded
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.nominations import Nomination
 from dsched.scheduler.ports import QueueName, Record

@@ -11,7 +11,7 @@ from dsched.framework.interface import Registry
 from dsched.leader.observers.recording import choice, shown
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.placing import simulate
 

@@ -9,7 +9,6 @@ Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -31,58 +30,9 @@ from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.validation import PluginFailure
 from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.plugin_breaker import PluginBreaker, dangerous, overrun
 from dsched.scheduler.waiting_pods import WaitingPod, WaitingPods
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """A pod that has been popped.
-
-    Attributes:
-        popped_at: when, seconds on the monotonic clock; 0 where nobody measures.
-    """
-
-    info: PodInfo
-    attempt: int
-    popped_at: float = 0.0
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """What the cycle says of a pod: a node, or why there is none.
-
-    Attributes:
-        node: the chosen node; the pod is assumed there and Reserve has run.
-        best: names of the best set, in table order.
-        waiting: set when Permit plugins hold the pod back.
-        diagnosis: why the pod fits nowhere or was turned away.
-        error: the status of a plugin that failed.
-        nominated: a node that PostFilter makes room on; None leaves the nomination as it is.
-        victims: pods to delete so that there is room.
-        displaced: pods of lower priority that had been promised the nominated node and are no longer.
-        promised: the node that the pod had been promised, for a pod that was placed.
-        extended: what extenders said, where they were asked.
-    """
-
-    candidate: Candidate
-    framework: Framework
-    state: CycleState
-    node: NodeName | None = None
-    best: tuple[NodeName, ...] = ()
-    waiting: WaitingPod | None = None
-    diagnosis: Diagnosis | None = None
-    error: Status | None = None
-    nominated: NodeName | None = None
-    victims: tuple[PodInfo, ...] = ()
-    displaced: tuple[PodInfo, ...] = ()
-    promised: NodeName | None = None
-    extended: EvaluationWithExtenders | None = None
-
-    @property
-    def message(self) -> str:
-        """Why there is no node, as users are told; empty where there is one."""
-        if self.error is not None:
-            return self.error.message
-        return "" if self.diagnosis is None else self.diagnosis.message
 
 
 class Assumptions(Protocol):

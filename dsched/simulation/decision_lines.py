@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from dsched.leader.observers import decision_log
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 
 EPOCH = 0
 """Of simulations: no leader ever has it."""

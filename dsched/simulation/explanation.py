@@ -20,7 +20,7 @@ from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
-from dsched.scheduler.cycle import Candidate
+from dsched.scheduler.decision import Candidate
 from dsched.scheduler.ports import Record
 from dsched.scheduler.queue import PendingPods
 from dsched.simulation.live_cluster import LiveCluster

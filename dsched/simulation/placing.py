@@ -20,7 +20,7 @@ from dsched.framework.interface import Action, ClusterEvent, Registry, Resource,
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.promises import released
 from dsched.model.meta import NO_NODE, NodeName, PodUid
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.queue import QueuedPod
 from dsched.simulation import capacity

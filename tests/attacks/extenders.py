@@ -11,7 +11,7 @@ from dsched.extenders.extenders import Extenders
 from dsched.framework.extender import BindFailure
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from tests.attacks.attack import Stand, attack
 from tests.builders import make_node, make_pod
 from tests.extender import Raw, TestExtender, Wire

@@ -24,7 +24,7 @@ from dsched.manifests.load import Manifest, load, load_text
 from dsched.plugins import profiles, registry
 from dsched.recording import simulated
 from dsched.recording.rehearsal import Rehearsal
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from dsched.simulation.decision_lines import DecisionLines
 from dsched.simulation.from_manifests import given
 from dsched.simulation.outcome import Outcome

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from dsched.state import counters, keys
 from dsched.state.client import Store
 

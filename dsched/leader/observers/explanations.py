@@ -19,7 +19,7 @@ from dsched.engine.with_extenders import EvaluationWithExtenders
 from dsched.framework.interface import Status
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.state.attempt_history import ERROR, SCHEDULED, UNSCHEDULABLE, Attempt, AttemptHistory, Group, Scored
 
 GROUPS = 12

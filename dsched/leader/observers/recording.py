@@ -21,7 +21,7 @@ from dsched.model import tape
 from dsched.model.meta import NO_NODE, PodUid
 from dsched.model.tape import Line
 from dsched.scheduler.cache import Cache
-from dsched.scheduler.cycle import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state.recording import ENTRY_BYTES, MOST_WAITING, RecordingStream, Taken

@@ -9,7 +9,7 @@ from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import registry
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from dsched.scheduler.memory import Memory
 from dsched.simulation.explanation import Explanation, explain
 from dsched.simulation.from_manifests import ManifestCluster

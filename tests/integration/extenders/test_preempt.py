@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dsched.scheduler.cycle import Decision
+from dsched.scheduler.decision import Decision
 from tests.builders import make_node, make_pod
 from tests.extender import HANG_UP, Refusal, keeping
 from tests.integration.extenders.conftest import Start, configuration, named

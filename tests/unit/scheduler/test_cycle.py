@@ -28,7 +28,8 @@ from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.pod import Pod
-from dsched.scheduler.cycle import Candidate, Cycle, Decision
+from dsched.scheduler.cycle import Cycle
+from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.waiting_pods import WaitingPods
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.frameworks import Handle, framework_of, frameworks
