@@ -12,6 +12,7 @@ from dsched.cluster.standalone import keys as cluster_keys
 from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.cluster.standalone.objects import Objects
+from dsched.config.feature_gates import DEFAULT
 from dsched.errors import StaleEpoch
 from dsched.framework.interface import Registry
 from dsched.leader import term as reign_module
@@ -244,7 +245,7 @@ class Rig:
         self._applier = Applier(store, self.clock)
         self._objects = Objects(store)
         self._folder = folder
-        self.configuration = config.default()
+        self.configuration = config.default(DEFAULT)
         self.plugins: Registry = registry.intree()
         self.tracing: Tracing | None = None
         self.remembers, self.highest = False, 0
@@ -257,7 +258,7 @@ class Rig:
     def configure(self, text: str, *plugins: type[Any]) -> None:
         """Use another configuration from the next leader on, with plugins of the test."""
         self.plugins = {**registry.intree(), **{plugin.name: plugin for plugin in plugins}}
-        self.configuration = profiles.parsed(text, "test.yaml", self.plugins)
+        self.configuration = profiles.parsed(text, "test.yaml", self.plugins, DEFAULT)
 
     # -- the cluster -----------------------------------------------------------------------------------------------
 
