@@ -24,6 +24,7 @@ class ClaimWrite(ApiRecord, frozen=True):
         key: ``namespace/name`` of the claim.
         pod: ``namespace/name``.
         allocation: the devices it gets; None for a claim that has its devices already.
+        stamped: the time of allocation is written with it, unless it has one: DRADeviceBindingConditions is on.
     """
 
     key: str
@@ -31,6 +32,7 @@ class ClaimWrite(ApiRecord, frozen=True):
     pod: PodKey
     pod_uid: PodUid
     allocation: Allocation | None = None
+    stamped: bool = False
 
 
 class ClaimRelease(ApiRecord, frozen=True):

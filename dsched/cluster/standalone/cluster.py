@@ -24,11 +24,13 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.standalone import keys, stored
+from dsched.cluster.standalone.claims import ClaimWriter
 from dsched.cluster.standalone.objects import Objects, read_node, read_object, read_pod, readable
 from dsched.cluster.standalone.volumes import VolumeWriter
 from dsched.cluster.standalone.watch_log import Entry, WatchLog
 from dsched.errors import ClusterError, RedisUnavailable
 from dsched.manifests import kinds
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import FAILED, SUCCEEDED, Pod
@@ -90,6 +92,7 @@ class StandaloneCluster:
         self._record = Script(store, "events_record", stored.SCRIPTS)
         self._delete = Script(store, "pods_delete", stored.SCRIPTS)
         self._volumes = VolumeWriter(store, log_length)
+        self._claims = ClaimWriter(store, self._clock, log_length)
         self._epoch = ""
 
     def list(self) -> Listing:
@@ -110,7 +113,7 @@ class StandaloneCluster:
 
     def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
         """Scripts that report and delete raise StaleEpoch from the moment that another process leads."""
-        self._epoch = str(epoch)
+        self._epoch = self._claims.epoch = str(epoch)
 
     def stand_down(self) -> None:
         """Nothing goes on in the background."""
@@ -191,6 +194,22 @@ class StandaloneCluster:
     def select_nodes(self, selections: Sequence[NodeSelection]) -> Sequence[str]:
         """Write the nodes. Nobody makes volumes here: see `dsched.cluster.standalone.volumes`."""
         return [self._volumes.select(each) for each in selections]
+
+    def allocate_claims(self, writes: Sequence[ClaimWrite]) -> Sequence[str]:
+        """Write claims; see `dsched.cluster.standalone.claims`."""
+        return self._claims.allocate(writes)
+
+    def release_claims(self, releases: Sequence[ClaimRelease]) -> Sequence[str]:
+        """Give claims back."""
+        return self._claims.release(releases)
+
+    def create_claim(self, wanted: ExtendedClaim) -> CreatedClaim:
+        """Make a claim and name it in the pod's status, both at once."""
+        return self._claims.create(wanted)
+
+    def delete_claim(self, deletion: ClaimDeletion) -> str:
+        """Delete a claim, at once."""
+        return self._claims.delete(deletion)
 
     def report(self, statuses: Sequence[SchedulingStatus]) -> None:
         """Write conditions and nominated nodes where they differ from what is written."""

@@ -11,7 +11,7 @@ from dsched.plugins import profiles
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, pod_manifest
-from tests.versions import V35
+from tests.versions import V34, V35
 
 WAIT_S = 30.0
 CONFIGURATION = """
@@ -129,6 +129,7 @@ def test_a_pod_that_waits_says_which_node_it_will_get(rig: Rig, check: Checker) 
 
 
 def test_before_nobody_is_told(rig: Rig) -> None:
+    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", rig.plugins, V34)
     led_with(rig, half("a"))
     assert expected(rig, "shop/a") == ""
 
