@@ -70,7 +70,7 @@ def released(claim: Object | None, release: ClaimRelease) -> Object | None:
     if len(others) < len(status.get("reservedFor") or ()):
         status["reservedFor"] = others
     if release.deallocate and not others:
-        status = {name: value for name, value in status.items() if name not in ("allocation", "devices", "reservedFor")}
+        status = without_devices(status)
     return {**claim, "status": status} if status != (claim.get("status") or {}) else claim
 
 
@@ -82,6 +82,11 @@ def without_finalizer(claim: Object) -> Object:
     kept = [each for each in metadata["finalizers"] if each != FINALIZER]
     rest = {name: value for name, value in metadata.items() if name != "finalizers"}
     return {**claim, "metadata": {**rest, "finalizers": kept} if kept else rest}
+
+
+def without_devices(status: Object) -> Object:
+    """A claim's status that has no devices and no pods; what drivers said of the devices goes with them."""
+    return {name: value for name, value in status.items() if name not in ("allocation", "devices", "reservedFor")}
 
 
 def same_devices(allocation: Mapping[str, Any], wanted: Allocation) -> bool:

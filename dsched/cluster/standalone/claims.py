@@ -8,7 +8,8 @@ are written together (``claims_make``).
 
 import uuid
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -37,11 +38,25 @@ MAKE_KEYS = state_keys.names(
     keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.objects(CLAIM), state_keys.EPOCH
 )
 
-Request = TypeVar("Request", ClaimWrite, ClaimRelease, ClaimDeletion)
+
+class AboutClaim(Protocol):
+    """A request about the claim ``namespace/name``."""
+
+    @property
+    def key(self) -> str: ...
+
+
+Request = TypeVar("Request", bound=AboutClaim)
 Becomes = Callable[[Object | None, Request], Object | None]
 """What a claim becomes; None leaves it as it is. Raises Refused."""
 GONE: Object = {}
 """What a claim becomes that is deleted."""
+
+
+class Leaving(NamedTuple):
+    """A user's request to delete a claim."""
+
+    key: str
 
 
 class FoundPod(NamedTuple):
@@ -58,19 +73,17 @@ class ClaimWriter:
     Args:
         log_length: about how many changes a watcher may be behind.
 
-    Attributes:
-        epoch: of the leader that writes, which raises StaleEpoch once another leads; ``""`` for binders, which are
-            held to their pod's reservation instead.
+        epoch: of the leader that writes, which raises StaleEpoch once another leads; ``""`` for everybody else.
     """
 
-    def __init__(self, store: Store, clock: Clock, log_length: int) -> None:
+    def __init__(self, store: Store, clock: Clock, log_length: int, epoch: str = "") -> None:
         self._store = store
         self._clock = clock
         self._log_length = log_length
         self._objects = Objects(store)
         self._put = Script(store, "claims_put", stored.SCRIPTS)
         self._make = Script(store, "claims_make", stored.SCRIPTS)
-        self.epoch = ""
+        self._epoch = epoch
 
     def allocate(self, writes: Sequence[ClaimWrite]) -> list[str]:
         """As `Cluster.allocate_claims`."""
@@ -88,6 +101,12 @@ class ClaimWriter:
             return GONE if claim is not None and claim["metadata"]["uid"] == deletion.uid else None
 
         return self.change([deletion], goes)[0]
+
+    def ask_to_go(self, wanted: Sequence[str]) -> list[bool]:
+        """Delete claims as a user does: one that has devices is marked, and goes when nobody uses it any more. Says
+        which were there."""
+        now = stored.rfc3339(self._clock.now_ms())
+        return [not answer for answer in self.change([Leaving(key) for key in wanted], partial(_leaving, now))]
 
     def create(self, wanted: ExtendedClaim) -> CreatedClaim:
         """As `Cluster.create_claim`."""
@@ -133,7 +152,7 @@ class ClaimWriter:
         refused: set[str] = set()
         for batch in pieces.cut([self._packed(*each) for each in wanted], _size):
             pod_head, claim_head = stored.head(kinds.POD), stored.head(CLAIM)
-            arguments: list[Value] = [self.epoch, self._log_length, pod_head, claim_head, pieces.packed(batch)]
+            arguments: list[Value] = [self._epoch, self._log_length, pod_head, claim_head, pieces.packed(batch)]
             with client.reachable(self._store):
                 found = self._make(MAKE_KEYS, arguments)
             refused |= {key.decode() for key in found}
@@ -189,7 +208,7 @@ class ClaimWriter:
                 packed.append([key, metadata["resourceVersion"], metadata["uid"], tail])
         changed: set[str] = set()
         for batch in pieces.cut(packed, _size):
-            arguments: list[Value] = [self.epoch, self._log_length, stored.head(CLAIM), pieces.packed(batch)]
+            arguments: list[Value] = [self._epoch, self._log_length, stored.head(CLAIM), pieces.packed(batch)]
             with client.reachable(self._store):
                 changed |= {key.decode() for key in self._put(PUT_KEYS, arguments)}
         return changed
@@ -222,6 +241,15 @@ def _pod(key: PodKey, raw: bytes, line: bytes) -> FoundPod:
     return FoundPod(key, msgspec.json.decode(raw, type=dict), stored.pod_state(line))
 
 
+def _leaving(now: str, claim: Object | None, request: Leaving) -> Object:
+    if claim is None:
+        raise Refused(f"resourceclaim {request.key} does not exist")
+    metadata = claim["metadata"]
+    if not metadata.get("finalizers"):
+        return GONE
+    return {**claim, "metadata": {"deletionTimestamp": now, **metadata}}
+
+
 def _known(found: Object, wanted: ExtendedClaim) -> CreatedClaim:
     if not claims.asks_alike(found, wanted):
         return CreatedClaim(problem=f"pod {wanted.pod} has resourceclaim {_key(found)}, which asks for something else")
@@ -233,4 +261,4 @@ def _key(claim: Object) -> str:
 
 
 def _size(item: Sequence[object]) -> int:
-    return sum(len(part) for part in item if isinstance(part, bytes))
+    return sum(len(part) if isinstance(part, bytes) else _size(part) for part in item if isinstance(part, bytes | list))

@@ -24,6 +24,7 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.standalone import keys, stored
+from dsched.cluster.standalone.claim_controller import ClaimController
 from dsched.cluster.standalone.claims import ClaimWriter
 from dsched.cluster.standalone.objects import Objects, read_node, read_object, read_pod, readable
 from dsched.cluster.standalone.volumes import VolumeWriter
@@ -94,6 +95,7 @@ class StandaloneCluster:
         self._volumes = VolumeWriter(store, log_length)
         self._claims = ClaimWriter(store, self._clock, log_length)
         self._epoch = ""
+        self._controller: ClaimController | None = None
 
     def list(self) -> Listing:
         """Everything there is, least recently changed first; ``others`` by kind.
@@ -106,17 +108,25 @@ class StandaloneCluster:
         seen = ((key, readable("Node", key, read_node, json)) for key, json in self._objects.scan(kinds.NODE))
         nodes = {key: node for key, node in seen if node is not None}
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
-        return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
+        found = Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
+        if self._controller is not None:
+            self._controller.begin(found)
+        return found
 
     def kubernetes_version(self) -> None:
         """There is no Kubernetes."""
 
     def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
-        """Scripts that report and delete raise StaleEpoch from the moment that another process leads."""
-        self._epoch = self._claims.epoch = str(epoch)
+        """Scripts that report and delete raise StaleEpoch from the moment that another process leads. Claims are seen
+        to with the next `list` and every `watch` after it: see `dsched.cluster.standalone.claim_controller`."""
+        self._epoch = str(epoch)
+        self._claims = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)
+        own = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)  # another thread's
+        self._controller = ClaimController(self._objects, own, self.record)
 
     def stand_down(self) -> None:
-        """Nothing goes on in the background."""
+        """Nothing goes on in the background; claims are the next leader's."""
+        self._controller = None
 
     def newest_version(self) -> int:
         """The version of the newest change, to watch from without listing; 0 before the first."""
@@ -128,8 +138,12 @@ class StandaloneCluster:
         Raises:
             WatchExpired: the log has been trimmed beyond ``version``, or was lost and begins anew.
         """
+        controller = self._controller
         entries = self._log.read(version, timeout_s)
-        return [_event(entry) for entry in entries], entries[-1][0] if entries else version
+        events = [_event(entry) for entry in entries]
+        if controller is not None:
+            controller.heard(events)
+        return events, entries[-1][0] if entries else version
 
     def survey(self) -> Iterator[Sequence[Sighting]]:
         """Every node, then every pod by its state line alone."""
