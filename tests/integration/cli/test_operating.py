@@ -28,6 +28,7 @@ from dsched.state.places import Places
 from tests.integration.leader.rig import RecordingDispatcher, Rig
 from tests.integration.workers.processes import wait_until
 from tests.manifests import apply, node_manifest, pod_manifest
+from tests.schemas import checked
 
 Run = Callable[..., Result]
 SSD = {"disk": "ssd"}
@@ -250,7 +251,7 @@ def test_history(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> N
     apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web", nodeSelector=SSD))
     stand(store, QueueName.UNSCHEDULABLE, 1)
     wait_until("it is kept", lambda: attempt_history.read(store, PodKey("shop/web")))
-    found = told(dsched("explain", "pod", "shop/web", "--history", "-o", "json"))["attempts"]
+    found = checked(dsched("explain", "pod", "shop/web", "--history", "-o", "json").stdout, "history-v1")["attempts"]
     assert [(each["attempt"], each["result"]) for each in found] == [(1, "unschedulable")]
     assert found[0]["groups"][0]["plugin"] == "NodeAffinity"
     text = dsched("explain", "pod", "shop/web", "--history").stdout
@@ -262,7 +263,7 @@ def test_no_history(store: Store, dsched: Run, tmp_path: Path) -> None:
     apply(store, tmp_path, pod_manifest("shop/other"))
     assert "Nothing is kept" in dsched("explain", "pod", "shop/other", "--history", code=1).stdout
     answer = told(dsched("explain", "pod", "shop/other", "--history", "-o", "json", code=1))
-    assert answer == {"pod": "shop/other", "attempts": []}
+    assert answer == {"version": 1, "pod": "shop/other", "attempts": []}
     with pytest.raises(NotFound, match="there is no pod shop/none, and nothing is kept"):
         dsched("explain", "pod", "shop/none", "--history")
 
