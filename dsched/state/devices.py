@@ -16,12 +16,13 @@ the memory of the earlier one, and then counts what is held again (`Devices.reco
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from dsched.model import raw
 from dsched.model.meta import PodUid
-from dsched.state import keys, pieces
+from dsched.state import client, keys, pieces
 from dsched.state.client import Store
 from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
@@ -74,12 +75,35 @@ class Devices:
         return len(fields)
 
 
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What reserved pods hold, the texts of what cannot be read of that, and the sums, as of one moment."""
+
+    held: Mapping[PodUid, Held]
+    unreadable: Mapping[PodUid, str]
+    used: Mapping[str, str]
+
+
+def read_ledger(store: Store) -> Ledger:
+    """Both at once: only pods on their way to being bound hold anything, so it is never much. Changes nothing."""
+    with client.reachable(store), store.redis.pipeline(transaction=True) as pipeline:
+        for key in (keys.DEVICES, keys.DEVICES_USED):
+            pipeline.hgetall(store.key(key.name))
+        held, used = pipeline.execute()
+    found, unreadable = _parsed(held)
+    return Ledger(found, unreadable, {raw.text(name): raw.text(amount) for name, amount in used.items()})
+
+
 def read_held(store: Store) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
     """What every reserved pod holds; and the texts of those that cannot be read. Changes nothing."""
+    return _parsed(dict(store.redis.hscan_iter(store.key(keys.DEVICES.name), count=pieces.AT_MOST)))
+
+
+def _parsed(texts: Mapping[bytes, bytes]) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
     found: dict[PodUid, Held] = {}
     unreadable: dict[PodUid, str] = {}
-    for field, text in _scan(store, keys.DEVICES):
-        uid = PodUid(field)
+    for field, told in texts.items():
+        uid, text = PodUid(raw.text(field)), raw.text(told)
         try:
             found[uid] = parse(text)
         except ValueError:
@@ -102,7 +126,8 @@ def parse(text: str) -> Held:
 
 def read_used(store: Store) -> dict[str, str]:
     """How much reserved pods take in all, by device, share or counter."""
-    return dict(_scan(store, keys.DEVICES_USED))
+    found = dict(store.redis.hscan_iter(store.key(keys.DEVICES_USED.name), count=pieces.AT_MOST))
+    return {raw.text(name): raw.text(amount) for name, amount in found.items()}
 
 
 def sums(held: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
@@ -119,8 +144,3 @@ def _amount(text: str) -> int:
     if not raw.is_whole(text, raw.SUM_DIGITS):
         raise ValueError(f"{text[:40]!r} is no amount")
     return int(text)
-
-
-def _scan(store: Store, key: keys.Key) -> list[tuple[str, str]]:
-    found = dict(store.redis.hscan_iter(store.key(key.name), count=pieces.AT_MOST))
-    return [(raw.text(field), raw.text(text)) for field, text in found.items()]
