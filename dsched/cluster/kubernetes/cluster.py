@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from dsched.cluster import unknown_fields
 from dsched.cluster.interface import (
     Binding,
     BindOutcome,
@@ -28,7 +29,7 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.kubernetes import bindings as binds
-from dsched.cluster.kubernetes import resources, unknown_fields, version
+from dsched.cluster.kubernetes import resources, version
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.bindings import Binder
 from dsched.cluster.kubernetes.claims import ClaimWriter

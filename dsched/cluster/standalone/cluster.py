@@ -4,7 +4,7 @@ server. Keys are listed in `dsched.cluster.standalone.keys`.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -40,6 +40,9 @@ from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
+
+if TYPE_CHECKING:
+    from dsched.cluster.standalone.unknown_fields import UnknownFields
 
 NODES_SURVEYED_AT_ONCE = 200
 LOG_LENGTH = 200_000
@@ -96,6 +99,7 @@ class StandaloneCluster:
         self._claims = ClaimWriter(store, self._clock, log_length)
         self._epoch = ""
         self._controller: ClaimController | None = None
+        self._unknown: UnknownFields | None = None
 
     def list(self) -> Listing:
         """Everything there is, least recently changed first; ``others`` by kind.
@@ -103,8 +107,9 @@ class StandaloneCluster:
         It is read in pieces: changes made meanwhile may show or not, the watch repeats them.
         """
         version = self._log.now()
-        read = ((key, readable("Pod", key, read_pod, *raw)) for key, raw in self._objects.scan_pods())
-        pods = {key: pod for key, pod in read if pod is not None}
+        pods = {pod.key: pod for pod in self._listed_pods()}
+        if self._unknown is not None:
+            self._unknown.listed(pods.keys())
         seen = ((key, readable("Node", key, read_node, json)) for key, json in self._objects.scan(kinds.NODE))
         nodes = {key: node for key, node in seen if node is not None}
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
@@ -123,10 +128,17 @@ class StandaloneCluster:
         self._claims = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)
         own = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)  # another thread's
         self._controller = ClaimController(self._objects, own, self.record)
+        if self._unknown is None:
+            from dsched.cluster.standalone.unknown_fields import UnknownFields  # commands do without
+
+            self._unknown = UnknownFields(self.record, self._clock)
+        self._unknown.lead(profiles)
 
     def stand_down(self) -> None:
         """Nothing goes on in the background; claims are the next leader's."""
         self._controller = None
+        if self._unknown is not None:
+            self._unknown.lead(None)
 
     def newest_version(self) -> int:
         """The version of the newest change, to watch from without listing; 0 before the first."""
@@ -141,6 +153,8 @@ class StandaloneCluster:
         controller = self._controller
         entries = self._log.read(version, timeout_s)
         events = [_event(entry) for entry in entries]
+        if self._unknown is not None:
+            _tell_unknown(self._unknown, entries, events)
         if controller is not None:
             controller.heard(events)
         return events, entries[-1][0] if entries else version
@@ -262,6 +276,16 @@ class StandaloneCluster:
         """Nothing waits: all is written before the calls return."""
         return True
 
+    def _listed_pods(self) -> Iterator[Pod]:
+        """Every pod, in no order; one may come twice, the newest last."""
+        for key, raw in self._objects.scan_pods():
+            pod = readable("Pod", key, read_pod, *raw)
+            if pod is None:
+                continue
+            if self._unknown is not None:
+                self._unknown.heard(raw[0], pod)
+            yield pod
+
     def _others(self, kind: kinds.Kind) -> Sequence[Mapping[str, object]]:
         read = {key: readable(kind.name, key, read_object, kind, json) for key, json in self._objects.scan(kind)}
         found = [value for value in read.values() if value is not None]
@@ -313,6 +337,16 @@ def _event(entry: Entry) -> Event:
         object=found,
         node=NodeName(fields.get(b"node", b"").decode()),
     )
+
+
+def _tell_unknown(unknown: "UnknownFields", entries: Sequence[Entry], events: Sequence[Event]) -> None:
+    for (_, fields), event in zip(entries, events, strict=True):
+        if event.kind != kinds.POD.name:
+            continue
+        if isinstance(event.object, Pod):
+            unknown.heard(fields[b"object"], event.object)
+        elif event.change is Change.DELETED:
+            unknown.gone(PodKey(event.key))
 
 
 def _sighting(node: Node) -> Sighting:

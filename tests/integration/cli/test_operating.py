@@ -15,9 +15,10 @@ from dsched.cli.main import app
 from dsched.clock import SystemClock
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import DschedError, NotFound, StateError
-from dsched.leader import term as reign_module
+from dsched.leader import term as term_module
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
+from dsched.leader.sources import Sources
 from dsched.model.meta import PodKey, PodUid
 from dsched.plugins import registry
 from dsched.scheduler.ports import QueueName
@@ -63,14 +64,14 @@ def rig(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
 @pytest.fixture
 def leader(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leader]:
     """A leader in a thread, whose pods no binder binds."""
-    monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
+    monkeypatch.setattr(term_module, "Dispatcher", RecordingDispatcher)
     own = client.connect(store.url, store.name)
     process = Leader(
         Settings(identity="one"), own, StandaloneCluster(own), config.default(), registry.intree(), SystemClock()
     )
     thread = threading.Thread(target=process.run, daemon=True)
     thread.start()
-    wait_until("it leads", lambda: process._term is not None and process._term._sources is not None)
+    wait_until("it leads", lambda: process.term is not None and isinstance(process.term.sources, Sources))
     yield process
     process.stop()
     thread.join(30)
@@ -228,7 +229,7 @@ def test_positions(rig: Rig, dsched: Run) -> None:
     assert position(dsched, "shop/reserved") == ("reserved", None, None)
     rig.apply(node_manifest("n2", labels=SSD))
     led.hear()
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert position(dsched, "shop/ssd") == ("backoff", 3, 1)
     assert "in backoff" in dsched("queue", "position", "shop/ssd").stdout
     assert "gated by SchedulingGates" in dsched("queue", "position", "shop/gated").stdout

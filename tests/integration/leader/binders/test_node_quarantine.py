@@ -135,7 +135,7 @@ def test_a_change_of_the_node_does_not_bring_it_back_early_and_the_comparer_agre
     led.rig.apply(node_manifest("n1", labels=changed))
     led.hear()
     look(led, compare.EVERY_S)
-    assert led.term._audit._since == {}
+    assert led.term.audit._since == {}
     led.rig.apply(on("here", "n1"))
     led.run(agree=False)
     assert led.rig.node_of("default/here") == ""
