@@ -49,7 +49,7 @@ class AboutClaim(Protocol):
 Request = TypeVar("Request", bound=AboutClaim)
 Becomes = Callable[[Object | None, Request], Object | None]
 """What a claim becomes; None leaves it as it is. Raises Refused."""
-GONE: Object = {}
+GONE: Object = {"gone": True}
 """What a claim becomes that is deleted."""
 
 
@@ -181,7 +181,7 @@ class ClaimWriter:
             try:
                 if isinstance(found := after[request.key], Refused):
                     raise found
-                result = becomes(found or None, request)
+                result = becomes(None if found is GONE else found, request)
             except Refused as refusal:
                 answers[number] = str(refusal)
                 continue
@@ -204,7 +204,7 @@ class ClaimWriter:
         for key, before, after in changes:
             if isinstance(before, dict) and isinstance(after, dict) and before != after:
                 metadata = before["metadata"]
-                tail = stored.tail(after) if after else b""
+                tail = b"" if after is GONE else stored.tail(after)
                 packed.append([key, metadata["resourceVersion"], metadata["uid"], tail])
         changed: set[str] = set()
         for batch in pieces.cut(packed, _size):
