@@ -23,7 +23,7 @@ from dsched.model import volumes
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.volumes import SELECTED_NODE, ObjectReference, PersistentVolumeClaim
 from dsched.plugins.volumes import objects
-from dsched.plugins.volumes.objects import Views
+from dsched.plugins.object_views import Views
 
 View = TypeVar("View")
 
