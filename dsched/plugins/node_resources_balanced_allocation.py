@@ -93,7 +93,7 @@ class NodeResourcesBalancedAllocation:
         if added.nothing:
             return [0] * len(rows)
         if self._scores_devices:
-            return self.score_table(state, pod, table, np.array(rows, dtype=np.intp)).tolist()
+            return list(map(int, self.score_table(state, pod, table, np.array(rows, dtype=np.intp))))
         columns = [(table.amounts(name), amount) for name, amount in added.amounts]
         resources = [(amounts.requested, amounts.allocatable, amount) for amounts, amount in columns]
         return (few_nodes.balance_change if self._compares else few_nodes.balanced_allocation)(resources, rows)

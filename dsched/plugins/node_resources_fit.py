@@ -147,7 +147,7 @@ class NodeResourcesFit:
     def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
         added = state.read(_Added) or self._added_by(pod)
         if self._scores_devices:
-            return self.score_table(state, pod, table, np.array(rows, dtype=np.intp)).tolist()
+            return list(map(int, self.score_table(state, pod, table, np.array(rows, dtype=np.intp))))
         columns = [(table.amounts(name), amount) for name, amount in added.amounts]
         resources = [(amounts.nonzero_requested, amounts.allocatable, amount) for amounts, amount in columns]
         return self._score_few(resources, added.weights.tolist(), rows)
@@ -167,7 +167,7 @@ class NodeResourcesFit:
         return (*found, Registration(Resource.DEVICE_CLASS, changed, _after_class_change)) if self._extends else found
 
     def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
-        """A node came that would hold the pod were it empty; or such a node has more than before of what the pod needs."""
+        """A node came that would hold the pod were it empty; or such a node has more than before of what it needs."""
         wanted = {fit.PODS: 1, **requests.requested(pod)}
         now = _allocatable(event.new)
         devices = self._met_by_devices(wanted, self._handle.snapshot) if self._extends else ()

@@ -9,16 +9,16 @@ from dsched.arithmetic import requests
 from dsched.arithmetic.requests import ResizeRules
 from dsched.config import Features, PluginRef, Profile, SchedulerConfiguration
 from dsched.config.feature_gates import UNSAID
+from dsched.config.plugins import DYNAMIC_RESOURCES
 from dsched.errors import ConfigError
 from dsched.framework import pod_info
 from dsched.framework.extender import Extending, ReadObjects
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
 from dsched.plugins import registry, unsupported
-from dsched.plugins.dynamic_resources.plugin import DynamicResources
 from dsched.plugins.unsupported import UnsupportedFields
 
-NEVER_IGNORED = frozenset({"DynamicResources", "GangScheduling"})
+NEVER_IGNORED = frozenset({DYNAMIC_RESOURCES, "GangScheduling"})
 """Plugins of kube-scheduler's own default profile that dsched has not, or not whole: whether a profile names them or
 not, pods that need them are refused."""
 WITHOUT_CLAIMS = frozenset({"preFilter", "postFilter"})
@@ -121,8 +121,8 @@ def framework(
     """
     emulate(profile.features)
     named = {ref.name for refs in profile.plugins.values() for ref in refs}
-    judged = devices and DynamicResources.name in named
-    refused = NEVER_IGNORED - {DynamicResources.name} if judged else NEVER_IGNORED
+    judged = devices and DYNAMIC_RESOURCES in named
+    refused = NEVER_IGNORED - {DYNAMIC_RESOURCES} if judged else NEVER_IGNORED
     if not devices:
         profile = replace(profile, features=_without_devices(profile.features))
     absent = {name for name in named if name in registry.INTREE_NAMES and name not in plugins} | refused

@@ -119,7 +119,7 @@ def _for_resource(
             largest = request if largest is None or _count(largest) < _count(request) else largest
     if largest is None:
         return [*lasting.values()], mappings + of_short
-    names = {name: largest.name for name in passing}
+    names = dict.fromkeys(passing, largest.name)
     renamed = [
         ContainerExtendedResourceRequest(
             each.container_name, each.resource_name, names.get(each.request_name, each.request_name)

@@ -93,10 +93,16 @@ class Inventory:
         """The table rows of nodes whose devices were taken or given back since `allocated` had this version; None where
         that is not known, or any node may be concerned."""
         pools = self.allocated.changed_since(version)
-        nodes = None if pools is None else [self.index.node_of(pool) for pool in pools]
-        if nodes is None or None in nodes:
+        if pools is None:
             return None
-        return [table.index[node] for node in nodes if node in table.index]
+        rows = []
+        for pool in pools:
+            node = self.index.node_of(pool)
+            if node is None:
+                return None
+            if node in table.index:
+                rows.append(table.index[node])
+        return rows
 
     def _take_claims(self) -> None:
         snapshot, version = self._snapshot(), self.objects.claims.version

@@ -70,6 +70,8 @@ from dsched.plugins.dynamic_resources.search import Expired
 
 _MOST_CLASSES = 256
 """Of so many classes of pods it is kept what nodes are told."""
+UNSUPPORTED = "UnsupportedFields"
+"""Who refuses pods with claims where claims are not judged."""
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
 
@@ -136,6 +138,8 @@ class DynamicResources:
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods without claims; rejects a pod whose claims cannot be used by it, or ask for unknown classes."""
         state.write(_Asked())
+        # It serves no PreScore. Where no claim has alternatives, every node would score 0.
+        state.skip_score.add(self.name)
         if not pod.pod.spec.resource_claims and not self._resources_of(pod):
             return SKIP
         known = inventory.of(snapshot, self._features)
@@ -148,6 +152,8 @@ class DynamicResources:
         if not wish.names_claims and wish.extended is None:
             return SKIP
         state.write(_Asked(self._judgement(pod, named, wish, known)))
+        if wish.scores:
+            state.skip_score.discard(self.name)
         return None
 
     # -- the search ------------------------------------------------------------------------------------------------
@@ -161,14 +167,6 @@ class DynamicResources:
         claims = self._claims(pod.pod, snapshot).claims
         given_up = tuple(self._given_up(claim.record) for claim in claims if claim.allocation is not None)
         return known.index.version, known.allocated.version, given_up
-
-    def pre_score(
-        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
-    ) -> Status | None:
-        """Skip where no claim has alternatives: every node would score 0."""
-        asked = state.read(_Asked)
-        scores = asked is not None and asked.judgement is not None and asked.judgement.wish.scores
-        return None if scores else SKIP
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
         """Alternatives that come earlier are better."""
@@ -190,7 +188,9 @@ class DynamicResources:
 
         Source: ``PostFilter``, ``deallocateOrDeletePodClaims``, ``getStateData``.
         """
-        asked = attempt.state.read(_Asked)
+        asked, rejection = attempt.state.read(_Asked), attempt.evaluation.rejection
+        if asked is None and attempt.pod.pod.spec.resource_claims and rejection and rejection.plugin == UNSUPPORTED:
+            return PostFilterResult(None, unschedulable())
         if asked is None:
             return PostFilterResult(None, Status(Code.ERROR, ("not found",)))
         if asked.judgement is None:
@@ -246,9 +246,9 @@ class DynamicResources:
         row = snapshot.table.index.get(node)
         if row is None:
             return Status(Code.ERROR, (f'node "{node}" not found',))
-        kept = state.read(_Asked)
-        fresh = kept is None or kept.judgement is None
-        judgement = Judgement(wish, known, self._limits) if fresh else kept.judgement.adopt(wish)
+        asked = state.read(_Asked)
+        kept = None if asked is None else asked.judgement
+        judgement = Judgement(wish, known, self._limits) if kept is None else kept.adopt(wish)
         try:
             found = judgement.allocate(snapshot.table, row)
         except AllocationTimeout:
@@ -429,7 +429,6 @@ _pre_enqueue: type[interface.PreEnqueuePlugin] = DynamicResources
 _pre_filter: type[interface.PreFilterPlugin] = DynamicResources
 _filter: type[interface.TableFilterPlugin] = DynamicResources
 _post_filter: type[interface.PostFilterPlugin] = DynamicResources
-_pre_score: type[interface.PreScorePlugin] = DynamicResources
 _score: type[interface.TableScorePlugin] = DynamicResources
 _reserve: type[interface.ReservePlugin] = DynamicResources
 _pre_bind: type[interface.PreBindPlugin] = DynamicResources

@@ -93,8 +93,8 @@ def charge(reserved: ReservedClaim, index: DeviceIndex) -> DeviceCharge:
     """What a claim takes of devices.
 
     A whole device is ``driver/pool/device``, of which there is 1. A share takes 1 of ``driver/pool/device/share/ID``,
-    and of each capacity, ``driver/pool/device/capacity/NAME``; counters are ``driver/pool/counter/SET/NAME``. Amounts of
-    capacities and counters are in thousandths, rounded up; in units, where there is very much.
+    and of each capacity, ``driver/pool/device/capacity/NAME``; counters are ``driver/pool/counter/SET/NAME``. Both are
+    in thousandths, rounded up; in units, where there is very much.
     """
     amounts: dict[str, int] = {}
     limits: dict[str, int] = {}
