@@ -7,6 +7,7 @@ from typing import Any
 
 from dsched import config
 from dsched.clock import ManualClock
+from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
 from dsched.model import meta
@@ -18,6 +19,8 @@ from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.decision import Candidate
 from dsched.scheduler.handle import LeaderHandle
 from dsched.scheduler.memory import Memory, judge_here
+from dsched.scheduler.observer import Observer
+from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.queue import Backoff, PendingPods
 from dsched.scheduler.waiting_pods import WaitingPods
 
@@ -98,11 +101,14 @@ def place(memory: Memory, pods: Iterable[PodInfo]) -> None:
 
 def cycle_over(memory: Memory) -> Cycle:
     """The cycle with the default profile; every node is scored."""
-    clock, waiting, configuration = ManualClock(0), WaitingPods(), config.default()
+    clock, configuration = ManualClock(0), config.default()
+    waiting = WaitingPods(clock)
     handle = LeaderHandle(memory, waiting, PendingPods(clock, Backoff()), clock)
     frameworks = profiles.frameworks(configuration, registry.intree(), handle)
     percentages = {profile.scheduler_name: 100 for profile in configuration.profiles}
-    return Cycle(frameworks, percentages, memory, judge_here, Selector(1, tell_best=False), waiting, clock)
+    classes, breaker = EvaluationCache(memory.snapshot, judge_here), PluginBreaker(clock)
+    selector = Selector(1, tell_best=False)
+    return Cycle(frameworks, percentages, memory, classes, selector, waiting, breaker, Observer())
 
 
 def cost(memory: Memory, pods: Sequence[PodInfo], known: Sequence[PodInfo] = ()) -> Cost:

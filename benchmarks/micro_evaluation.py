@@ -8,12 +8,15 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from dsched.clock import SystemClock
 from dsched.engine.evaluation import Evaluation
+from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.memory import Memory, judge_here
+from dsched.scheduler.observer import Observer
+from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.waiting_pods import WaitingPods
 from tests.builders import Json, make_pod
 from tests.unit.framework.frameworks import NAME
@@ -77,7 +80,9 @@ def test_judge_a_class(kind: str, memory: Memory, framework: Framework, benchmar
 @pytest.mark.parametrize("kind", KINDS)
 def test_decide_a_batch(kind: str, memory: Memory, framework: Framework, benchmark: BenchmarkFixture) -> None:
     """Each round decides the same pods on the empty cluster again."""
-    cycle = Cycle({NAME: framework}, {NAME: 100}, memory, judge_here, Selector(0), WaitingPods(), SystemClock())
+    clock, classes = SystemClock(), EvaluationCache(memory.snapshot, judge_here)
+    waiting, breaker = WaitingPods(clock), PluginBreaker(clock)
+    cycle = Cycle({NAME: framework}, {NAME: 100}, memory, classes, Selector(0), waiting, breaker, Observer())
     batch = [Candidate(pod, 1) for pod in pods(kind, BATCH)]
 
     def begin() -> tuple[tuple[Sequence[Candidate]], dict[str, Any]]:

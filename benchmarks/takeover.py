@@ -228,16 +228,16 @@ def take_over(what: str, store: Store, keeper: Keeper) -> tuple[Row, Row, Leader
     epoch, clock = keeper.lease.epoch, RedisClock(store, SystemClock())
     watched = Watched(store, keeper)
     term = LeaderTerm(settings, store, cluster, config.default(), registry.intree(), epoch, clock)
-    takeover: Takeover = term._takeover
+    takeover: Takeover = term.takeover
     with (
         timed(cluster, phases, list="list"),
         timed(takeover, phases, _restore="restore", _try_again="of which tried again", _rebuild_usage="usage"),
         timed(takeover, phases, _settle_reservations="reservations"),
-        timed(term._queue, phases, recover="recover"),
+        timed(term.state.queue, phases, recover="recover"),
     ):
         takeover.run()
-        term._line.settle()
-    pods = len(term._pending)
+        term.state.line.settle()
+    pods = len(term.memory.pending)
     row = {**watched.row(what, pods), "phases": phases}
     return row, moved(f"{what}, what is left to the loop", store, keeper, term), term
 
@@ -245,12 +245,12 @@ def take_over(what: str, store: Store, keeper: Keeper) -> tuple[Row, Row, Leader
 def moved(what: str, store: Store, keeper: Keeper, term: LeaderTerm) -> Row:
     """What the loop does of events that are gathered, and how long it is occupied at a time."""
     watched, turns_s = Watched(store, keeper), [0.0]
-    while term._events.busy:
+    while term.memory.events.busy:
         began = time.perf_counter()
-        term._events.apply()
+        term.memory.events.apply()
         turns_s.append(time.perf_counter() - began)
-        term._line.settle()  # in a leader, Redis works on it while the next batch is decided
-    row = watched.row(what, max(1, len(term._pending)))
+        term.state.line.settle()  # in a leader, Redis works on it while the next batch is decided
+    row = watched.row(what, max(1, len(term.memory.pending)))
     return {
         **row,
         "turns": len(turns_s) - 1,
@@ -261,16 +261,16 @@ def moved(what: str, store: Store, keeper: Keeper, term: LeaderTerm) -> Row:
 
 def node_comes(store: Store, keeper: Keeper, term: LeaderTerm) -> Row:
     """All are unschedulable, and a node comes that may help each of them."""
-    pods = list(term._pending)
-    framework = next(iter(term._frameworks.values()))
+    pods = list(term.memory.pending)
+    framework = next(iter(term.memory.frameworks.values()))
     for piece in pieces.cut(pods):
         moves = []
         for pod in piece:
-            term._pending.requeued(pod, framework, frozenset({"NodeResourcesFit"}))
-            moves.append((pod, term._pending.move(pod, QueueName.UNSCHEDULABLE)))
-        assert term._events.make(moves, [collect.ATTEMPT_FAILURE] * len(moves)) == len(piece)
+            term.memory.pending.requeued(pod, framework, frozenset({"NodeResourcesFit"}))
+            moves.append((pod, term.memory.pending.move(pod, QueueName.UNSCHEDULABLE)))
+        assert term.memory.events.make(moves, [collect.ATTEMPT_FAILURE] * len(moves)) == len(piece)
     node = from_builtins(node_manifest("another"), Node)
-    term._events.happened(ClusterEvent(Resource.NODE, Action.ADD, new=node))
+    term.memory.events.happened(ClusterEvent(Resource.NODE, Action.ADD, new=node))
     return moved("all are unschedulable, and a node comes", store, keeper, term)
 
 
@@ -289,7 +289,7 @@ def measure(store: Store, folder: Path, pods: int, rejected: float) -> list[Row]
         rows += found
         if len(rows) > 2:
             rows.append(node_comes(store, keeper, term))
-        term._line.close()
+        term.state.line.close()
         del term
         gc.collect()
         keeper.stop()

@@ -107,6 +107,7 @@ USERS = (
             _grant("cluster:id", BOTH, "setnx"),
             _grant("cluster:log", WRITE, "xadd"),
             _grant("cluster:pods:st* cluster:persistentvolume*", BOTH, "hset hdel", "binds, status, volumes"),
+            _grant("cluster:pods cluster:resourceclaims", BOTH, "hset hdel", "claims for devices"),
             _grant("cluster:events:*", BOTH, "lpush lset ltrim expire", "events"),
             _grant("leader:epoch reservations cluster:*", BOTH, "evalsha", "scripts about these"),
             *_celery("binder"),
@@ -116,7 +117,7 @@ USERS = (
             "as with Redis 7; write the objects of every kind in standalone mode; count `leader:epoch` up (`INCRBY`) "
             "or let keys in its reach expire, which costs a takeover; put a value of another type where there is none",
             "write reservations, and so bind any pending pod to any node; say wrongly what became of binds, which the "
-            "leader looks up in the cluster; in standalone mode change the states and status of pods, and volumes",
+            "leader looks up in the cluster; in standalone mode change pods, volumes and claims",
         ),
     ),
     User(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -242,6 +243,29 @@ class Cluster(Protocol):
         """Write onto each claim the node for which a volume has to be made, a compare-and-set; whoever makes volumes in
         this cluster goes on from there. Answers as `bind_volumes`.
         """
+        ...
+
+    def allocate_claims(self, writes: Sequence[ClaimWrite]) -> Sequence[str]:
+        """Give claims their devices and let pods use them, a compare-and-set each; the finalizer that keeps a claim
+        while it has devices comes first.
+
+        One answer a request, in order: why not, ``""`` for what is written, by this call or an earlier one.
+        """
+        ...
+
+    def release_claims(self, releases: Sequence[ClaimRelease]) -> Sequence[str]:
+        """Take pods out of claims, and the devices away where that is asked for and nobody else uses the claim. Answers
+        as `allocate_claims`; a claim that is gone is given back."""
+        ...
+
+    def create_claim(self, wanted: ExtendedClaim) -> CreatedClaim:
+        """Make the claim of a pod's extended resources and name it in the pod's status; the one that an earlier call
+        made, if there is one."""
+        ...
+
+    def delete_claim(self, deletion: ClaimDeletion) -> str:
+        """Delete a claim that was made for a pod's extended resources, whether it has devices or not; says why not,
+        ``""`` when it is gone."""
         ...
 
     def report(self, statuses: Sequence[SchedulingStatus]) -> None:

@@ -8,17 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dsched import log
-from dsched.clock import Clock
 from dsched.leader.binders.tracker import BindTracker
 from dsched.leader.commit import Begun, Commit
-from dsched.leader.observers.traces import Traces
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.metrics import BATCH_DURATION, BATCH_SIZE
+from dsched.scheduler.observer import Observer
 from dsched.scheduler.ports import Popped
-from dsched.scheduler.queue import PendingPods
-from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state.pieces import LIGHT_AT_MOST
-from dsched.state.pipeline import Pipeline
-from dsched.state.queue import Queue
 
 CYCLE_S = 0.05
 """A batch is kept so small that it takes about this long: a late pod of high priority waits for two at most."""
@@ -55,31 +51,20 @@ class Batches:
 
     def __init__(
         self,
-        epoch: int,
-        queue: Queue,
-        line: Pipeline,
-        pending: PendingPods,
-        binding: BindTracker,
-        waiting: WaitingPods,
+        state: StoredState,
+        memory: LeaderMemory,
+        *,
         commit: Commit,
-        clock: Clock,
-        traces: Traces | None,
+        binding: BindTracker,
+        observer: Observer,
         size: int,
     ) -> None:
-        """
-        Args:
-            line: that the scripts of ``queue`` and ``commit`` are sent on.
-        """
         self.size = size
-        self._epoch = epoch
-        self._queue = queue
-        self._line = line
-        self._pending = pending
-        self._binding = binding
-        self._waiting = waiting
+        self._epoch, self._queue, self._line = state.epoch, state.queue, state.line
+        self._clock, self._pending, self._waiting = memory.clock, memory.pending, memory.waiting
         self._commit = commit
-        self._clock = clock
-        self._traces = traces
+        self._binding = binding
+        self._observer = observer
         self._number = 0
         self._open: _Open | None = None
         self._ahead: _Ahead | None = None
@@ -103,8 +88,7 @@ class Batches:
             return False
         BATCH_SIZE.observe(len(popped))
         log.about(epoch=self._epoch, batch=name)
-        if self._traces is not None:
-            self._traces.popped(name, popped)
+        self._observer.popped(name, popped)
         begun = self._commit.begin(popped)
         # After `begin`, on the same line: Redis has reserved this batch before it pops the next one.
         self._pop_ahead(len(popped))
@@ -123,8 +107,7 @@ class Batches:
         log.about(epoch=self._epoch, batch=batch.name)
         if batch.begun is not None:
             self._commit.finish(batch.begun)
-        if self._traces is not None:
-            self._traces.committed()
+        self._observer.finished()
         log.about(epoch=self._epoch)
         took_s = batch.took_s + self._clock.monotonic() - started
         BATCH_DURATION.observe(took_s)

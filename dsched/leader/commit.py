@@ -6,27 +6,26 @@ reservations stand, and the next leader adopts them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dsched.clock import Clock
 from dsched.engine.diagnosis import Diagnosis
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.failure import Failures
-from dsched.leader.observers.decision_log import DecisionLog
 from dsched.leader.observers.loop_time import EVALUATE, HAND_OUT, REQUEUE, RESERVE
-from dsched.leader.observers.recording import Decides
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
 from dsched.log import logger
 from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, collect
 from dsched.model.meta import NodeName
-from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.cache import amounts
+from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.observer import Observer
 from dsched.scheduler.ports import Popped, QueueName
-from dsched.scheduler.queue import PendingPods, QueuedPod
-from dsched.scheduler.waiting_pods import WaitingPods
+from dsched.scheduler.queue import QueuedPod
 from dsched.state import reservations
-from dsched.state.reservations import Request, Reservations
+from dsched.state.reservations import Request
 
 _log = logger(__name__)
 
@@ -60,35 +59,23 @@ class Commit:
 
     def __init__(
         self,
-        cycle: Decides,
-        pending: PendingPods,
-        cache: Cache,
-        held: Reservations,
+        state: StoredState,
+        memory: LeaderMemory,
+        *,
+        cycle: Cycle,
         binding: BindTracker,
-        waiting: WaitingPods,
         failures: Failures,
         preemptions: Preemptions,
-        log: DecisionLog,
-        clock: Clock,
-        phase: Callable[[str], None] = lambda phase: None,
-        tell: Callable[[Sequence[Decision]], None] = lambda decisions: None,
+        observer: Observer,
     ) -> None:
-        """
-        Args:
-            tell: is given what was committed.
-        """
+        self._reservations = state.reservations
+        self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
+        self._waiting = memory.waiting
         self._cycle = cycle
-        self._pending = pending
-        self._cache = cache
-        self._reservations = held
         self._binding = binding
-        self._waiting = waiting
         self._failures = failures
         self._preemptions = preemptions
-        self._log = log
-        self._clock = clock
-        self._phase = phase
-        self._tell = tell
+        self._observer = observer
 
     def begin(self, popped: Sequence[Popped]) -> Begun | None:
         """Decide a batch and have Redis reserve; `finish` goes on from there. None where no pod is pending any more."""
@@ -98,9 +85,9 @@ class Commit:
     def finish(self, begun: Begun) -> None:
         """Take the batch from in flight to reserved, or back into the queue."""
         for round_ in range(ROUNDS):
-            self._phase(RESERVE)
+            self._observer.phase(RESERVE)
             again = self._placed(begun)
-            self._phase(REQUEUE)
+            self._observer.phase(REQUEUE)
             unplaced = [decision for decision in begun.decisions if decision.node is None]
             self._preemptions.note(unplaced)
             # The promise is on the pod before victims are deleted: who is killed in between has evicted nobody in vain.
@@ -108,8 +95,7 @@ class Commit:
             self._preemptions.carry_out(unplaced)
             refused = {id(decision) for decision in again}
             committed = [decision for decision in begun.decisions if id(decision) not in refused]
-            self._log.write(committed, begun.version)
-            self._tell(committed)
+            self._observer.committed(committed, begun.version)
             if not again:
                 return
             if round_ < ROUNDS - 1:
@@ -119,11 +105,11 @@ class Commit:
         self._failures.give_up(again, NODE_KEPT_CHANGING, self._clock.monotonic())
 
     def _decide(self, candidates: Sequence[Candidate]) -> Begun:
-        self._phase(EVALUATE)
+        self._observer.phase(EVALUATE)
         began = collect.now()
         decisions = self._cycle.decide(candidates)
         collect.decided(collect.now() - began, len(decisions))
-        self._phase(RESERVE)
+        self._observer.phase(RESERVE)
         placed = [(decision, decision.node) for decision in decisions if decision.node is not None]
         begun = Begun(decisions, placed, self._cache.snapshot.table.version)
         # First what has become of the nodes, on the same line: the requests expect the versions that this leaves.
@@ -161,11 +147,11 @@ class Commit:
                 RESERVATIONS_REFUSED.labels(verdict).inc()
                 self._undo(decision, node)
                 refused.add(node)
-                if verdict == reservations.CHANGED:
+                if verdict in (reservations.CHANGED, reservations.TAKEN):
                     again.append(decision)
         for node in refused:  # after the loop: what it has counted is in Redis already
             self._cache.usage.look_again(node)
-        self._phase(HAND_OUT)
+        self._observer.phase(HAND_OUT)
         self._binding.hand_out(ready)
         return again
 
@@ -219,7 +205,7 @@ class Commit:
         for waiting in self._waiting:
             if self._binding.assumed(waiting.pod.uid) is None:
                 self._waiting.drop(waiting.pod.uid)
-        self._waiting.expire(self._clock.now_ms())
+        self._waiting.expire()
         allowed, rejected = self._waiting.settled()
         ready: list[AssumedPod] = []
         self._reservations.allow([(waiting.pod.key, waiting.pod.uid) for waiting in allowed])

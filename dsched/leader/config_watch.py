@@ -311,7 +311,7 @@ class ConfigWatch:
         Raises:
             PluginError: the profiles cannot be built with the plugins that are here.
         """
-        handle = LeaderHandle(_Nothing(), WaitingPods(), PendingPods(self._clock, Backoff()), self._clock)
+        handle = LeaderHandle(_Nothing(), WaitingPods(self._clock), PendingPods(self._clock, Backoff()), self._clock)
         profiles.frameworks(config, self._plugins, handle)
 
     def _refuse(self, digest: bytes, error: Exception, *, again: bool) -> None:

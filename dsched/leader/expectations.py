@@ -13,30 +13,24 @@ from collections.abc import Sequence
 from dsched.cluster.interface import Cluster, SchedulingStatus
 from dsched.model.meta import NodeName
 from dsched.scheduler.decision import Decision
+from dsched.scheduler.observer import Observer
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import PendingPods, QueuedPod
 
 GATE = "NominatedNodeNameForExpectation"
 
 
-class Expectations:
-    """For one epoch.
+class Expectations(Observer):
+    """For one epoch, where the feature is on."""
 
-    Args:
-        on: whether the feature is; without it nothing is said.
-    """
-
-    def __init__(self, pending: PendingPods, cluster: Cluster, *, on: bool) -> None:
+    def __init__(self, pending: PendingPods, cluster: Cluster) -> None:
         self._pending = pending
         self._cluster = cluster
-        self._on = on
 
-    def tell(self, committed: Sequence[Decision]) -> None:
-        """Decisions were committed."""
-        if not self._on:
-            return
+    def committed(self, decisions: Sequence[Decision], version: int) -> None:
+        """Tell of those that it takes a while to bind."""
         told: list[SchedulingStatus] = []
-        for decision in committed:
+        for decision in decisions:
             if decision.node is not None and (pod := self._slow(decision, decision.node)) is not None:
                 pod.preempting.will_write(decision.node)
                 told.append(SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=decision.node))

@@ -11,19 +11,16 @@ from dsched.errors import ClusterUnavailable
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
 from dsched.leader.binders.crowding import crowded_out
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
-from dsched.leader.events import Events
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.promises import released
 from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.scheduler.cache import Cache
 from dsched.scheduler.ports import Move, QueueName, Record
-from dsched.scheduler.queue import PendingPods, QueuedPod
-from dsched.state.queue import Queue
+from dsched.scheduler.queue import QueuedPod
 
 RESOURCES = {
     "Namespace": Resource.NAMESPACE,
@@ -49,27 +46,23 @@ class Intake:
 
     def __init__(
         self,
-        frameworks: Mapping[str, Framework],
-        pending: PendingPods,
-        cache: Cache,
-        queue: Queue,
+        state: StoredState,
+        memory: LeaderMemory,
+        *,
         cluster: Cluster,
         binding: BindTracker,
-        events: Events,
-        answered: Callable[[], None] = lambda: None,
+        answered: Callable[[], None],
     ) -> None:
         """
         Args:
             answered: waits until of no pod it is open whether it is reserved. Pods that are new and binds that were
                 asked for do not concern such pods; whatever else may do so waits.
         """
-        self._frameworks = frameworks
-        self._pending = pending
-        self._cache = cache
-        self._queue = queue
+        self._queue = state.queue
+        self._frameworks, self._pending, self._cache = memory.frameworks, memory.pending, memory.cache
+        self._events = memory.events
         self._cluster = cluster
         self._binding = binding
-        self._events = events
         self._answered = answered
         self._moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
         self._removals: list[tuple[PodKey, PodUid]] = []

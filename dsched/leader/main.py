@@ -99,7 +99,7 @@ class Leader:
         lease_store = connect(store.url, store.name, patience_s)
         self._lease = Lease(lease_store, settings.identity, round(settings.lease_s * 1000))
         self._stop = threading.Event()
-        self._term: LeaderTerm | None = None
+        self.term: LeaderTerm | None = None
         self.progress = LeaderHealth(self._clock)
         self._configured = ConfigWatch(
             connect(store.url, store.name),
@@ -120,8 +120,8 @@ class Leader:
 
     def _reconfigured(self) -> None:
         """Another configuration: the present term ends between two batches, and the next one begins with it."""
-        if self._term is not None:
-            self._term.stop()
+        if self.term is not None:
+            self.term.stop()
 
     @property
     def config(self) -> SchedulerConfiguration:
@@ -130,14 +130,14 @@ class Leader:
 
     def held(self) -> Held | None:
         """What the present term holds in memory, None while there is none; from any thread."""
-        term = self._term
+        term = self.term
         return None if term is None else term.held()
 
     def stop(self) -> None:
         """Step down soon; may be called from any thread or a signal handler."""
         self._stop.set()
-        if self._term is not None:
-            self._term.stop()
+        if self.term is not None:
+            self.term.stop()
 
     def stop_on_signals(self) -> None:
         """SIGTERM and SIGINT step down and release the lease; SIGHUP reads the configuration again; SIGUSR2 writes to
@@ -153,7 +153,7 @@ class Leader:
 
     def dump(self) -> None:
         """Write soon to the log what the present term holds; may be called from any thread or a signal handler."""
-        term = self._term
+        term = self.term
         if term is None:
             log.say(__name__, "nothing to dump, this process does not lead")
         else:
@@ -316,7 +316,7 @@ class Leader:
         """
         self._emulate()
         loaded = self._configured.loaded
-        term = self._term = self._build(loaded)
+        term = self.term = self._build(loaded)
         if self._stop.is_set() or loaded.config is not self._configured.loaded.config:
             return
         self._good = loaded
@@ -336,7 +336,7 @@ class Leader:
             if self.progress.stage is Stage.LEADING:
                 self._led = self.progress.epoch
             self.progress.enter(Stage.STANDBY)
-            self._term = None
+            self.term = None
             over.set()
             keeper.join()
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from typing import Protocol
 
 from dsched.cluster.interface import Cluster, Event
 from dsched.errors import ClusterError, StateError
@@ -47,6 +48,36 @@ class Broken:
 
 
 Letter = Heard | Answered | Broken
+
+
+class Listens(Protocol):
+    """Where the loop gets its letters from."""
+
+    def letters(self, timeout_s: float) -> list[Letter]:
+        """What has come in, waiting up to ``timeout_s`` for the first."""
+        ...
+
+    def wake(self) -> None:
+        """Let `letters` return; from any thread or a signal handler."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is wanted any more."""
+        ...
+
+
+class Silence:
+    """Nothing comes in."""
+
+    def letters(self, timeout_s: float) -> list[Letter]:
+        """Nothing."""
+        return []
+
+    def wake(self) -> None:
+        """Nobody waits."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 class Sources:

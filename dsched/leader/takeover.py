@@ -12,24 +12,25 @@ from dsched.cluster.interface import Cluster, Listing, SchedulingStatus
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
 from dsched.leader import requests
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
-from dsched.leader.events import Events
 from dsched.leader.failure import SCHEDULER_ERROR, Failures, parked
 from dsched.leader.intake import Intake
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.metrics import PODS_PARKED, collect
 from dsched.model import raw
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
-from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName, Record
-from dsched.scheduler.queue import PARKED, PendingPods, QueuedPod
+from dsched.scheduler.queue import PARKED, QueuedPod
+from dsched.state import devices
 from dsched.state.client import Store
-from dsched.state.queue import Queue, read_records
-from dsched.state.reservations import Reservation, Reservations, read_reservations
+from dsched.state.devices import Devices
+from dsched.state.queue import read_records
+from dsched.state.reservations import Reservation, read_reservations
 
 _log = logger(__name__)
 
@@ -42,16 +43,11 @@ class Takeover:
 
     def __init__(
         self,
-        store: Store,
-        epoch: int,
-        frameworks: Mapping[str, Framework],
-        pending: PendingPods,
-        cache: Cache,
-        queue: Queue,
-        reservations: Reservations,
+        state: StoredState,
+        memory: LeaderMemory,
+        *,
         cluster: Cluster,
         binding: BindTracker,
-        events: Events,
         intake: Intake,
         failures: Failures,
         before: int = 0,
@@ -60,16 +56,12 @@ class Takeover:
         Args:
             before: the epoch under which this process led last, 0 if it did not.
         """
-        self._store = store
-        self._epoch = epoch
-        self._frameworks = frameworks
-        self._pending = pending
-        self._cache = cache
-        self._queue = queue
-        self._reservations = reservations
+        self._store, self._epoch = state.store, state.epoch
+        self._queue, self._reservations = state.queue, state.reservations
+        self._frameworks, self._pending, self._cache = memory.frameworks, memory.pending, memory.cache
+        self._events = memory.events
         self._cluster = cluster
         self._binding = binding
-        self._events = events
         self._intake = intake
         self._failures = failures
         self._before = before
@@ -132,19 +124,26 @@ class Takeover:
     # -- reservations ----------------------------------------------------------------------------------------------
 
     def _settle_reservations(self, pods: Mapping[PodUid, Pod]) -> list[AssumedPod]:
+        """Adopt, confirm or release them all; then count what the adopted ones hold of devices."""
         adopted: list[AssumedPod] = []
         confirmed: list[tuple[PodKey, PodUid]] = []
+        holding = devices.read_held(self._store)[0]
         for reservation in read_reservations(self._store):
             pod = pods.get(reservation.uid)
             if pod is not None and pod.node_name == reservation.node:
                 confirmed.append((reservation.key, reservation.uid))
             elif pod is None or pod.finished or pod.deleting or pod.node_name != NO_NODE:
                 self._release(reservation, pod, QueueName.NOWHERE)
-            elif self._keeps(reservation, pod) and (assumed := self._adopt(reservation, pod)) is not None:
+            elif (
+                reservation.uid not in holding
+                and self._keeps(reservation, pod)
+                and (assumed := self._adopt(reservation, pod)) is not None
+            ):
                 adopted.append(assumed)
             else:
                 self._release(reservation, pod, QueueName.ACTIVE)
         self._reservations.confirm(confirmed)
+        Devices(self._store, self._epoch).recount(assumed.info.uid for assumed in adopted)
         return adopted
 
     def _keeps(self, reservation: Reservation, pod: Pod) -> bool:

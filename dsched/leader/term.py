@@ -5,7 +5,6 @@ decide, and then for the next thing to come in, so a pod that arrives at an idle
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
 
 from dsched import log
 from dsched.clock import Clock
@@ -15,61 +14,34 @@ from dsched.engine.select import Selector
 from dsched.errors import StateError
 from dsched.framework import plugin_timeout
 from dsched.framework.interface import Registry
-from dsched.framework.runtime import Framework
-from dsched.leader import overflows
+from dsched.leader import overflows, wiring
 from dsched.leader.audit.compare import STEP_S, Audit
 from dsched.leader.audit.dump import Dump
 from dsched.leader.audit.repair import Repair
-from dsched.leader.batches import CYCLE_S, Batches
-from dsched.leader.binders.node_quarantine import NodeQuarantine
+from dsched.leader.batches import CYCLE_S
 from dsched.leader.binders.sender import BindSender
-from dsched.leader.binders.tracker import BindTracker
-from dsched.leader.commit import Commit
 from dsched.leader.dispatch import Dispatcher
-from dsched.leader.evaluators.router import Router
-from dsched.leader.events import Events
-from dsched.leader.expectations import GATE, Expectations
-from dsched.leader.failure import Failures
 from dsched.leader.gauges import Held
 from dsched.leader.health import LeaderHealth, Stage
 from dsched.leader.intake import Intake
-from dsched.leader.observers.decision_log import DecisionLog
-from dsched.leader.observers.explanations import Explanations
-from dsched.leader.observers.loop_time import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRITE_EVERY_S, LoopTime
-from dsched.leader.observers.recording import LOOK_EVERY_S, RecordedCycle, RecordingObserver
+from dsched.leader.observers.loop_time import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRITE_EVERY_S
+from dsched.leader.observers.recording import LOOK_EVERY_S
 from dsched.leader.observers.traces import Traces
 from dsched.leader.overflows import Overflows
-from dsched.leader.preemption import Preemptions
 from dsched.leader.promises import Promises
 from dsched.leader.requests import CommandRequests
 from dsched.leader.settings import Settings
-from dsched.leader.sources import Answered, Broken, Heard, Letter, Sources
+from dsched.leader.sources import Answered, Broken, Heard, Letter, Listens, Silence, Sources
 from dsched.leader.takeover import Takeover
 from dsched.leader.timers import Timers
 from dsched.leader.upkeep import Upkeep
 from dsched.log import logger
 from dsched.metrics import TAKEOVER_DURATION, TURN_DURATION, collect
-from dsched.plugins import profiles
-from dsched.scheduler.cache import Cache
-from dsched.scheduler.cycle import Cycle
-from dsched.scheduler.decision import Decision
-from dsched.scheduler.handle import LeaderHandle
-from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.ports import QueueName
-from dsched.scheduler.queue import Backoff, PendingPods
-from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state import time as redis_time
 from dsched.state import workers
-from dsched.state.attempt_history import AttemptHistory
 from dsched.state.client import Store, WrongType
 from dsched.state.leader_config import LeaderConfig
-from dsched.state.node_log import NodeLog
-from dsched.state.pipeline import Pipeline
-from dsched.state.queue import Queue
-from dsched.state.recording import RecordingStream
-from dsched.state.reservations import Reservations
-from dsched.state.results import Results
-from dsched.state.usage import Usage
 from dsched.tracing import Tracing
 
 _log = logger(__name__)
@@ -86,7 +58,14 @@ UPKEEP_EVERY_S = 2.0
 
 
 class LeaderTerm:
-    """Leads under one epoch."""
+    """Leads under one epoch.
+
+    Attributes:
+        state: what stands in Redis; memory: what is held here.
+        sources: where letters come from, nowhere before it leads.
+        heard: the version of the cluster up to which changes were heard.
+        marked: the one up to which it was said that they are taken in.
+    """
 
     def __init__(
         self,
@@ -112,188 +91,91 @@ class LeaderTerm:
             progress = LeaderHealth(clock)
             progress.renewed(float("inf"))
         self._progress = progress
-        self._store = store
-        self._clock = clock
-        self._epoch = epoch
         self._cluster = cluster
-        self._line = Pipeline(store.redis)
-        lined = store.on(self._line)
-        self._queue = Queue(lined, epoch)
-        self._pending = PendingPods(
-            clock, Backoff(config.pod_initial_backoff_seconds * 1000, config.pod_max_backoff_seconds * 1000)
-        )
-        node_log = NodeLog(store, epoch)
-        self._cache = Cache(Usage(lined, epoch), node_log)
-        self._waiting = WaitingPods()
-        self._phases = LoopTime(lined)
-        handle = LeaderHandle(self._cache, self._waiting, self._pending, clock)
-        self._frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
-        self._dispatcher = Dispatcher(store)
-        self._sender = BindSender(self._dispatcher)
-        self._results = Results(lined, epoch)
-        reservations = Reservations(lined, epoch)
-        failures = Failures(self._pending, self._queue, cluster)
-        self._events = Events(self._frameworks, self._pending, self._queue)
-        quarantine = NodeQuarantine(self._cache, cluster, self._events.happened, clock)
-        self._cache.dress = quarantine.dressed
-        self._binding = BindTracker(
-            epoch,
-            config.hash,
-            self._pending,
-            self._cache,
-            cluster,
-            reservations,
-            self._sender,
-            failures,
-            clock,
-            self._events.happened,
-            quarantine,
-        )
-        breaker = PluginBreaker(clock)
-        router = Router(
-            settings.mode,
-            store,
-            epoch,
-            config.hash,
-            self._cache,
-            self._dispatcher,
-            clock,
-            cluster.kind,
-            breaker,
-            settings.plugin_timeout_s,
-        )
-        self._traces = None if tracing is None else Traces(tracing, epoch, self._pending, self._cache, self._binding)
-        if self._traces is not None:
-            self._binding.traced, router.traced = self._traces.handed_out, self._traces.scattered
-        percentages = {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles}
-        selector = Selector(settings.seed, tell_best=settings.decisions is not None)
-        expected = config.features.enabled(GATE)
-        expectations = Expectations(self._pending, cluster, on=expected)
-        explaining = Explanations(settings.explain, AttemptHistory(store, epoch), self._cache.snapshot, clock)
-        cycle = Cycle(
-            self._frameworks,
-            percentages,
-            self._cache,
-            router if self._traces is None else self._traces.around(router),
-            selector,
-            self._waiting,
-            clock,
-            router.gather_first,
-            explaining.looked if explaining.looks else None,
-            breaker,
-        )
-        self._recording_observer = RecordingObserver(
-            RecordingStream(store, epoch), config, self._cache, self._pending, self._waiting, selector, clock
-        )
-
-        def committed(decisions: Sequence[Decision]) -> None:
-            expectations.tell(decisions)
-            explaining.tell(decisions)
-
-        self._commit = Commit(
-            RecordedCycle(cycle, self._recording_observer),
-            self._pending,
-            self._cache,
-            reservations,
-            self._binding,
-            self._waiting,
-            failures,
-            Preemptions(self._pending, self._cache.snapshot, cluster, clock, self._events.happened),
-            DecisionLog(settings.decisions, store, epoch, settings.seed),
-            clock,
-            self._phases.to if self._traces is None else self._traces.timing(self._phases.to),
-            committed,
-        )
-        size = 1 if config.extenders else 32  # how long extenders take is not known yet
-        self._batches = Batches(
-            epoch,
-            self._queue,
-            self._line,
-            self._pending,
-            self._binding,
-            self._waiting,
-            self._commit,
-            clock,
-            self._traces,
-            size,
-        )
-        self._intake = Intake(
-            self._frameworks,
-            self._pending,
-            self._cache,
-            self._queue,
-            cluster,
-            self._binding,
-            self._events,
-            self._batches.finish,
-        )
-        self._takeover = Takeover(
-            store,
-            epoch,
-            self._frameworks,
-            self._pending,
-            self._cache,
-            self._queue,
-            reservations,
-            cluster,
-            self._binding,
-            self._events,
-            self._intake,
-            failures,
-            before,
-        )
-        promises = Promises(self._pending, self._cache.snapshot, cluster, self._events, clock)
-        self._timers = Timers(clock)
-        self._timers.every(BACKOFF_EVERY_S, self._flush_backoff, aligned=True)
-        self._timers.every(UNSCHEDULABLE_EVERY_S, self._rescue)
-        self._timers.every(OVERDUE_EVERY_S, self._binding.look_up_overdue)
-        self._timers.every(PING_EVERY_S, lambda: self._sender.run(self._ping))
-        self._timers.every(PROMISES_EVERY_S, promises.expire)
-        self._timers.every(WRITE_EVERY_S, self._phases.write)
-        self._timers.every(ASIDE_EVERY_S, quarantine.expire)
-        self._timers.every(overflows.EVERY_S, Overflows(lined, self._cache.snapshot.table).tell)
-        repairs = Repair(
-            store,
-            cluster,
-            self._pending,
-            self._cache,
-            self._queue,
-            reservations,
-            self._binding,
-            self._events,
-            self._intake,
-        )
-        self._audit = Audit(
-            store, cluster, self._pending, self._cache, self._binding, repairs, lambda: self._marked, clock
-        )
-        self._timers.every(STEP_S, self._compare)
-        self._dump = Dump(self._audit, self._compare, self._pending, self._cache, self._binding)
-        self._upkeep = Upkeep(store, epoch, node_log, told)
-        self._timers.every(UPKEEP_EVERY_S, self._upkeep.look)
-        requested = CommandRequests(store, epoch, self._frameworks, self._pending, self._events)
-        self._timers.every(REQUESTS_EVERY_S, requested.answer)
-        self._timers.every(PAUSES_EVERY_S, requested.notice)
-        self._timers.every(LOOK_EVERY_S, self._recording_observer.look)
-        self._heard = 0
-        """The version of the cluster up to which changes were heard."""
-        self._marked = 0
-        """The one up to which it was said that they are taken in."""
-        self._to_mark = 0, 0
-        """The one to say next, and the number of the last script that it came to."""
         self._stopping = False
-        self._sources: Sources | None = None
+        self.heard, self.marked = 0, 0
+        self._to_mark = 0, 0
+        """The version to say next, and the number of the last script that it came to."""
+        self.sources: Listens = Silence()
+        state = self.state = wiring.stored_state(store, epoch)
+        memory = self.memory = wiring.leader_memory(state, config, registry, cluster, clock)
+        self.dispatcher = Dispatcher(store)
+        self.sender = BindSender(self.dispatcher)
+        self.traces = None if tracing is None else Traces(tracing, epoch, memory.pending, memory.cache)
+        selector = Selector(settings.seed, tell_best=settings.decisions is not None)
+        watching = wiring.watching(
+            settings, config, state, memory, cluster=cluster, selector=selector, traces=self.traces
+        )
+        self.recording, self._observer = watching.recording, watching.observer
+        binding = wiring.binding(config, state, memory, cluster=cluster, sender=self.sender, traces=self.traces)
+        self.binding = binding.tracker
+        cycle = wiring.cycle(
+            settings,
+            config,
+            state,
+            memory,
+            cluster=cluster,
+            dispatcher=self.dispatcher,
+            selector=selector,
+            watching=watching,
+        )
+        self.commit, self.batches = wiring.deciding(
+            config, state, memory, cluster=cluster, cycle=cycle, binding=binding, observer=self._observer
+        )
+        self.intake = Intake(state, memory, cluster=cluster, binding=self.binding, answered=self.batches.finish)
+        self.takeover = Takeover(
+            state,
+            memory,
+            cluster=cluster,
+            binding=self.binding,
+            intake=self.intake,
+            failures=binding.failures,
+            before=before,
+        )
+        repairs = Repair(state, memory, cluster=cluster, binding=self.binding, intake=self.intake)
+        self.audit = Audit(
+            state,
+            memory,
+            cluster=cluster,
+            binding=self.binding,
+            repairs=repairs,
+            heard=lambda: self.marked,
+        )
+        self.dumping = Dump(memory, audit=self.audit, compare=self._compare)
+        self.upkeep = Upkeep(store, epoch, state.node_log, told)
+        self.timers = self._timers(watching, binding)
+
+    def _timers(self, watching: wiring.Watching, binding: wiring.Binding) -> Timers:
+        """What is done now and then."""
+        memory, store = self.memory, self.state.store
+        pending, snapshot = memory.pending, memory.cache.snapshot
+        promises = Promises(pending, snapshot, self._cluster, memory.events, memory.clock)
+        requested = CommandRequests(store, self.state.epoch, memory.frameworks, pending, memory.events)
+        timers = Timers(memory.clock)
+        timers.every(BACKOFF_EVERY_S, self.flush_backoff, aligned=True)
+        timers.every(UNSCHEDULABLE_EVERY_S, self.rescue)
+        timers.every(OVERDUE_EVERY_S, self.binding.look_up_overdue)
+        timers.every(PING_EVERY_S, lambda: self.sender.run(self.ping))
+        timers.every(PROMISES_EVERY_S, promises.expire)
+        timers.every(WRITE_EVERY_S, watching.loop_time.write)
+        timers.every(ASIDE_EVERY_S, binding.quarantine.expire)
+        timers.every(overflows.EVERY_S, Overflows(self.state.lined, snapshot.table).tell)
+        timers.every(STEP_S, self._compare)
+        timers.every(UPKEEP_EVERY_S, self.upkeep.look)
+        timers.every(REQUESTS_EVERY_S, requested.answer)
+        timers.every(PAUSES_EVERY_S, requested.notice)
+        timers.every(LOOK_EVERY_S, watching.recording.look)
+        return timers
 
     def stop(self) -> None:
         """Let `run` return soon; from any thread or a signal handler."""
         self._stopping = True
-        if self._sources is not None:
-            self._sources.wake()
+        self.sources.wake()
 
     def dump(self) -> None:
         """Write soon to the log what is held in memory; from any thread or a signal handler."""
-        self._dump.ask()
-        if self._sources is not None:
-            self._sources.wake()
+        self.dumping.ask()
+        self.sources.wake()
 
     def run(self) -> None:
         """Lead until stopped.
@@ -306,65 +188,87 @@ class LeaderTerm:
             self._run()
         except WrongType:
             with contextlib.suppress(WrongType):  # the epoch's own key, which is cleared when the lease is taken
-                self._upkeep.clear()
+                self.upkeep.clear()
             raise
 
-    def _run(self) -> None:
-        log.about(epoch=self._epoch)
-        self._progress.enter(Stage.TAKEOVER, self._epoch)
+    def take_over(self) -> None:
+        """What comes before the loop: begin from what the cluster and Redis say.
+
+        Raises:
+            StaleEpoch: another leader has taken over meanwhile.
+        """
+        self._progress.enter(Stage.TAKEOVER, self.state.epoch)
         began = collect.now()
-        self._upkeep.begin()
-        self._sender.run(self._ping)  # workers take the configuration up meanwhile, before the first task
-        version = self._takeover.run()
-        self._line.settle()
+        self.upkeep.begin()
+        self.sender.run(self.ping)  # workers take the configuration up meanwhile, before the first task
+        version = self.takeover.run()
+        self.state.line.settle()
         TAKEOVER_DURATION.observe(collect.now() - began)
-        self._progress.enter(Stage.LEADING, self._epoch)
-        self._marked = self._heard = version
+        self._progress.enter(Stage.LEADING, self.state.epoch)
+        self.marked = self.heard = version
         self._to_mark = version, 0
-        sources = self._sources = Sources(self._cluster, self._results, version)
+
+    def _run(self) -> None:
+        log.about(epoch=self.state.epoch)
+        self.take_over()
+        self.sources = sources = Sources(self._cluster, self.state.results, self.heard)
         sources.open()
         try:
             busy = True
             while not self._over():
-                timeout_s = 0.0 if busy or self._dump.due else self._idle_s()
-                self._phases.to(WAIT)
-                with plugin_timeout.undisturbed():
-                    letters = sources.letters(timeout_s)
-                began = collect.now()
-                self._progress.turn()
-                self._hear(letters)
-                self._batches.finish()
-                self._mark()
-                self._phases.to(TIMERS)
-                self._timers.run()
-                self._dump.step()
-                self._phases.to(EVENTS)
-                self._commit.settle_waiting()
-                if self._traces is not None:
-                    self._traces.turn()
-                self._events.apply()
-                self._phases.to(POP)
-                busy = self._batches.decide() or self._events.busy
-                if not busy:
-                    self._line.settle()
-                    self._mark()
-                self._recording_observer.flush()
-                collect.flush()
-                TURN_DURATION.observe(collect.now() - began)
-            self._batches.end()
+                busy = self.turn(0.0 if busy or self.dumping.due else self._idle_s())
+            self.batches.end()
         finally:
-            log.about()
-            sources.close()
-            if self._traces is not None:
-                self._traces.close()
-            self._cluster.stand_down()
-            self._sender.close()
-            self._dispatcher.close()
-            self._line.close()
+            self.close()
+
+    def turn(self, timeout_s: float) -> bool:
+        """One turn of the loop: hear, look at the timers, decide a batch.
+
+        Args:
+            timeout_s: how long to wait for something to come in.
+        Returns:
+            whether there is more to do at once.
+        """
+        self._observer.phase(WAIT)
+        with plugin_timeout.undisturbed():
+            letters = self.sources.letters(timeout_s)
+        began = collect.now()
+        self._progress.turn()
+        self.hear(letters)
+        # Before anything else is done with a pod it is known whether its reservation stands.
+        self.batches.finish()
+        self.mark()
+        self._observer.phase(TIMERS)
+        self.timers.run()
+        self.dumping.step()
+        self._observer.phase(EVENTS)
+        self.commit.settle_waiting()
+        self._observer.settled()
+        # Last before the next batch: pods that were in flight are back in the queue, so each event finds them there.
+        self.memory.events.apply()
+        self._observer.phase(POP)
+        busy = self.batches.decide() or self.memory.events.busy
+        if not busy:
+            self.state.line.settle()
+            self.mark()
+        self._observer.turned()
+        collect.flush()
+        TURN_DURATION.observe(collect.now() - began)
+        return busy
+
+    def close(self) -> None:
+        """Stop listening and sending."""
+        log.about()
+        self.sources.close()
+        self._observer.close()
+        self._cluster.stand_down()
+        self.sender.close()
+        self.dispatcher.close()
+        self.state.line.close()
 
     def _idle_s(self) -> float:
         """How long to wait for something to come in where there is nothing to decide."""
-        return min(self._timers.next_in_s(), CYCLE_S if len(self._waiting) else 1.0)
+        return min(self.timers.next_in_s(), CYCLE_S if len(self.memory.waiting) else 1.0)
 
     def _over(self) -> bool:
         """Whether to stop: somebody says so, or the lease has run out and nothing was heard of its renewal."""
@@ -373,57 +277,66 @@ class LeaderTerm:
             self._stopping = True
         return self._stopping
 
-    def _hear(self, letters: list[Letter]) -> None:
+    def hear(self, letters: list[Letter]) -> None:
+        """Act on what has come in.
+
+        Raises:
+            StateError: a thread that listens cannot go on.
+        """
         for letter in letters:
             match letter:
                 case Heard(events=events, version=up_to):
-                    self._phases.to(INTAKE)
-                    self._intake.take(events)
-                    self._heard = up_to
+                    self._observer.phase(INTAKE)
+                    self.intake.take(events)
+                    self.heard = up_to
                 case Answered(results=results):
-                    self._phases.to(SETTLE)
-                    self._binding.settle(results)
-                    self._results.ack(results)
+                    self._observer.phase(SETTLE)
+                    self.binding.settle(results)
+                    self.state.results.ack(results)
                 case Broken(error=error):
                     raise error if isinstance(error, StateError) else StateError(f"cannot go on: {error}") from error
 
-    def _mark(self) -> None:
+    def mark(self) -> None:
         """Say what has been taken in, once Redis has done all that it came to."""
-        if self._to_mark[0] == self._marked:
-            self._to_mark = self._heard, self._line.count
+        if self._to_mark[0] == self.marked:
+            self._to_mark = self.heard, self.state.line.count
         version, number = self._to_mark
-        if version != self._marked and self._line.answered(number):
-            self._queue.mark_intake(version, self._frameworks, self._cluster.kind)
-            self._marked = version
+        if version != self.marked and self.state.line.answered(number):
+            self.state.queue.mark_intake(version, self.memory.frameworks, self._cluster.kind)
+            self.marked = version
 
     def held(self) -> Held:
         """What the term holds in memory; from any thread."""
-        table = self._cache.snapshot.table
+        table = self.memory.cache.snapshot.table
         pods = int(table.pod_count.sum())
-        return Held(len(table), pods, len(self._binding), self._events.gathered, self._pending.rejections())
+        memory = self.memory
+        return Held(len(table), pods, len(self.binding), memory.events.gathered, memory.pending.rejections())
 
-    def _flush_backoff(self) -> None:
-        ready = self._queue.flush_backoff(self._clock.now_ms())
+    def flush_backoff(self) -> None:
+        """Make pods active whose pauses are over."""
+        ready = self.state.queue.flush_backoff(self.memory.clock.now_ms())
         collect.incoming(QueueName.ACTIVE, collect.BACKOFF_COMPLETE, len(ready))
         for key in ready:
-            pod = self._pending.get(key)
+            pod = self.memory.pending.get(key)
             if pod is not None:
-                self._pending.placed(pod, QueueName.ACTIVE)
+                self.memory.pending.placed(pod, QueueName.ACTIVE)
 
-    def _rescue(self) -> None:
-        self._events.rescue(self._clock.now_ms())
+    def rescue(self) -> None:
+        """Try pods again that no event has moved for long."""
+        self.memory.events.rescue(self.memory.clock.now_ms())
 
     def _compare(self) -> None:
-        if self._audit.looking:
-            self._line.settle()  # what it looks up by other connections is to be there
-        self._audit.step()
+        if self.audit.looking:
+            self.state.line.settle()  # what it looks up by other connections is to be there
+        self.audit.step()
 
-    def _ping(self) -> None:
+    def ping(self) -> None:
         """Ask workers for a sign of life, and forget those that have given none for long; by the bind sender."""
-        now_ms = redis_time.now_ms(self._store)  # which may have been set since the term began
-        known = workers.read(self._store)
+        store = self.state.store
+        now_ms = redis_time.now_ms(store)  # which may have been set since the term began
+        known = workers.read(store)
         for worker in known:
             if now_ms - worker.last_seen_ms > workers.FORGOTTEN_AFTER_MS:
-                self._dispatcher.forget(worker.name)
-                workers.leave(self._store, worker.name)
-        self._dispatcher.ping([worker.name for worker in known], expires_s=workers.SILENT_AFTER_MS / 1000)
+                self.dispatcher.forget(worker.name)
+                workers.leave(store, worker.name)
+        self.dispatcher.ping([worker.name for worker in known], expires_s=workers.SILENT_AFTER_MS / 1000)

@@ -82,7 +82,7 @@ ALL = (
 
 BY_NAME = {kind.name: kind for kind in ALL}
 WORKLOADS = frozenset({"Deployment", "DaemonSet", "Job", "CronJob"})
-"""Kinds whose pods a controller would make; standalone mode has no controllers."""
+"""Kinds whose pods a controller would make; standalone mode has no controllers for them."""
 
 _SPOKEN = {word: kind for kind in ALL for word in (kind.singular, kind.plural, *kind.short)}
 

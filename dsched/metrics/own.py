@@ -240,7 +240,7 @@ WATCH_UNREADABLE = counter(
 UNKNOWN_FIELDS = counter(
     "dsched_unknown_fields_total",
     "Pods, as a leader first hears of them, with a field in their spec that dsched does not know and ignores: the API "
-    "server is newer; field: its path, other beyond 50 of them.",
+    "server or who wrote it is newer; field: its path, other beyond 50 of them.",
     ["field"],
 )
 CLUSTER_WRITES = counter(

@@ -24,6 +24,7 @@ class ClaimWrite(ApiRecord, frozen=True):
         key: ``namespace/name`` of the claim.
         pod: ``namespace/name``.
         allocation: the devices it gets; None for a claim that has its devices already.
+        stamped: the time of allocation is written with it, unless it has one: DRADeviceBindingConditions is on.
     """
 
     key: str
@@ -31,6 +32,7 @@ class ClaimWrite(ApiRecord, frozen=True):
     pod: PodKey
     pod_uid: PodUid
     allocation: Allocation | None = None
+    stamped: bool = False
 
 
 class ClaimRelease(ApiRecord, frozen=True):
@@ -89,7 +91,7 @@ class DeviceCharge:
         holder: uid of the claim, or of the pod where the claim of its extended resources has yet to be made.
         amounts: how much of what: ``driver/pool/device`` is 1 of an exclusive device; shares and counters have names of
             their own.
-        limits: how much of it there is.
+        limits: how much of it there is; 1 of what is not named.
     """
 
     holder: str

@@ -247,7 +247,7 @@ class Replay:
         framework = self._frameworks.get(line.pod.spec.scheduler_name)
         self._held[info.uid] = (CycleState(), framework, line.node)
         if framework is not None and line.holding is not None:
-            self._waiting.add(WaitingPod(info, line.since_ms, dict(line.holding)))
+            self._waiting.again(WaitingPod(info, line.since_ms, dict(line.holding)))
 
     def _ready(self) -> None:
         for uid, (state, framework, node) in self._held.items():
@@ -440,7 +440,7 @@ class Replay:
         self._condemned.clear()
         allowed, rejected = self._waiting.settled()
         if self.parted:
-            self._waiting.expire(self.clock.now_ms())
+            self._waiting.expire()
             _, rejected = self._waiting.settled()
         for waiting in allowed:
             self._waiting.drop(waiting.pod.uid)

@@ -13,13 +13,15 @@ Assumptions: no pod is assumed twice; a pod that was never assumed may turn up b
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from dsched.engine.replica_delta import NodeGone, NodeSet, ObjectGone, ObjectSet, PodOff, PodOn
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import PODS
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
-from dsched.model.node import Node
+from dsched.model.node import Node, Taint
 from dsched.scheduler.ports import NodeLog, NodeUsage
 
 
@@ -30,7 +32,7 @@ class Cache:
         snapshot: what the cycle decides on.
         usage: node usage in Redis, written by its ``flush``.
         log: the replicas' log, written by its ``publish``.
-        dress: what is made of a node before the cycle sees it.
+        taints: that the cycle sees on nodes besides their own, by node; they show with the next `set_node`.
         heard: is told of every change but assumptions, while somebody records.
     """
 
@@ -38,14 +40,14 @@ class Cache:
         self.snapshot = Snapshot()
         self.usage = usage
         self.log = log
-        self.dress: Callable[[Node], Node] = lambda node: node
+        self.taints: dict[NodeName, Taint] = {}
         self.heard: Callable[[tape.Line], None] | None = None
         self._assumed: dict[PodUid, NodeName] = {}
 
     def set_node(self, node: Node) -> tuple[Node | None, bool]:
         """Take in a node; returns the one it replaces and whether anything that scheduling sees has changed."""
         table = self.snapshot.table
-        node = self.dress(node)
+        node = self.seen(node)
         row = table.index.get(node.name)
         old = None if row is None else table.nodes[row]
         changed = table.set_node(node)
@@ -58,6 +60,13 @@ class Cache:
                 for pod in table.pods[table.index[node.name]].values():
                     self.usage.add(node.name, amounts(pod))
         return old, changed
+
+    def seen(self, node: Node) -> Node:
+        """The node as the cycle shall see it."""
+        taint = self.taints.get(node.name)
+        if taint is None:
+            return node
+        return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, taint]))
 
     def remove_node(self, name: NodeName) -> Node | None:
         """Take a node out; returns it."""

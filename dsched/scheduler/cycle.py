@@ -6,17 +6,16 @@ so that a batch gives the decisions that one pod at a time would give.
 Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from msgspec.structs import replace
 
-from dsched.clock import Clock
 from dsched.engine import with_extenders as extending
 from dsched.engine.diagnosis import Diagnosis, diagnose
 from dsched.engine.evaluation import Evaluation
-from dsched.engine.evaluation_cache import EvaluationCache, GatherFirst, JudgeAll
+from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.engine.findings import Findings
 from dsched.engine.select import Choice, Selector
@@ -31,6 +30,7 @@ from dsched.framework.snapshot import Snapshot
 from dsched.framework.validation import PluginFailure
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.observer import Observer
 from dsched.scheduler.plugin_breaker import PluginBreaker, dangerous, overrun
 from dsched.scheduler.waiting_pods import WaitingPod, WaitingPods
 
@@ -45,10 +45,6 @@ class Assumptions(Protocol):
     def forget(self, uid: PodUid, *, released: bool) -> None: ...
 
 
-Looked = Callable[[Candidate, Evaluation | EvaluationWithExtenders, Choice | None], None]
-"""Is told of a pod's findings and of the host that was chosen, None where it fits nowhere."""
-
-
 class Cycle:
     """Decides batches."""
 
@@ -57,30 +53,29 @@ class Cycle:
         frameworks: Mapping[str, Framework],
         percentages: Mapping[str, int],
         cache: Assumptions,
-        judge_all: JudgeAll,
+        classes: EvaluationCache,
         selector: Selector,
         waiting: WaitingPods,
-        clock: Clock,
-        gather_first: GatherFirst = lambda classes: False,
-        looked: Looked | None = None,
-        breaker: PluginBreaker | None = None,
+        breaker: PluginBreaker,
+        observer: Observer,
     ) -> None:
         """
         Args:
-            looked: is told what was found about each pod, before anything is done about it.
+            percentages: of nodes that are to be found feasible, by scheduler name.
+            classes: of pods, over the snapshot of ``cache``.
         """
         self._frameworks = frameworks
         self._percentages = percentages
         self._cache = cache
         self._selector = selector
         self._waiting = waiting
-        self._clock = clock
-        self._looked = looked
-        self._classes = EvaluationCache(cache.snapshot, judge_all, gather_first)
-        self._breaker = breaker or PluginBreaker(clock)
+        self._classes = classes
+        self._breaker = breaker
+        self._observer = observer
 
     def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
         """Decide the pods in order."""
+        self._observer.before_decide(batch)
         known = [(self._frameworks[candidate.info.pod.spec.scheduler_name], candidate) for candidate in batch]
         asked = [(framework, candidate.info) for framework, candidate in known]
         failed: dict[tuple[str, bytes], Status] = {}
@@ -89,7 +84,9 @@ class Cycle:
             if evaluation.failure is not None and dangerous(evaluation.failure):
                 failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
                 self._met(evaluation.framework, evaluation.pod, evaluation.failure)
-        return [self._safely(framework, candidate, failed) for framework, candidate in known]
+        decisions = [self._safely(framework, candidate, failed) for framework, candidate in known]
+        self._observer.decided(decisions)
+        return decisions
 
     def _held(self, framework: Framework, info: PodInfo) -> Status | None:
         return self._breaker.held(framework.profile_name, info.class_key)
@@ -133,8 +130,7 @@ class Cycle:
             extended, choice = self._choose(framework, extenders, candidate, evaluation, promised)
         except PluginFailure as failure:  # a sample is normalised anew, or an extender failed
             return Decision(candidate, framework, state, error=failure.status)
-        if self._looked is not None:
-            self._looked(candidate, extended or evaluation, choice)
+        self._observer.looked(candidate, extended or evaluation, choice)
         if choice is None:
             decision = self._unplaced(framework, candidate, state, extended or evaluation)
         else:
@@ -221,10 +217,7 @@ class Cycle:
         """
         if not waits and not (framework.at("permit") and any(other.allowed for other in self._waiting)):
             return None
-        now_ms = self._clock.now_ms()
-        waiting = WaitingPod(pod, now_ms, {plugin: now_ms + round(wait_s * 1000) for plugin, wait_s in waits.items()})
-        self._waiting.add(waiting)
-        return waiting
+        return self._waiting.hold(pod, waits)
 
     def _unplaced(
         self, framework: Framework, candidate: Candidate, state: CycleState, evaluation: Findings

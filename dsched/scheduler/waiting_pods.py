@@ -5,9 +5,10 @@ Plugins reach it through their handle: they may allow or reject a waiting pod fr
 Source: pkg/scheduler/framework/runtime/waiting_pods_map.go.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from dsched.clock import Clock
 from dsched.config import durations
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
@@ -52,7 +53,8 @@ class WaitingPod:
 class WaitingPods:
     """The pods that wait, by UID."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._pods: dict[PodUid, WaitingPod] = {}
 
     def __iter__(self) -> Iterator[WaitingPod]:
@@ -61,8 +63,19 @@ class WaitingPods:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def add(self, waiting: WaitingPod) -> None:
-        """A pod begins to wait."""
+    def hold(self, pod: PodInfo, waits: Mapping[str, float]) -> WaitingPod:
+        """A pod begins to wait.
+
+        Args:
+            waits: plugins that hold it back, to how many seconds their patience lasts.
+        """
+        now_ms = self._clock.now_ms()
+        waiting = WaitingPod(pod, now_ms, {plugin: now_ms + round(wait_s * 1000) for plugin, wait_s in waits.items()})
+        self.again(waiting)
+        return waiting
+
+    def again(self, waiting: WaitingPod) -> None:
+        """A pod goes on waiting that did so elsewhere before."""
         self._pods[waiting.pod.uid] = waiting
 
     def get(self, uid: PodUid) -> WaitingPod | None:
@@ -73,8 +86,9 @@ class WaitingPods:
         """The pod no longer waits."""
         return self._pods.pop(uid, None)
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self) -> None:
         """Reject pods for which a plugin's patience has ended."""
+        now_ms = self._clock.now_ms()
         for waiting in self:
             for plugin, deadline_ms in waiting.holding.items():
                 if deadline_ms <= now_ms:

@@ -31,7 +31,13 @@ _WITH_EFFECTS = ("reserve", "permit")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a plugin says of a node: its own number, that brought to 0..100, and times the plugin's weight."""
+    """What a plugin says of a node.
+
+    Attributes:
+        raw: its own number.
+        normalised: that, brought to 0..100.
+        weighted: that, times the plugin's weight.
+    """
 
     raw: int
     normalised: int

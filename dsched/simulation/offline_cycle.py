@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from dsched.clock import Clock
 from dsched.config import SchedulerConfiguration
+from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.select import Selector
 from dsched.framework.extender import ReadObjects
 from dsched.framework.interface import Registry
@@ -12,6 +13,8 @@ from dsched.plugins import profiles
 from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.handle import LeaderHandle
 from dsched.scheduler.memory import Memory, judge_here
+from dsched.scheduler.observer import Observer
+from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.queue import Backoff, PendingPods
 from dsched.scheduler.waiting_pods import WaitingPods
 
@@ -46,12 +49,21 @@ class OfflineCycle:
             PluginError: a profile's plugins cannot be built.
         """
         self.selector = selector
-        self.waiting = WaitingPods()
+        self.waiting = WaitingPods(clock)
         self.pending = PendingPods(clock, backoff or Backoff())
         handle = LeaderHandle(memory, self.waiting, self.pending, clock)
         self.frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle, read)
         self.percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
-        self.cycle = Cycle(self.frameworks, self.percentages, memory, judge_here, selector, self.waiting, clock)
+        self.cycle = Cycle(
+            self.frameworks,
+            self.percentages,
+            memory,
+            EvaluationCache(memory.snapshot, judge_here),
+            selector,
+            self.waiting,
+            PluginBreaker(clock),
+            Observer(),
+        )
 
     def unknown(self, scheduler_name: str) -> str:
         """What is told of a pod that no profile is for."""

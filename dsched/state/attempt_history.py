@@ -30,7 +30,9 @@ class Group(msgspec.Struct, frozen=True):
     Attributes:
         plugin: who rejected them; with more than one plugin behind it, empty.
         code: as kube-scheduler names it.
-        nodes: how many; examples: some of them.
+        reasons: in kube-scheduler's words.
+        nodes: how many.
+        examples: some of them.
     """
 
     plugin: str
@@ -41,8 +43,13 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Scored(msgspec.Struct, frozen=True):
-    """A node that fits: its total, and what each plugin gave it, normalised and weighted; None and nothing where there
-    was no other node, so that it was not scored."""
+    """A node that fits.
+
+    Attributes:
+        node: its name.
+        total: the sum of its scores; None where there was no other node, so that it was not scored.
+        scores: by plugin what it gave it, normalised and weighted; nothing where it was not scored.
+    """
 
     node: NodeName
     total: int | None
@@ -56,8 +63,10 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
         attempt: counts from 1.
         at_ms: when it ended, wall clock.
         epoch: of the leader.
+        uid: of the pod, which may be an earlier one of the name.
+        profile: the ``schedulerName``.
         took_ms: from the queue to the decision, the rest of the batch included; None where nobody measured.
-        result: SCHEDULED (a node was reserved), UNSCHEDULABLE or ERROR.
+        result: ``scheduled`` (a node was reserved), ``unschedulable`` or ``error``.
         nodes: how many there were.
         message: what was said to the pod.
         groups: of rejected nodes, most nodes first; of many groups only the largest.

@@ -84,9 +84,9 @@ def clock_while_leading(stand: Stand) -> None:
         with patch.object(redis_time, "now_ms", lambda given, ahead_ms=ahead_ms: now_ms(given) + ahead_ms):
             for name in ("evaluator", "binder"):
                 workers.note(store, Worker(name, name, redis_time.now_ms(store), rig.configuration.hash, "standalone"))
-            leading.led.term._ping()
+            leading.led.term.ping()
             assert {each.name for each in workers.read(store)} == {"evaluator", "binder"}, f"forgotten: {ahead_ms}"
-            given = (store, leading.led.epoch, rig.configuration.hash, leading.led.term._cache)
+            given = (store, leading.led.epoch, rig.configuration.hash, leading.led.term.memory.cache)
             router = Router(Mode.DISTRIBUTED, *given, leading.led.dispatcher, rig.clock)
             assert router._evaluators() == ["evaluator"], f"not asked any more: {ahead_ms}"
         left_by_a_jump = stand.rng.randrange(120, 86_400) * 1000

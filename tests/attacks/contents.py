@@ -71,14 +71,14 @@ class Leading:
             try:
                 if self.led is None:
                     self.led = self.rig.elect()
-                    self.led.term._upkeep.begin()
+                    self.led.term.upkeep.begin()
                     self.led.take_over()
                 self._turns(self.led)
                 return
             except DschedError as error:  # what Leader goes on after; anything else is a crash
                 if isinstance(error, WrongType) and self.led is not None:
                     with contextlib.suppress(WrongType):
-                        self.led.term._upkeep.clear()
+                        self.led.term.upkeep.clear()
                 met.append(repr(error))
                 self.led = None
         raise StartsOver(f"the leader starts over for ever: {met}")
@@ -95,8 +95,8 @@ class Leading:
 def stepped(stand: Stand) -> None:
     """Have leaders send no messages until the stand ends, see `tests.integration.leader.rig`."""
     for name, stands_in in (("Dispatcher", rigs.RecordingDispatcher), ("BindSender", rigs.SteppedCourier)):
-        stand.afterwards(partial(setattr, rigs.reign_module, name, getattr(rigs.reign_module, name)))
-        setattr(rigs.reign_module, name, stands_in)
+        stand.afterwards(partial(setattr, rigs.term_module, name, getattr(rigs.term_module, name)))
+        setattr(rigs.term_module, name, stands_in)
 
 
 def _garble(store: Store, rng: random.Random, key: Key) -> str:

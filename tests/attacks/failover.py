@@ -88,7 +88,7 @@ class Walk:
     def evaluate(self) -> None:
         """An evaluator follows the table, and has what the leader has, or says that it cannot."""
         assert self.leading.led is not None
-        cache = self.leading.led.term._cache
+        cache = self.leading.led.term.memory.cache
         version = cache.log.publish(cache.snapshot)
         with contextlib.suppress(EvaluationError):
             assert_same(self.replica, version, cache.snapshot)
@@ -124,8 +124,8 @@ class Walk:
             assert max(bound.values(), default=0) <= 1, "a pod was bound twice"
         led.agree()
         self.evaluate()
-        version = led.term._cache.log.publish(led.term._cache.snapshot)
-        assert_same(self.replica, version, led.term._cache.snapshot)
+        version = led.term.memory.cache.log.publish(led.term.memory.cache.snapshot)
+        assert_same(self.replica, version, led.term.memory.cache.snapshot)
         breaches = inspect(self.rig.store, self.rig.clock, pause_s=0.0).breaches
         assert not breaches, breaches
 

@@ -24,7 +24,7 @@ HARMLESS = {
     "binder": {
         *("workers", "reservations", "bind:results", "celery:binders", "celery:_kombu.x", "cluster:version"),
         *("cluster:id", "cluster:log", "cluster:pods:state", "cluster:pods:status", "cluster:events:default/a"),
-        *("cluster:persistentvolumes", "cluster:persistentvolumeclaims"),
+        *("cluster:persistentvolumes", "cluster:persistentvolumeclaims", "cluster:pods", "cluster:resourceclaims"),
     },
 }
 """The keys that a worker's user may write with Redis 7, as docs/security.md has them."""

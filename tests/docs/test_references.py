@@ -25,6 +25,11 @@ DOCS = Path(__file__).parents[2] / "docs"
         ),
         ("version_pages", "versions.md", "| `ImageVolume` | beta off | beta on | stable on locked |"),
         ("version_pages", "versions.md", "| 1.36 | with `NodeDeclaredFeatures` |"),
+        (
+            "explain_pages",
+            "explain-json.md",
+            "| `pre_filter` | [Status](#status) or null | The status of the PreFilter",
+        ),
         ("plugin_pages", "plugin-api.md", "filter(state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None\n"),
         ("plugin_pages", "plugin-api.md", "| `NODE` | `0` | The node object alone. |\n"),
         ("plugin_pages", "plugin-api.md", "waiting_pods() -> Iterator[WaitingPod]\n"),
@@ -35,3 +40,10 @@ def test_the_page_is_what_the_script_writes(script: str, page: str, line: str, m
     text = (DOCS / page).read_text()
     assert importlib.import_module(script).page() == text, f"run: python docs/{script}.py"
     assert line in text
+
+
+def test_the_schemas_are_what_the_script_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    written = importlib.import_module("explain_pages").schemas()
+    there = {path.name: path.read_text() for path in (DOCS / "schemas").glob("*.json")}
+    assert there == written, "run: python docs/explain_pages.py"

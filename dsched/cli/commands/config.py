@@ -147,7 +147,7 @@ def problems(path: Path, plugins: Registry, possible: Sequence[Features]) -> Ite
 def _handle() -> LeaderHandle:
     """What plugins may reach where there is nothing yet."""
     clock = SystemClock()
-    return LeaderHandle(Memory(), WaitingPods(), PendingPods(clock, Backoff()), clock)
+    return LeaderHandle(Memory(), WaitingPods(clock), PendingPods(clock, Backoff()), clock)
 
 
 def _built(field: str, configured: SchedulerConfiguration, plugins: Registry) -> Iterator[str]:

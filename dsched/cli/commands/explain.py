@@ -11,8 +11,9 @@ from dsched import config
 from dsched.cli import choosing, console, emulating, forms, options
 from dsched.cli.commands import config as configuration
 from dsched.cli.render import explain as explain_report
-from dsched.cli.render import explain_history
+from dsched.cli.render import explain_history, explain_schema
 from dsched.cli.render.explain_history import History
+from dsched.cli.render.explain_schema import Form
 from dsched.clock import SystemClock
 from dsched.errors import NotFound
 from dsched.manifests import kinds
@@ -90,9 +91,19 @@ def pod(
         console.write("\n".join(explain_report.lines(explained, standing, asked)))
 
 
+@group.command("schema", epilog="Example: dsched explain schema history")
+def schema(
+    form: Annotated[Form, typer.Argument(help="What pod -o json prints, or what it prints with --history.")] = (
+        Form.EXPLANATION
+    ),
+) -> None:
+    """Print the JSON schema of what explain pod prints with -o json."""
+    console.write(forms.as_json(explain_schema.schema(form)))
+
+
 def _tell_history(store: Store, wanted: str, namespace: str | None, output: Output) -> None:
     (key,) = choosing.keys(kinds.POD, [wanted], namespace)
-    found = History(PodKey(key), kept.read(store, PodKey(key)))
+    found = History(explain_history.VERSION, PodKey(key), kept.read(store, PodKey(key)))
     if not found.attempts and not _is_there(store, found.pod):
         raise NotFound(f"there is no pod {key}, and nothing is kept of one")
     if output is Output.JSON:

@@ -1,6 +1,7 @@
 """What was said at a pod's last attempts, as JSON and as lines of text. No I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -9,10 +10,20 @@ from dsched.model.meta import PodKey
 from dsched.observe.words import duration
 from dsched.state.attempt_history import SCHEDULED, Attempt, Group
 
+VERSION: Literal[1] = 1
+"""Of the form as JSON; ``docs/explain-json.md`` says when it is another one."""
+
 
 class History(msgspec.Struct, frozen=True):
-    """The attempts that are kept of a pod, newest first."""
+    """What was said at a pod's last attempts.
 
+    Attributes:
+        version: of this form.
+        pod: as `namespace/name`.
+        attempts: those that are kept, newest first.
+    """
+
+    version: Literal[1]
     pod: PodKey
     attempts: Sequence[Attempt]
 

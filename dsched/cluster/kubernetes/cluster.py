@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from dsched.cluster import unknown_fields
 from dsched.cluster.interface import (
     Binding,
     BindOutcome,
@@ -28,9 +29,10 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.kubernetes import bindings as binds
-from dsched.cluster.kubernetes import resources, unknown_fields, version
+from dsched.cluster.kubernetes import resources, version
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.bindings import Binder
+from dsched.cluster.kubernetes.claims import ClaimWriter
 from dsched.cluster.kubernetes.feed import Feed
 from dsched.cluster.kubernetes.http import client
 from dsched.cluster.kubernetes.http.client import Calls, ManyCalls
@@ -42,6 +44,7 @@ from dsched.cluster.kubernetes.writer import Writer
 from dsched.config.feature_gates import Version
 from dsched.errors import ClusterUnavailable, WatchExpired
 from dsched.model import reading
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -81,6 +84,7 @@ class Kubernetes:
         self._calls = Calls(access)
         self._binder = Binder(self._many)
         self._volumes = VolumeWriter(self._calls)
+        self._claims = ClaimWriter(self._calls)
         self._recorder = Recorder(access, reporting, events_a_second)
         self._writer = Writer(access, self._known)
         self._unknown = unknown_fields.Telling(self._recorder.record)
@@ -236,6 +240,22 @@ class Kubernetes:
     def select_nodes(self, selections: Sequence[NodeSelection]) -> Sequence[str]:
         """Write the node onto each claim; a provisioner makes the volume."""
         return [self._volumes.select(each) for each in selections]
+
+    def allocate_claims(self, writes: Sequence[ClaimWrite]) -> Sequence[str]:
+        """Write claims; see `dsched.cluster.kubernetes.claims`."""
+        return [self._claims.allocate(each) for each in writes]
+
+    def release_claims(self, releases: Sequence[ClaimRelease]) -> Sequence[str]:
+        """Give claims back."""
+        return [self._claims.release(each) for each in releases]
+
+    def create_claim(self, wanted: ExtendedClaim) -> CreatedClaim:
+        """Make a claim, then name it in the pod's status."""
+        return self._claims.create(wanted)
+
+    def delete_claim(self, deletion: ClaimDeletion) -> str:
+        """Take the finalizer off and delete the claim."""
+        return self._claims.delete(deletion)
 
     def report(self, statuses: Sequence[SchedulingStatus]) -> None:
         """Write conditions and nominated nodes, in the background."""

@@ -12,9 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from dsched.cluster import sound
+from dsched.cluster import sound, unknown_fields
 from dsched.cluster.interface import Object
-from dsched.cluster.kubernetes import unknown_fields
 from dsched.framework.interning import shared
 from dsched.manifests import kinds
 from dsched.model import meta

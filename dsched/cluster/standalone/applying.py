@@ -11,6 +11,7 @@ from typing import TypeVar
 from dsched.clock import Clock, SystemClock
 from dsched.cluster import sound
 from dsched.cluster.standalone import keys, planning, stored
+from dsched.cluster.standalone.claims import ClaimWriter
 from dsched.cluster.standalone.cluster import DELETE_KEYS, LOG_LENGTH
 from dsched.cluster.standalone.objects import Objects
 from dsched.cluster.standalone.planning import Outcome, Plan, Stored
@@ -67,6 +68,7 @@ class Applier:
         self._log_length = log_length
         self._objects = Objects(store)
         self._putter = Putter(store, log_length)
+        self._claims = ClaimWriter(store, self._clock, log_length)
         self._delete_pods = Script(store, "pods_delete", stored.SCRIPTS)
         self._delete_objects = Script(store, "objects_delete", stored.SCRIPTS)
 
@@ -121,7 +123,10 @@ class Applier:
             raise Conflict(f"{batch.kind.singular} {', '.join(sorted(there))}: there already; nothing was created")
 
     def delete(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[bool]:
-        """Delete objects, at once; says which were there."""
+        """Delete objects, at once but for claims with devices: these go when no pod uses them any more. Says which were
+        there."""
+        if kind is kinds.RESOURCE_CLAIM:
+            return self._claims.ask_to_go(wanted)
         deleted: list[bool] = []
         for batch in pieces.cut(wanted):
             with client.reachable(self._store):

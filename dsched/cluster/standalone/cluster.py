@@ -4,7 +4,7 @@ server. Keys are listed in `dsched.cluster.standalone.keys`.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,11 +24,14 @@ from dsched.cluster.interface import (
     Sighting,
 )
 from dsched.cluster.standalone import keys, stored
+from dsched.cluster.standalone.claim_controller import ClaimController
+from dsched.cluster.standalone.claims import ClaimWriter
 from dsched.cluster.standalone.objects import Objects, read_node, read_object, read_pod, readable
 from dsched.cluster.standalone.volumes import VolumeWriter
 from dsched.cluster.standalone.watch_log import Entry, WatchLog
 from dsched.errors import ClusterError, RedisUnavailable
 from dsched.manifests import kinds
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import FAILED, SUCCEEDED, Pod
@@ -37,6 +40,9 @@ from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
+
+if TYPE_CHECKING:
+    from dsched.cluster.standalone.unknown_fields import UnknownFields
 
 NODES_SURVEYED_AT_ONCE = 200
 LOG_LENGTH = 200_000
@@ -90,7 +96,10 @@ class StandaloneCluster:
         self._record = Script(store, "events_record", stored.SCRIPTS)
         self._delete = Script(store, "pods_delete", stored.SCRIPTS)
         self._volumes = VolumeWriter(store, log_length)
+        self._claims = ClaimWriter(store, self._clock, log_length)
         self._epoch = ""
+        self._controller: ClaimController | None = None
+        self._unknown: UnknownFields | None = None
 
     def list(self) -> Listing:
         """Everything there is, least recently changed first; ``others`` by kind.
@@ -98,22 +107,38 @@ class StandaloneCluster:
         It is read in pieces: changes made meanwhile may show or not, the watch repeats them.
         """
         version = self._log.now()
-        read = ((key, readable("Pod", key, read_pod, *raw)) for key, raw in self._objects.scan_pods())
-        pods = {key: pod for key, pod in read if pod is not None}
+        pods = {pod.key: pod for pod in self._listed_pods()}
+        if self._unknown is not None:
+            self._unknown.listed(pods.keys())
         seen = ((key, readable("Node", key, read_node, json)) for key, json in self._objects.scan(kinds.NODE))
         nodes = {key: node for key, node in seen if node is not None}
         others = {kind.name: self._others(kind) for kind in kinds.ALL if kind not in (kinds.POD, kinds.NODE)}
-        return Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
+        found = Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
+        if self._controller is not None:
+            self._controller.begin(found)
+        return found
 
     def kubernetes_version(self) -> None:
         """There is no Kubernetes."""
 
     def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
-        """Scripts that report and delete raise StaleEpoch from the moment that another process leads."""
+        """Scripts that report and delete raise StaleEpoch from the moment that another process leads. Claims are seen
+        to with the next `list` and every `watch` after it: see `dsched.cluster.standalone.claim_controller`."""
         self._epoch = str(epoch)
+        self._claims = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)
+        own = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)  # another thread's
+        self._controller = ClaimController(self._objects, own, self.record)
+        if self._unknown is None:
+            from dsched.cluster.standalone.unknown_fields import UnknownFields  # commands do without
+
+            self._unknown = UnknownFields(self.record, self._clock)
+        self._unknown.lead(profiles)
 
     def stand_down(self) -> None:
-        """Nothing goes on in the background."""
+        """Nothing goes on in the background; claims are the next leader's."""
+        self._controller = None
+        if self._unknown is not None:
+            self._unknown.lead(None)
 
     def newest_version(self) -> int:
         """The version of the newest change, to watch from without listing; 0 before the first."""
@@ -125,8 +150,14 @@ class StandaloneCluster:
         Raises:
             WatchExpired: the log has been trimmed beyond ``version``, or was lost and begins anew.
         """
+        controller = self._controller
         entries = self._log.read(version, timeout_s)
-        return [_event(entry) for entry in entries], entries[-1][0] if entries else version
+        events = [_event(entry) for entry in entries]
+        if self._unknown is not None:
+            _tell_unknown(self._unknown, entries, events)
+        if controller is not None:
+            controller.heard(events)
+        return events, entries[-1][0] if entries else version
 
     def survey(self) -> Iterator[Sequence[Sighting]]:
         """Every node, then every pod by its state line alone."""
@@ -192,6 +223,22 @@ class StandaloneCluster:
         """Write the nodes. Nobody makes volumes here: see `dsched.cluster.standalone.volumes`."""
         return [self._volumes.select(each) for each in selections]
 
+    def allocate_claims(self, writes: Sequence[ClaimWrite]) -> Sequence[str]:
+        """Write claims; see `dsched.cluster.standalone.claims`."""
+        return self._claims.allocate(writes)
+
+    def release_claims(self, releases: Sequence[ClaimRelease]) -> Sequence[str]:
+        """Give claims back."""
+        return self._claims.release(releases)
+
+    def create_claim(self, wanted: ExtendedClaim) -> CreatedClaim:
+        """Make a claim and name it in the pod's status, both at once."""
+        return self._claims.create(wanted)
+
+    def delete_claim(self, deletion: ClaimDeletion) -> str:
+        """Delete a claim, at once."""
+        return self._claims.delete(deletion)
+
     def report(self, statuses: Sequence[SchedulingStatus]) -> None:
         """Write conditions and nominated nodes where they differ from what is written."""
         now = stored.rfc3339(self._clock.now_ms())
@@ -228,6 +275,16 @@ class StandaloneCluster:
     def drain(self, timeout_s: float, *, hurry: bool = False) -> bool:
         """Nothing waits: all is written before the calls return."""
         return True
+
+    def _listed_pods(self) -> Iterator[Pod]:
+        """Every pod, in no order; one may come twice, the newest last."""
+        for key, raw in self._objects.scan_pods():
+            pod = readable("Pod", key, read_pod, *raw)
+            if pod is None:
+                continue
+            if self._unknown is not None:
+                self._unknown.heard(raw[0], pod)
+            yield pod
 
     def _others(self, kind: kinds.Kind) -> Sequence[Mapping[str, object]]:
         read = {key: readable(kind.name, key, read_object, kind, json) for key, json in self._objects.scan(kind)}
@@ -280,6 +337,16 @@ def _event(entry: Entry) -> Event:
         object=found,
         node=NodeName(fields.get(b"node", b"").decode()),
     )
+
+
+def _tell_unknown(unknown: "UnknownFields", entries: Sequence[Entry], events: Sequence[Event]) -> None:
+    for (_, fields), event in zip(entries, events, strict=True):
+        if event.kind != kinds.POD.name:
+            continue
+        if isinstance(event.object, Pod):
+            unknown.heard(fields[b"object"], event.object)
+        elif event.change is Change.DELETED:
+            unknown.gone(PodKey(event.key))
 
 
 def _sighting(node: Node) -> Sighting:

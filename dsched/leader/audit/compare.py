@@ -25,19 +25,16 @@ Not compared: the content of pods, and objects of other kinds. Killed at any poi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, Sighting
 from dsched.errors import ClusterUnavailable, StateError
 from dsched.leader.audit.repair import Repair
 from dsched.leader.binders.tracker import BindTracker
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.log import logger
 from dsched.metrics import CACHE_MISMATCHES
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.scheduler.cache import Cache
 from dsched.scheduler.ports import QueueName
-from dsched.scheduler.queue import PendingPods
 from dsched.state import ledger
-from dsched.state.client import Store
 
 _log = logger(__name__)
 
@@ -81,25 +78,22 @@ class Audit:
 
     def __init__(
         self,
-        store: Store,
+        state: StoredState,
+        memory: LeaderMemory,
+        *,
         cluster: Cluster,
-        pending: PendingPods,
-        cache: Cache,
         binding: BindTracker,
         repairs: Repair,
         heard: Callable[[], int],
-        clock: Clock,
     ) -> None:
-        self._store = store
+        self._store = state.store
+        self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
         self._cluster = cluster
-        self._pending = pending
-        self._cache = cache
         self._binding = binding
         self._repairs = repairs
         self._heard = heard
-        self._clock = clock
         self._look: Iterator[None] | None = None
-        self._due = clock.monotonic() + EVERY_S
+        self._due = memory.clock.monotonic() + EVERY_S
         self._found: list[Suspect] = []
         self.found: Sequence[Suspect] | None = None
         self._since: dict[Suspect, float] = {}
@@ -211,7 +205,7 @@ class Audit:
         assert node is not None
         row = table.index.get(node.name)
         mine = None if row is None else table.nodes[row]
-        wanted = self._cache.dress(node)
+        wanted = self._cache.seen(node)
         if mine is None or (
             (mine.spec, mine.metadata.labels) != (wanted.spec, wanted.metadata.labels)
             or (mine.metadata.uid, mine.status.allocatable) != (wanted.metadata.uid, wanted.status.allocatable)

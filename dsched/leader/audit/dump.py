@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeInfo
 from dsched.leader.audit.compare import Audit
-from dsched.leader.binders.tracker import BindTracker
+from dsched.leader.parts import LeaderMemory
 from dsched.log import logger
 from dsched.model.meta import NodeName
-from dsched.scheduler.cache import Cache
 from dsched.scheduler.ports import QueueName
-from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.queue import QueuedPod
 
 _log = logger(__name__)
 _log.setLevel(logging.INFO)  # somebody has asked for it
@@ -32,18 +31,14 @@ LINES_A_TURN = 200
 class Dump:
     """Writes for one epoch."""
 
-    def __init__(
-        self, audit: Audit, compare: Callable[[], None], pending: PendingPods, cache: Cache, binding: BindTracker
-    ) -> None:
+    def __init__(self, memory: LeaderMemory, *, audit: Audit, compare: Callable[[], None]) -> None:
         """
         Args:
             compare: takes the audit's look one piece further.
         """
         self._audit = audit
         self._compare = compare
-        self._pending = pending
-        self._cache = cache
-        self._binding = binding
+        self._pending, self._cache = memory.pending, memory.cache
         self._asked = False
         self._turns: Iterator[None] | None = None
         self._written: Counter[str] = Counter()
@@ -157,7 +152,7 @@ class Dump:
 
     def _on(self, node: NodeName, pod: PodInfo, **more: bool) -> None:
         self._written["pods"] += 1
-        assumed = self._binding.assumed(pod.uid) is not None
+        assumed = self._cache.assumed_on(pod.uid) is not None
         _log.info("pod on a node", extra={**_pod(pod), "node": node, "assumed": assumed, **more})
 
     def _promises(self) -> Iterator[None]:

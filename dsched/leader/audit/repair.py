@@ -6,19 +6,17 @@ from dsched.cluster.interface import Change, Cluster, Event
 from dsched.errors import StateError
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.binders.tracker import BindTracker
-from dsched.leader.events import Events
 from dsched.leader.intake import Intake
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.unreadable import set_aside
 from dsched.metrics import collect
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.node import Node
-from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName
-from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.queue import QueuedPod
 from dsched.state import ledger
-from dsched.state.client import Store
-from dsched.state.queue import Queue
-from dsched.state.reservations import Reservations, parse
+from dsched.state.reservations import parse
 
 _RESTING = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED})
 
@@ -27,25 +25,12 @@ class Repair:
     """Repairs for one epoch."""
 
     def __init__(
-        self,
-        store: Store,
-        cluster: Cluster,
-        pending: PendingPods,
-        cache: Cache,
-        queue: Queue,
-        reservations: Reservations,
-        binding: BindTracker,
-        events: Events,
-        intake: Intake,
+        self, state: StoredState, memory: LeaderMemory, *, cluster: Cluster, binding: BindTracker, intake: Intake
     ) -> None:
-        self._store = store
+        self._store, self._queue, self._reservations = state.store, state.queue, state.reservations
+        self._pending, self._cache, self._events = memory.pending, memory.cache, memory.events
         self._cluster = cluster
-        self._pending = pending
-        self._cache = cache
-        self._queue = queue
-        self._reservations = reservations
         self._binding = binding
-        self._events = events
         self._intake = intake
 
     def make(self, what: str, subject: str, uid: PodUid) -> bool:

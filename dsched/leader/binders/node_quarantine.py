@@ -58,13 +58,6 @@ class NodeQuarantine:
         self._clock = clock
         self._sheets: dict[NodeName, _Sheet] = {}
 
-    def dressed(self, node: Node) -> Node:
-        """The node as the scheduling cycle shall see it."""
-        sheet = self._sheets.get(node.name)
-        if sheet is None or not sheet.until:
-            return node
-        return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=[*node.spec.taints, TAINT]))
-
     def refused(self, node: NodeName, key: PodKey, uid: PodUid, why: str) -> None:
         """A bind of this pod to the node was refused for good."""
         now = self._clock.monotonic()
@@ -99,6 +92,7 @@ class NodeQuarantine:
             if 0 < sheet.until <= now:
                 node = self._seen(name)
                 sheet.until, sheet.pods, sheet.last = 0.0, [], now
+                del self._cache.taints[name]
                 self._show(node)
                 _log.info("node is taken back", extra={"action": "take_back_node", "node": name})
             elif not sheet.until and now - sheet.last > WITHIN_S + LONGEST_S:
@@ -109,6 +103,7 @@ class NodeQuarantine:
         node = self._seen(name)
         for_s = min(FIRST_S * 2**sheet.times, LONGEST_S)
         sheet.until, sheet.times = now + for_s, sheet.times + 1
+        self._cache.taints[name] = TAINT
         self._show(node)
         NODES_SET_ASIDE.inc()
         NODES_ASIDE.set(sum(other.until > 0 for other in self._sheets.values()))
@@ -137,4 +132,4 @@ class NodeQuarantine:
             return
         old, changed = self._cache.set_node(node)
         if changed and old is not None:
-            self._happened(ClusterEvent(Resource.NODE, Action.UPDATE, old, self.dressed(node)))
+            self._happened(ClusterEvent(Resource.NODE, Action.UPDATE, old, self._cache.seen(node)))

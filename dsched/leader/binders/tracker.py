@@ -6,10 +6,9 @@ says that the bind failed, when its pod or node is gone, or when the cluster say
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dsched.clock import Clock
 from dsched.cluster.interface import BindVerdict, Cluster, SchedulingStatus
 from dsched.errors import ClusterUnavailable, StateError
 from dsched.framework.cycle_state import CycleState
@@ -22,15 +21,16 @@ from dsched.leader.binders.node_quarantine import NodeQuarantine
 from dsched.leader.binders.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
 from dsched.leader.binders.sender import BindSender
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
+from dsched.leader.observers.traces import Traces
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.promises import released
 from dsched.log import logger
 from dsched.metrics import BINDS, PODS_PARKED, REBINDS, RESERVATIONS, STALE_RESULTS, collect
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NO_NODE, NodeName, PodUid
-from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName
-from dsched.scheduler.queue import PARKED, PendingPods
-from dsched.state.reservations import Reservations
+from dsched.scheduler.queue import PARKED
 from dsched.state.results import OTHER_CLUSTER, OTHER_CONFIGURATION, PROCESS_LOST, REJECTED, WAITING, Outcome, Result
 
 _log = logger(__name__)
@@ -95,34 +95,33 @@ class BindTracker:
 
     def __init__(
         self,
-        epoch: int,
         config: str,
-        pending: PendingPods,
-        cache: Cache,
+        state: StoredState,
+        memory: LeaderMemory,
+        *,
         cluster: Cluster,
-        reservations: Reservations,
         sender: BindSender,
         failures: Failures,
-        clock: Clock,
-        happened: Callable[[ClusterEvent], None],
         quarantine: NodeQuarantine,
+        traces: Traces | None,
     ) -> None:
-        self._epoch = epoch
+        """
+        Args:
+            config: hash of the configuration.
+        """
         self._config = config
-        self._pending = pending
-        self._cache = cache
+        self._epoch, self._reservations = state.epoch, state.reservations
+        self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
+        self._happened = memory.events.happened
         self._cluster = cluster
-        self._reservations = reservations
         self._sender = sender
         self._failures = failures
-        self._clock = clock
-        self._happened = happened
         self._quarantine = quarantine
-        self.foreign_binds = ForeignBinds(clock)
+        self._traces = traces
+        self.foreign_binds = ForeignBinds(memory.clock)
         self._assumed: dict[PodUid, AssumedPod] = {}
         self._pace = Pace()
         self._full = False
-        self.traced: Callable[[Sequence[AssumedPod]], list[str]] | None = None
 
     def assumed(self, uid: PodUid) -> AssumedPod | None:
         """A reserved pod, None when nothing is reserved for it."""
@@ -177,7 +176,7 @@ class BindTracker:
             profile=profile,
             pods=items,
             cluster=self._cluster.kind,
-            traces=[] if self.traced is None else self.traced(pods),
+            traces=[] if self._traces is None else self._traces.handed_out(items),
         )
         self._sender.bind(request, refused=refused)
 

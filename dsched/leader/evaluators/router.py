@@ -5,7 +5,7 @@ does not come back in time is asked for once more, then judged here.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -22,6 +22,7 @@ from dsched.leader.dispatch import Dispatcher, new_request
 from dsched.leader.evaluators.assignment import Assignment
 from dsched.leader.evaluators.cost import Costs
 from dsched.leader.evaluators.request import Question, Shard, ShardedRequest
+from dsched.leader.observers.traces import Traces
 from dsched.log import cut, logger
 from dsched.metrics import EVALUATIONS, SCATTER_DURATION, SHARD_DURATION, SHARD_FALLBACKS, STALE_REPLIES
 from dsched.model import messages
@@ -68,6 +69,7 @@ class Router:
         cluster: str = "",
         breaker: PluginBreaker | None = None,
         limit_s: float = 0.0,
+        traces: Traces | None = None,
     ) -> None:
         """
         Args:
@@ -83,7 +85,7 @@ class Router:
         self._clock = clock
         self._workers_clock = WorkersClock(store, clock)
         self._cluster = cluster
-        self.traced: Callable[[int], list[str]] | None = None
+        self._traces = traces
         self._breaker = breaker or PluginBreaker(clock)
         self._limit_s = limit_s
         self._partitions = Partitions()
@@ -96,6 +98,13 @@ class Router:
 
     def __call__(self, evaluations: Sequence[Evaluation]) -> None:
         """Fill every one of them."""
+        if self._traces is None:
+            self._fill(evaluations)
+        else:
+            with self._traces.judging(evaluations):
+                self._fill(evaluations)
+
+    def _fill(self, evaluations: Sequence[Evaluation]) -> None:
         broad = [evaluation for evaluation in evaluations if _can_travel(evaluation)]
         here = [evaluation for evaluation in evaluations if not _can_travel(evaluation)]
         self._here(self._fit_for_here(here))
@@ -249,7 +258,7 @@ class Router:
         shares = self._shared_out().items()
         held = [(who, parts, self._partitions.rows(table, parts)) for who, parts in shares]
         held = [each for each in held if len(each[2])]
-        traces = [] if self.traced is None else self.traced(len(held))
+        traces = [] if self._traces is None else self._traces.scattered(len(held))
         pods = [(question.evaluation.framework.profile_name, question.evaluation.pod.pod) for question in questions]
         return [
             Shard(

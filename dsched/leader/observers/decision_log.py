@@ -10,27 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from dsched.scheduler.decision import Decision
+from dsched.scheduler.observer import Observer
 from dsched.state import counters, keys
 from dsched.state.client import Store
 
 
-class DecisionLog:
+class DecisionLog(Observer):
     """Appends to a file that several leaders may share; lines are written whole."""
 
-    def __init__(self, path: Path | None, store: Store, epoch: int, seed: int) -> None:
+    def __init__(self, path: Path, store: Store, epoch: int, seed: int) -> None:
         self._path = path
         self._store = store
         self._epoch = epoch
         self._seed = seed
 
-    def write(self, decisions: Sequence[Decision], table_version: int) -> None:
-        """Append decisions that have been committed."""
-        if self._path is None or not decisions:
+    def committed(self, decisions: Sequence[Decision], version: int) -> None:
+        """Append them."""
+        if not decisions:
             return
         last = counters.add(self._store, keys.DECISIONS, len(decisions))
         first = last - len(decisions) + 1
         written = [
-            json.dumps(line(decision, first + number, self._epoch, table_version, self._seed)) + "\n"
+            json.dumps(line(decision, first + number, self._epoch, version, self._seed)) + "\n"
             for number, decision in enumerate(decisions)
         ]
         with self._path.open("a", encoding="utf-8") as file:

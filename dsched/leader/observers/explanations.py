@@ -12,14 +12,13 @@ import numpy as np
 
 from dsched.clock import Clock
 from dsched.engine.diagnosis import Diagnosis
-from dsched.engine.evaluation import Evaluation
 from dsched.engine.ranking import INFEASIBLE
 from dsched.engine.select import Choice
-from dsched.engine.with_extenders import EvaluationWithExtenders
 from dsched.framework.interface import Status
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.observer import Found, Observer
 from dsched.state.attempt_history import ERROR, SCHEDULED, UNSCHEDULABLE, Attempt, AttemptHistory, Group, Scored
 
 GROUPS = 12
@@ -36,10 +35,6 @@ class Explain(StrEnum):
     ALL = "all"
 
 
-Found = Evaluation | EvaluationWithExtenders
-"""What plugins, and extenders where they were asked, said of the nodes."""
-
-
 class Seen(msgspec.Struct, frozen=True):
     """What was seen while a pod was decided."""
 
@@ -49,8 +44,8 @@ class Seen(msgspec.Struct, frozen=True):
     best: tuple[Scored, ...] = ()
 
 
-class Explanations:
-    """Gathers and writes, for one epoch."""
+class Explanations(Observer):
+    """Gathers and writes, for one epoch; there is none where nothing is to be kept."""
 
     def __init__(self, wanted: Explain, keeper: AttemptHistory, snapshot: Snapshot, clock: Clock) -> None:
         self._wanted = wanted
@@ -61,11 +56,6 @@ class Explanations:
         # Of the pod before: pods of a class that fail one after the other are told the same.
         self._last: tuple[Found, int, Seen] | None = None
         self._worded: tuple[Diagnosis, str] | None = None
-
-    @property
-    def looks(self) -> bool:
-        """Whether there is any use in calling `looked`."""
-        return self._wanted is not Explain.NONE
 
     def looked(self, candidate: Candidate, findings: Found, choice: Choice | None) -> None:
         """Findings about a pod, before anything is done about it."""
@@ -88,14 +78,12 @@ class Explanations:
             self._worded = (diagnosis, diagnosis.message)
         return self._worded[1]
 
-    def tell(self, decisions: Sequence[Decision]) -> None:
+    def committed(self, decisions: Sequence[Decision], version: int) -> None:
         """Keep what was said about these; they are committed.
 
         Raises:
             StaleEpoch: another leader has taken over.
         """
-        if not self.looks:
-            return
         seen, self._seen = self._seen, {}
         told: list[tuple[PodKey, Attempt]] = []
         now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()

@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 
 from dsched.metrics import ATTEMPT_DURATION, PHASE_SECONDS
+from dsched.scheduler.observer import Observer
 from dsched.state import phases
 from dsched.state.client import Store
 
@@ -31,26 +32,26 @@ EVENTS = "events"
 """Moving rejected pods that something helped."""
 
 
-class LoopTime:
+class LoopTime(Observer):
     """The clock of one term. Not thread-safe: it belongs to the loop."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._spent_ns: defaultdict[str, int] = defaultdict(int)
         self._told_ns: dict[str, int] = {}
-        self._phase = INTAKE
+        self._now = INTAKE
         self._since_ns = time.perf_counter_ns()
         self._written = 0
 
-    def to(self, phase: str) -> None:
+    def phase(self, phase: str) -> None:
         """From now on the time belongs to this phase."""
         now_ns = time.perf_counter_ns()
-        self._spent_ns[self._phase] += now_ns - self._since_ns
-        self._phase, self._since_ns = phase, now_ns
+        self._spent_ns[self._now] += now_ns - self._since_ns
+        self._now, self._since_ns = phase, now_ns
 
     def write(self) -> None:
         """Tell what was counted, to the metrics and to Redis."""
-        self.to(self._phase)
+        self.phase(self._now)
         for phase, spent_ns in self._spent_ns.items():
             PHASE_SECONDS.labels(phase).inc((spent_ns - self._told_ns.get(phase, 0)) / 1e9)
         self._told_ns = dict(self._spent_ns)

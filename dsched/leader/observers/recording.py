@@ -7,7 +7,7 @@ A recorder who does not keep up, or a Redis that is full, ends the telling, neve
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from dsched import __version__, config, emulation
 from dsched.clock import Clock
@@ -22,6 +22,7 @@ from dsched.model.meta import NO_NODE, PodUid
 from dsched.model.tape import Line
 from dsched.scheduler.cache import Cache
 from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.observer import Observer
 from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state.recording import ENTRY_BYTES, MOST_WAITING, RecordingStream, Taken
@@ -32,13 +33,7 @@ LOOK_EVERY_S = 1.0
 """How often it is looked whether somebody records."""
 
 
-class Decides(Protocol):
-    """The cycle, or what stands before it."""
-
-    def decide(self, batch: Sequence[Candidate]) -> list[Decision]: ...
-
-
-class RecordingObserver:
+class RecordingObserver(Observer):
     """Tells, for one epoch."""
 
     def __init__(
@@ -63,6 +58,8 @@ class RecordingObserver:
         self._number = 0
         self._lines: list[bytes] = []
         self._same_turn = False
+        self._preempting: dict[PodUid, dict[str, str]] = {}
+        self._decided_ms = 0
         self._worded: tuple[Diagnosis, str] | None = None
 
     @property
@@ -111,8 +108,8 @@ class RecordingObserver:
         """Something has changed."""
         self._lines.append(tape.encode(line))
 
-    def flush(self) -> None:
-        """Write what has been gathered.
+    def turned(self) -> None:
+        """Write what has been gathered in a turn.
 
         Raises:
             StaleEpoch: another leader has taken over.
@@ -184,30 +181,30 @@ class RecordingObserver:
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
-    def deciding(self) -> int:
-        """A batch is about to be decided; what its decisions change is not told. Returns the time."""
-        self._listen(None)
-        return self._clock.now_ms()
-
-    def before(self, batch: Sequence[Candidate]) -> dict[PodUid, dict[str, str]]:
-        """What preemption has brought pods of a batch so far, where it has brought anything."""
-        found: dict[PodUid, dict[str, str]] = {}
+    def before_decide(self, batch: Sequence[Candidate]) -> None:
+        """Take down what preemption has brought pods of the batch so far; what its decisions change is not told."""
+        if not self.on:
+            return
+        self._preempting.clear()
         for candidate in batch:
             pod: QueuedPod | None = self._pending.get(candidate.info.key)
             fields = pod.preempting.fields() if pod is not None else {}
             if fields:
-                found[candidate.info.uid] = {name: str(value) for name, value in fields.items()}
-        return found
+                self._preempting[candidate.info.uid] = {name: str(value) for name, value in fields.items()}
+        self._listen(None)
+        self._decided_ms = self._clock.now_ms()
 
-    def decided(self, at_ms: int, decisions: Sequence[Decision], preempting: dict[PodUid, dict[str, str]]) -> None:
-        """A batch was decided."""
-        choices = tuple(self._choice(decision, preempting) for decision in decisions)
-        self._lines.append(tape.encode(tape.Decided(at_ms, choices, self._same_turn)))
+    def decided(self, decisions: Sequence[Decision]) -> None:
+        """Tell them."""
+        if not self.on:
+            return
+        choices = tuple(self._choice(decision) for decision in decisions)
+        self._lines.append(tape.encode(tape.Decided(self._decided_ms, choices, self._same_turn)))
         self._listen(self.heard)
         self._same_turn = True
 
-    def _choice(self, decision: Decision, preempting: dict[PodUid, dict[str, str]]) -> tape.Choice:
-        before = preempting.get(decision.candidate.info.uid)
+    def _choice(self, decision: Decision) -> tape.Choice:
+        before = self._preempting.get(decision.candidate.info.uid)
         return choice(decision, "" if decision.node is not None else self._message(decision), before)
 
     def _message(self, decision: Decision) -> str:
@@ -217,24 +214,6 @@ class RecordingObserver:
         if self._worded is None or self._worded[0] != decision.diagnosis:
             self._worded = (decision.diagnosis, decision.message)
         return self._worded[1]
-
-
-class RecordedCycle:
-    """The cycle, with its decisions told to whoever records."""
-
-    def __init__(self, cycle: Decides, recording_observer: RecordingObserver) -> None:
-        self._cycle = cycle
-        self._recording_observer = recording_observer
-
-    def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
-        """Decide the pods in order."""
-        if not self._recording_observer.on:
-            return self._cycle.decide(batch)
-        preempting = self._recording_observer.before(batch)
-        at_ms = self._recording_observer.deciding()
-        decisions = self._cycle.decide(batch)
-        self._recording_observer.decided(at_ms, decisions, preempting)
-        return decisions
 
 
 _LINES_AT_ONCE = 2000

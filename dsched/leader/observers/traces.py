@@ -9,20 +9,22 @@
       reserve                                               reserve script
       bind                                                            handed out ... outcome known; the binder's below
 
-Made only where traces are asked for; each hook is one branch a batch, or a turn of the loop.
+Made only where traces are asked for.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dsched.engine.evaluation import Evaluation
-from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.observers.loop_time import EVALUATE, RESERVE
+from dsched.model.messages import BindItem
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.scheduler.cache import Cache
+from dsched.scheduler.observer import Observer
 from dsched.scheduler.ports import Popped
 from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.tracing import Tracing, failed, traceparent
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 MOST_LINKS = 32
 """Of a shard's span to the pods that it was judged for."""
-
-Judge = Callable[[Sequence[Evaluation]], None]
 
 
 @dataclass(slots=True)
@@ -46,15 +46,14 @@ class Attempt:
     node: NodeName = NO_NODE
 
 
-class Traces:
+class Traces(Observer):
     """The spans of one epoch."""
 
-    def __init__(self, tracing: Tracing, epoch: int, pending: PendingPods, cache: Cache, binding: BindTracker) -> None:
+    def __init__(self, tracing: Tracing, epoch: int, pending: PendingPods, cache: Cache) -> None:
         self._tracing = tracing
         self._epoch = epoch
         self._pending = pending
         self._cache = cache
-        self._binding = binding
         self._attempts: dict[PodUid, Attempt] = {}
         self._batch: list[Attempt] = []
         self._phases: list[tuple[str, int]] = []
@@ -82,74 +81,63 @@ class Traces:
             self._batch.append(Attempt(pod, root))
             self._attempts[pod.uid] = self._batch[-1]
 
-    def timing(self, phase: Callable[[str], None]) -> Callable[[str], None]:
-        """Tells ``phase`` what the batch does now, and takes the time."""
+    def phase(self, phase: str) -> None:
+        """Take down when the batch came to it."""
+        if self._batch:
+            self._phases.append((phase, time.time_ns()))
 
-        def timed(now: str) -> None:
-            phase(now)
-            if self._batch:
-                self._phases.append((now, time.time_ns()))
-
-        return timed
-
-    def around(self, judge: Judge) -> Judge:
-        """Judges as ``judge`` does, with a span for each evaluation that stands for a traced pod."""
-
-        def judged(evaluations: Sequence[Evaluation]) -> None:
-            if not self._batch:
-                judge(evaluations)
-                return
-            self._judging, self._shards = [], 0
-            first = {each.pod.info.class_key: each for each in reversed(self._batch)}
-            now_ns = time.time_ns()
-            for evaluation in evaluations:
-                attempt = first.get(evaluation.pod.class_key)
-                if attempt is not None and evaluation.framework.profile_name == _profile(attempt):
-                    span = self._tracing.span("evaluate", attempt.root, now_ns, {"dsched.nodes": evaluation.searched})
-                    self._judging.append(span)
-                    self._judged[evaluation.pod.class_key] = span.get_span_context()
-            try:
-                judge(evaluations)
-            finally:
-                for span in self._judging:
-                    span.set_attribute("dsched.where", "distributed" if self._shards else "local")
-                    span.set_attribute("dsched.shards", self._shards)
-                    span.end()
-                self._judging = []
-
-        return judged
+    @contextmanager
+    def judging(self, evaluations: Sequence[Evaluation]) -> Iterator[None]:
+        """While evaluations are judged there is a span for each that stands for a traced pod."""
+        self._judging, self._shards = [], 0
+        first = {each.pod.info.class_key: each for each in reversed(self._batch)}
+        now_ns = time.time_ns()
+        for evaluation in evaluations if first else ():
+            attempt = first.get(evaluation.pod.class_key)
+            if attempt is not None and evaluation.framework.profile_name == _profile(attempt):
+                span = self._tracing.span("evaluate", attempt.root, now_ns, {"dsched.nodes": evaluation.searched})
+                self._judging.append(span)
+                self._judged[evaluation.pod.class_key] = span.get_span_context()
+        try:
+            yield
+        finally:
+            for span in self._judging:
+                span.set_attribute("dsched.where", "distributed" if self._shards else "local")
+                span.set_attribute("dsched.shards", self._shards)
+                span.end()
+            self._judging = []
 
     def scattered(self, shards: int) -> list[str]:
         """What evaluators are told of the pods whose classes they judge."""
         self._shards += shards
         return [traceparent(span) for span in self._judging[:MOST_LINKS]]
 
-    def handed_out(self, pods: Sequence[AssumedPod]) -> list[str]:
+    def handed_out(self, items: Sequence[BindItem]) -> list[str]:
         """What binders are told of pods, one each, empty for one that is not traced; their spans begin."""
         now_ns = time.time_ns()
-        return [self._handed_out(assumed, now_ns) for assumed in pods]
+        return [self._handed_out(item, now_ns) for item in items]
 
-    def _handed_out(self, assumed: AssumedPod, now_ns: int) -> str:
-        attempt = self._attempts.get(assumed.info.uid) or self._adopted(assumed, now_ns)
+    def _handed_out(self, item: BindItem, now_ns: int) -> str:
+        attempt = self._attempts.get(item.uid) or self._adopted(item, now_ns)
         if attempt is None:
             return ""
         if attempt.bind is not None:
             failed(attempt.bind, "no outcome, handed out again")
             attempt.bind.end(now_ns)
-        attempt.node = assumed.node
-        attempt.bind = self._tracing.span("bind", attempt.root, now_ns, {"k8s.node.name": assumed.node})
+        attempt.node = item.node
+        attempt.bind = self._tracing.span("bind", attempt.root, now_ns, {"k8s.node.name": item.node})
         return traceparent(attempt.bind)
 
-    def _adopted(self, assumed: AssumedPod, now_ns: int) -> Attempt | None:
+    def _adopted(self, item: BindItem, now_ns: int) -> Attempt | None:
         """A reservation of an earlier leader, or of an earlier configuration."""
-        pod = self._pending.get(assumed.info.key)
-        if pod is None or pod.uid != assumed.info.uid:
+        pod = self._pending.get(item.key)
+        if pod is None or pod.uid != item.uid:
             return None
-        attributes = self._attributes(pod, assumed.attempt) | {"dsched.adopted": True}
-        root = self._tracing.root(assumed.info.uid, "schedule pod", now_ns, attributes)
+        attributes = self._attributes(pod, item.attempt) | {"dsched.adopted": True}
+        root = self._tracing.root(item.uid, "schedule pod", now_ns, attributes)
         if not root.is_recording():
             return None
-        attempt = self._attempts[assumed.info.uid] = Attempt(pod, root)
+        attempt = self._attempts[item.uid] = Attempt(pod, root)
         return attempt
 
     def _attributes(self, pod: QueuedPod, attempt: int) -> dict[str, str | int]:
@@ -163,7 +151,7 @@ class Traces:
             "dsched.epoch": self._epoch,
         }
 
-    def committed(self) -> None:
+    def finished(self) -> None:
         """The batch is over: what was reserved stays open until it is bound, the rest ends here."""
         if not self._batch:
             return
@@ -174,14 +162,14 @@ class Traces:
             for start_ns, end_ns in decide:
                 links = () if link is None else (link,)
                 self._tracing.span("decide", attempt.root, start_ns, {}, links).end(end_ns)
-            assumed = self._binding.assumed(attempt.pod.uid)
-            if assumed is None:
+            node = self._cache.assumed_on(attempt.pod.uid)
+            if node is None:
                 self._end(attempt, now_ns)
                 continue
-            attempt.node = assumed.node
-            attempt.root.set_attribute("k8s.node.name", assumed.node)
+            attempt.node = node
+            attempt.root.set_attribute("k8s.node.name", node)
             for start_ns, end_ns in reserve[-1:]:
-                self._tracing.span("reserve", attempt.root, start_ns, {"k8s.node.name": assumed.node}).end(end_ns)
+                self._tracing.span("reserve", attempt.root, start_ns, {"k8s.node.name": node}).end(end_ns)
         self._batch = []
 
     def _spans(self, now_ns: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -193,13 +181,13 @@ class Traces:
 
     # -- until it is bound -----------------------------------------------------------------------------------------
 
-    def turn(self) -> None:
+    def settled(self) -> None:
         """Look which traced pods are no longer reserved: bound, or back in the queue."""
         if not self._attempts:
             return
         now_ns = time.time_ns()
         for uid, attempt in list(self._attempts.items()):
-            if self._binding.assumed(uid) is None:
+            if self._cache.assumed_on(uid) is None:
                 self._end(attempt, now_ns)
 
     def close(self) -> None:

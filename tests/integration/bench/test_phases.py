@@ -15,7 +15,7 @@ def test_phases_add_up_to_the_time_that_has_passed(store: Store) -> None:
     began = time.perf_counter()
     clock = LoopTime(store)
     for phase in (POP, EVALUATE, POP, EVALUATE, WAIT):
-        clock.to(phase)
+        clock.phase(phase)
         time.sleep(0.002)
     inside = time.perf_counter() - began
     clock.write()

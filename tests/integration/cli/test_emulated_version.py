@@ -96,7 +96,7 @@ def test_what_pods_take_up_is_counted_as_the_leader_counts(store: Store, dsched:
     def in_table() -> bool:
         return "3/4" in dsched("get", "nodes").stdout
 
-    assert (used(), requested(), in_table()) == (4000, 4000, False), "as the default version, before the first leader"
+    assert (used(), requested(), in_table()) == (3000, 3000, True), "as the default version, before the first leader"
     led_as(store, "1.35")
     assert (used(), requested(), in_table()) == (4000, 4000, False)
     led_as(store, "1.37")

@@ -15,9 +15,10 @@ from dsched.cli.main import app
 from dsched.clock import SystemClock
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import DschedError, NotFound, StateError
-from dsched.leader import term as reign_module
+from dsched.leader import term as term_module
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
+from dsched.leader.sources import Sources
 from dsched.model.meta import PodKey, PodUid
 from dsched.plugins import registry
 from dsched.scheduler.ports import QueueName
@@ -28,6 +29,7 @@ from dsched.state.places import Places
 from tests.integration.leader.rig import RecordingDispatcher, Rig
 from tests.integration.workers.processes import wait_until
 from tests.manifests import apply, node_manifest, pod_manifest
+from tests.schemas import checked
 
 Run = Callable[..., Result]
 SSD = {"disk": "ssd"}
@@ -62,14 +64,14 @@ def rig(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
 @pytest.fixture
 def leader(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Leader]:
     """A leader in a thread, whose pods no binder binds."""
-    monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
+    monkeypatch.setattr(term_module, "Dispatcher", RecordingDispatcher)
     own = client.connect(store.url, store.name)
     process = Leader(
         Settings(identity="one"), own, StandaloneCluster(own), config.default(), registry.intree(), SystemClock()
     )
     thread = threading.Thread(target=process.run, daemon=True)
     thread.start()
-    wait_until("it leads", lambda: process._term is not None and process._term._sources is not None)
+    wait_until("it leads", lambda: process.term is not None and isinstance(process.term.sources, Sources))
     yield process
     process.stop()
     thread.join(30)
@@ -227,7 +229,7 @@ def test_positions(rig: Rig, dsched: Run) -> None:
     assert position(dsched, "shop/reserved") == ("reserved", None, None)
     rig.apply(node_manifest("n2", labels=SSD))
     led.hear()
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert position(dsched, "shop/ssd") == ("backoff", 3, 1)
     assert "in backoff" in dsched("queue", "position", "shop/ssd").stdout
     assert "gated by SchedulingGates" in dsched("queue", "position", "shop/gated").stdout
@@ -250,7 +252,7 @@ def test_history(store: Store, dsched: Run, leader: Leader, tmp_path: Path) -> N
     apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web", nodeSelector=SSD))
     stand(store, QueueName.UNSCHEDULABLE, 1)
     wait_until("it is kept", lambda: attempt_history.read(store, PodKey("shop/web")))
-    found = told(dsched("explain", "pod", "shop/web", "--history", "-o", "json"))["attempts"]
+    found = checked(dsched("explain", "pod", "shop/web", "--history", "-o", "json").stdout, "history-v1")["attempts"]
     assert [(each["attempt"], each["result"]) for each in found] == [(1, "unschedulable")]
     assert found[0]["groups"][0]["plugin"] == "NodeAffinity"
     text = dsched("explain", "pod", "shop/web", "--history").stdout
@@ -262,7 +264,7 @@ def test_no_history(store: Store, dsched: Run, tmp_path: Path) -> None:
     apply(store, tmp_path, pod_manifest("shop/other"))
     assert "Nothing is kept" in dsched("explain", "pod", "shop/other", "--history", code=1).stdout
     answer = told(dsched("explain", "pod", "shop/other", "--history", "-o", "json", code=1))
-    assert answer == {"pod": "shop/other", "attempts": []}
+    assert answer == {"version": 1, "pod": "shop/other", "attempts": []}
     with pytest.raises(NotFound, match="there is no pod shop/none, and nothing is kept"):
         dsched("explain", "pod", "shop/none", "--history")
 

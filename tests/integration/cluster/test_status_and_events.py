@@ -202,7 +202,11 @@ def test_a_nomination_is_taken_back_and_the_reason_stays(cluster, uid):
     assert [condition.message for condition in pod.status.conditions] == [NO_NODE]
 
 
-def test_a_nomination_of_a_pod_without_a_reason_is_not_written(cluster, uid):
+def test_a_nomination_of_a_pod_without_a_reason_is_written_alone(cluster, uid):
+    """Of a pod that is being bound: it has not failed."""
     cluster.report([SchedulingStatus(WEB, uid, reason="", message="", nominated=NodeName("n1"))])
+    (pod,) = cluster.get_pods([WEB])
+    assert (pod.status.nominated_node_name, pod.status.conditions) == ("n1", [])
+    cluster.report([SchedulingStatus(WEB, uid, reason="", message="", nominated=NodeName(""))])
     (pod,) = cluster.get_pods([WEB])
     assert (pod.status.nominated_node_name, pod.status.conditions) == ("", [])

@@ -315,7 +315,7 @@ def test_a_reservation_that_is_refused_turns_the_gang_away(rig: Rig, check: Chec
     rig.apply(*(room(1, f"n{number}") for number in range(3)), *members("a"))
     led = rig.lead()
     rig.apply(room(1, "n1", disk="new"))
-    led.term._batches.decide()
+    led.term.batches.decide()
     led.run()
     assert len(bound(rig, "a")) in (0, 3)
     pass_by(led, DEADLINE_S)

@@ -104,9 +104,9 @@ def test_the_first_batch_is_small(rig: Rig, start: Start) -> None:
     """Nobody knows yet how long extenders take."""
     server = start(filter=lambda question: keeping(question, "n1"))
     rig.configure(text(named(server, "filter")))
-    assert rig.elect().term._batches.size == 1
+    assert rig.elect().term.batches.size == 1
     rig.configure(text())
-    assert rig.elect().term._batches.size > 1
+    assert rig.elect().term.batches.size > 1
 
 
 def test_what_an_extender_said_of_one_pod_is_not_kept_for_another(rig: Rig, start: Start) -> None:

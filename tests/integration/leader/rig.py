@@ -15,11 +15,11 @@ from dsched.cluster.standalone.objects import Objects
 from dsched.config.feature_gates import DEFAULT
 from dsched.errors import StaleEpoch
 from dsched.framework.interface import Registry
-from dsched.leader import term as reign_module
+from dsched.leader import term as term_module
 from dsched.leader.binders.sender import BindSender, Job
 from dsched.leader.evaluators.router import Mode
 from dsched.leader.settings import Settings
-from dsched.leader.sources import Answered, Heard
+from dsched.leader.sources import Answered, Heard, Letter, Silence
 from dsched.leader.term import LeaderTerm
 from dsched.manifests import kinds
 from dsched.model import messages
@@ -117,6 +117,16 @@ class SteppedBinder:
         self.report(request, [self.outcome(item, verdict, message) for item in request.pods])
 
 
+class SteppedSources(Silence):
+    """What has come in, read when the loop asks for it."""
+
+    def __init__(self, led: "Led") -> None:
+        self._led = led
+
+    def letters(self, timeout_s: float) -> list[Letter]:
+        return [*self._led.changes(), *self._led.answers()]
+
+
 class Led:
     """One epoch's leader, after it took over."""
 
@@ -124,55 +134,59 @@ class Led:
         self.rig = rig
         self.term: Any = made
         self.epoch = epoch
-        self.dispatcher: RecordingDispatcher = made._dispatcher  # type: ignore[assignment]
+        self.dispatcher: RecordingDispatcher = made.dispatcher  # type: ignore[assignment]
         self._read = "0"
         self._sent = 0
 
     def take_over(self) -> None:
         """What comes before the loop."""
-        version = self.term._takeover.run()
-        self.term._line.settle()
-        self.term._marked, self.term._heard, self.term._to_mark = version, version, (version, 0)
+        self.term.take_over()
+        self.term.sources = SteppedSources(self)
 
     def hear(self) -> None:
         """Take in what happened in the cluster."""
-        events, version = self.rig.cluster.watch(self.term._heard, 0)
+        self.term.hear(self.changes())
+        self.term.state.line.settle()
+        self.term.mark()
+
+    def changes(self) -> list[Letter]:
+        """What happened in the cluster since the leader last heard of it."""
+        found: list[Letter] = []
+        events, version = self.rig.cluster.watch(self.term.heard, 0)
         while events:
-            self.term._hear([Heard(events, version)])
+            found.append(Heard(events, version))
             events, version = self.rig.cluster.watch(version, 0)
-        self.term._line.settle()
-        self.term._mark()
+        return found
 
     def settle(self) -> None:
         """Act on what binders have reported."""
+        self.term.hear(self.answers())
+        self.term.state.line.settle()
+
+    def answers(self) -> list[Letter]:
+        """What binders have reported; from now on it counts as read."""
         results = self.unread()
-        if results:
-            self._read = results[-1].entry
-            self.term._hear([Answered(results)])
-            self.term._line.settle()
+        if not results:
+            return []
+        self._read = results[-1].entry
+        return [Answered(results)]
 
     def unread(self) -> list[Result]:
         """Results that the leader has not read; it waits for none, because Redis is slow to end a wait."""
         after = self._read if self._read == "0" else f"({self._read}"
         if not self.rig.store.redis.xrange(self.rig.store.key(keys.RESULTS.name), min=after, count=1):
             return []
-        found: list[Result] = self.term._results.read(self._read, 1.0)
+        found: list[Result] = self.term.state.results.read(self._read, 1.0)
         return found
 
     def turn(self) -> bool:
-        """One turn of the loop; False when there was nothing to decide."""
-        self.hear()
-        self.settle()
-        self.term._batches.finish()
-        self.term._timers.run()
-        self.term._commit.settle_waiting()
-        self.term._events.apply()
-        decided: bool = self.term._batches.decide() or self.term._events.busy
-        self.term._batches.finish()
-        self.term._line.settle()
-        self.term._mark()
-        self.term._recording_observer.flush()
-        return decided
+        """One turn of the loop, to its end in Redis; False when there was nothing to decide."""
+        busy: bool = self.term.turn(0.0)
+        self.term.batches.finish()
+        self.term.state.line.settle()
+        self.term.mark()
+        self.term.recording.turned()
+        return busy
 
     def turns(self) -> None:
         """Until there is nothing to decide."""
@@ -206,23 +220,23 @@ class Led:
 
     def agree(self) -> None:
         """Between two turns the leader's memory is what is in Redis and in the cluster."""
-        store, table = self.rig.store, self.term._cache.snapshot.table
-        usage = self.term._cache.usage
+        store, table = self.rig.store, self.term.memory.cache.snapshot.table
+        usage = self.term.memory.cache.usage
         assert {name: usage.seen(name) for name in table.names} == read_versions(store, table.names)
         records = {record.key: record.fields for record in read_records(store)}
-        known = {pod.key: (str(pod.place), pod.turn, str(pod.order)) for pod in self.term._pending}
+        known = {pod.key: (str(pod.place), pod.turn, str(pod.order)) for pod in self.term.memory.pending}
         assert known == {key: (fields["queue"], fields["place"], fields["order"]) for key, fields in records.items()}
         homes = {found.uid: found.node for found in read_reservations(store)}
         pods = [pod for pod in self.rig.cluster.list().pods if not pod.finished]
         homes |= {pod.uid: pod.node_name for pod in pods if pod.node_name}
         assert {pod.uid: name for name, pod in table.placed()} == homes
-        nominations = self.term._cache.snapshot.nominations
+        nominations = self.term.memory.cache.snapshot.nominations
         assert not [pod.key for name in nominations.nodes() for pod in nominations.on(name) if pod.uid in homes]
-        assert set(self.term._cache._assumed) == {found.uid for found in read_reservations(store)}
+        assert set(self.term.memory.cache._assumed) == {found.uid for found in read_reservations(store)}
 
     def place(self, key: str) -> str:
         """Where the leader believes that a pod stands; "" when it is not pending."""
-        pod = self.term._pending.get(PodKey(key))
+        pod = self.term.memory.pending.get(PodKey(key))
         return "" if pod is None else str(pod.place)
 
 
@@ -248,12 +262,13 @@ class Rig:
         self.configuration = config.default(DEFAULT)
         self.plugins: Registry = registry.intree()
         self.tracing: Tracing | None = None
+        self.decisions: Path | None = None
         self.remembers, self.highest = False, 0
         self._made: list[LeaderTerm] = []
         """Whether leaders know the epochs of those before them whatever Redis has lost."""
         if monkeypatch is not None:
-            monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
-            monkeypatch.setattr(reign_module, "BindSender", SteppedCourier)
+            monkeypatch.setattr(term_module, "Dispatcher", RecordingDispatcher)
+            monkeypatch.setattr(term_module, "BindSender", SteppedCourier)
 
     def configure(self, text: str, *plugins: type[Any]) -> None:
         """Use another configuration from the next leader on, with plugins of the test."""
@@ -350,7 +365,7 @@ class Rig:
         lease._highest = self.highest  # as a process has it that stood by all the time
         assert lease.acquire()
         self.highest = lease.epoch if self.remembers else 0
-        settings = Settings(identity=lease.identity, mode=self.mode)
+        settings = Settings(identity=lease.identity, mode=self.mode, decisions=self.decisions)
         given = (settings, self.store, self.cluster, self.configuration, self.plugins, lease.epoch, self.clock)
         made = LeaderTerm(*given, tracing=self.tracing)
         self._made.append(made)
@@ -359,7 +374,7 @@ class Rig:
     def over(self) -> None:
         """The leaders' processes are gone, and their connections with them."""
         for made in self._made:
-            made._line.close()
+            made.state.line.close()
 
     def lead(self) -> Led:
         """A new leader that has taken over."""

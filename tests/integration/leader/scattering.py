@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dsched.clock import SystemClock
+from dsched.config.feature_gates import DEFAULT
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.judge import judge_apart
 from dsched.engine.partitions import Partitions
@@ -141,8 +142,8 @@ class Room:
             self.cache.set_node(node)
         for name, pod in self.cluster.placed:
             self.cache.add_pod(PodInfo(pod), NodeName(name))
-        self.frameworks = frameworks(CONFIGURATION, Handle(self.cache.snapshot))
-        self.evaluators = Evaluators(store, frameworks(CONFIGURATION))
+        self.frameworks = frameworks(CONFIGURATION, Handle(self.cache.snapshot), DEFAULT)
+        self.evaluators = Evaluators(store, frameworks(CONFIGURATION, features=DEFAULT))
         clock = SystemClock()
         asked: Any = dispatcher or self.evaluators
         self.router = Router(mode, store, epoch, config, self.cache, asked, clock)

@@ -28,9 +28,9 @@ def begin(rig: Rig) -> Led:
     led = rig.lead()
     rig.apply(*(pod(name) for name in PODS))
     led.hear()
-    led.term._batches.size = SIZE
-    led.term._batches.decide()
-    assert led.term._batches.begun
+    led.term.batches.size = SIZE
+    led.term.batches.decide()
+    assert led.term.batches.begun
     assert led.dispatcher.binds == []
     return led
 
@@ -38,11 +38,11 @@ def begin(rig: Rig) -> Led:
 def test_a_batch_is_reserved_and_the_next_one_in_flight_when_it_is_finished(rig: Rig, check: Checker) -> None:
     led = begin(rig)
     assert set(rig.reserved()) <= set(PODS[:SIZE])  # sent, and done soon
-    led.term._batches.finish()
+    led.term.batches.finish()
     assert set(rig.reserved()) == set(PODS[:SIZE])
     (request,) = led.requests()
     assert [item.key for item in request.pods] == PODS[:SIZE]
-    led.term._line.settle()
+    led.term.state.line.settle()
     assert sorted(rig.store.redis.hkeys(rig.store.key(keys.INFLIGHT.name))) == [name.encode() for name in PODS[3:6]]
     assert [led.place(name) for name in PODS] == ["reserved"] * 3 + ["inflight"] * 3 + ["active"] * 3
     rig.binder.work(request)
@@ -54,9 +54,9 @@ def test_a_batch_is_reserved_and_the_next_one_in_flight_when_it_is_finished(rig:
 def test_nothing_is_popped_ahead_of_a_batch_that_was_not_full(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), *(pod_manifest(name) for name in PODS))
     led = rig.lead()
-    assert led.term._batches.size > len(PODS)
-    led.term._batches.decide()
-    assert not led.term._batches.begun
+    assert led.term.batches.size > len(PODS)
+    led.term.batches.decide()
+    assert not led.term.batches.begun
     assert len(rig.reserved()) == len(PODS)
     led.run()
     check.at_rest()
@@ -65,10 +65,10 @@ def test_nothing_is_popped_ahead_of_a_batch_that_was_not_full(rig: Rig, check: C
 def test_a_pod_with_which_processes_were_lost_has_nobody_in_flight_beside_it(rig: Rig) -> None:
     rig.apply(node_manifest("n1"), *(pod_manifest(name) for name in PODS))
     led = rig.lead()
-    led.term._pending.crashed(led.term._pending.get(PODS[8]), 2)
+    led.term.memory.pending.crashed(led.term.memory.pending.get(PODS[8]), 2)
     for _ in PODS:
-        led.term._batches.decide()
-        assert not led.term._batches.begun
+        led.term.batches.decide()
+        assert not led.term.batches.begun
         assert rig.store.redis.hlen(rig.store.key(keys.INFLIGHT.name)) == 0
 
 
@@ -104,8 +104,8 @@ def test_what_happens_while_a_batch_is_reserved_comes_to_the_same_as_after_it(
     led = begin(rig)
     HAPPENINGS[what](rig)
     led.hear()
-    led.term._batches.finish()
-    led.term._line.settle()
+    led.term.batches.finish()
+    led.term.state.line.settle()
     check.always()
     led.run()
     rig.clock.advance(11)
@@ -122,7 +122,7 @@ def test_what_happens_while_a_batch_is_reserved_comes_to_the_same_as_after_it(
 def test_a_leader_that_is_lost_meanwhile_leaves_all_to_the_next_one(rig: Rig, check: Checker, what: str) -> None:
     led = begin(rig)
     HAPPENINGS[what](rig)
-    led.term._line.settle()  # Redis has done what it was sent
+    led.term.state.line.settle()  # Redis has done what it was sent
     second = rig.lead()
     check.settled()
     rig.clock.advance(11)
@@ -134,16 +134,16 @@ def test_a_leader_that_is_lost_meanwhile_leaves_all_to_the_next_one(rig: Rig, ch
 
 def test_binds_of_the_batch_before_are_settled_while_one_is_reserved(rig: Rig, check: Checker) -> None:
     led = begin(rig)
-    led.term._batches.finish()
-    led.term._batches.decide()
-    assert led.term._batches.begun
+    led.term.batches.finish()
+    led.term.batches.decide()
+    assert led.term.batches.begun
     (request,) = led.requests()
     rig.binder.work(request)
-    events, version = rig.cluster.watch(led.term._heard, 0)
-    led.term._intake.take(events)
-    led.term._heard = version
-    assert led.term._batches.begun  # binds that were asked for are no reason to wait
-    led.term._hear([Answered(led.term._results.read("0", 1.0))])
-    led.term._batches.finish()
+    events, version = rig.cluster.watch(led.term.heard, 0)
+    led.term.intake.take(events)
+    led.term.heard = version
+    assert led.term.batches.begun  # binds that were asked for are no reason to wait
+    led.term.hear([Answered(led.term.state.results.read("0", 1.0))])
+    led.term.batches.finish()
     led.run()
     check.at_rest()

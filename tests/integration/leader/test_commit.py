@@ -34,7 +34,7 @@ def test_a_batch_on_one_node(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), *(pod_manifest(f"shop/p{number}") for number in range(10)))
     before = refused()
     led = rig.lead()
-    led.term._batches.decide()
+    led.term.batches.decide()
     assert len(rig.reserved()) == 10
     assert refused() == before
     check.settled()
@@ -64,7 +64,7 @@ def test_a_changed_node_is_decided_again_at_once(rig: Rig, check: Checker, why: 
     if why == "full":
         rig.store.redis.hset(rig.store.key("node:n1"), "used.cpu", "4000")
     before = refused()
-    led.term._batches.decide()
+    led.term.batches.decide()
     if why == "full":  # the leader knows better what is used: it goes by versions the second time
         rig.store.redis.hset(rig.store.key("node:n1"), "used.cpu", "1000")
     assert refused() == before + 1
@@ -81,14 +81,14 @@ def test_only_the_refused_pods_of_a_batch_are_decided_again(rig: Rig, check: Che
     rig.store.redis.hincrby(rig.store.key("node:n2"), "version", 100)
     moved(rig, "n2", "object")
     decided: list[list[str]] = []
-    decide = led.term._commit._cycle.decide
+    decide = led.term.commit._cycle.decide
 
     def note(batch: Any) -> Any:
         decided.append([candidate.info.key for candidate in batch])
         return decide(batch)
 
-    led.term._commit._cycle.decide = note
-    led.term._batches.decide()
+    led.term.commit._cycle.decide = note
+    led.term.batches.decide()
     assert [len(batch) for batch in decided] == [6, 3]
     assert {node for node, _ in rig.reserved().values()} == {"n1", "n2"}
     assert len(rig.reserved()) == 6
@@ -100,7 +100,7 @@ def test_only_the_refused_pods_of_a_batch_are_decided_again(rig: Rig, check: Che
 def test_a_node_that_keeps_changing_sends_the_pod_to_backoff(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
     led = rig.lead()
-    reserve = led.term._commit._reservations.reserve_ahead
+    reserve = led.term.commit._reservations.reserve_ahead
     rounds = 0
 
     def change_first(requests: Any, now_ms: int, then: Any) -> Any:
@@ -109,13 +109,13 @@ def test_a_node_that_keeps_changing_sends_the_pod_to_backoff(rig: Rig, check: Ch
         moved(rig, "n1", "version", "object")
         return reserve(requests, now_ms, then)
 
-    led.term._commit._reservations.reserve_ahead = change_first
-    led.term._batches.decide()
+    led.term.commit._reservations.reserve_ahead = change_first
+    led.term.batches.decide()
     assert rounds == ROUNDS == 5
     assert (rig.queue(WEB), rig.record(WEB)["error"], rig.record(WEB)["attempts"]) == ("backoff", "1", "1")
     assert rig.condition(WEB) == ("SchedulerError", NODE_KEPT_CHANGING)
     check.settled()
-    led.term._commit._reservations.reserve_ahead = reserve
+    led.term.commit._reservations.reserve_ahead = reserve
     rig.clock.advance(2)
     led.run()
     assert rig.node_of(WEB) == "n1"
@@ -126,17 +126,17 @@ def test_a_pod_that_is_no_longer_in_flight_is_let_go(rig: Rig) -> None:
     """Somebody took the record away underneath (Redis lost it): nothing is reserved."""
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
     led = rig.lead()
-    reserve = led.term._commit._reservations.reserve_ahead
+    reserve = led.term.commit._reservations.reserve_ahead
 
     def vanish_first(requests: Any, now_ms: int, then: Any) -> Any:
         rig.store.redis.delete(rig.store.key(f"pod:{WEB}"))
         return reserve(requests, now_ms, then)
 
-    led.term._commit._reservations.reserve_ahead = vanish_first
-    led.term._batches.decide()
+    led.term.commit._reservations.reserve_ahead = vanish_first
+    led.term.batches.decide()
     assert rig.reserved() == {}
     assert led.requests() == []
-    assert led.term._cache.snapshot.table.pod_count.tolist() == [0]
+    assert led.term.memory.cache.snapshot.table.pod_count.tolist() == [0]
 
 
 def test_host_ports_are_never_given_twice(rig: Rig, check: Checker) -> None:
@@ -171,8 +171,8 @@ def test_the_decisions_file_has_a_line_for_each_decision(rig: Rig, tmp_path: Any
 
     path = tmp_path / "decisions"
     rig.apply(node_manifest("n1", cpu="150m"), pod_manifest("shop/a"), pod_manifest("shop/b"))
+    rig.decisions = path
     led = rig.lead()
-    led.term._commit._log._path = path
     led.run()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["sequence"] for line in lines] == [1, 2]

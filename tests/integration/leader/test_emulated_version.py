@@ -21,6 +21,7 @@ from dsched.errors import ConfigError, DschedError
 from dsched.leader import term as term_module
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
+from dsched.leader.sources import Sources
 from dsched.leader.version_gauges import EmulatedVersion
 from dsched.metrics import CONFIG_REFUSED
 from dsched.plugins import registry
@@ -61,8 +62,8 @@ class Running:
     @property
     def leads(self) -> bool:
         """Whether it has taken over."""
-        term = self.leader._term
-        return term is not None and term._sources is not None
+        term = self.leader.term
+        return term is not None and isinstance(term.sources, Sources)
 
     def ended(self) -> bool:
         return not self._thread.is_alive()

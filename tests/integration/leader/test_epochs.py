@@ -41,7 +41,7 @@ def old(rig: Rig) -> Led:
 
 
 def waiting(led: Led) -> Any:
-    (found,) = led.term._waiting
+    (found,) = led.term.memory.waiting
     return found
 
 
@@ -56,24 +56,24 @@ def pass_by(led: Led, seconds: float) -> None:
 
 ACTS: dict[str, tuple[Callable[[Led], Any], Callable[[Led], Any]]] = {
     "hear of the cluster": (lambda led: None, lambda led: led.hear()),
-    "decide": (lambda led: None, lambda led: led.term._batches.decide()),
+    "decide": (lambda led: None, lambda led: led.term.batches.decide()),
     "act on a failed bind": (lambda led: say(led, "rejected"), lambda led: led.settle()),
-    "flush the backoff": (lambda led: pass_by(led, 20), lambda led: led.term._flush_backoff()),
-    "rescue": (lambda led: pass_by(led, 400), lambda led: led.term._rescue()),
+    "flush the backoff": (lambda led: pass_by(led, 20), lambda led: led.term.flush_backoff()),
+    "rescue": (lambda led: pass_by(led, 400), lambda led: led.term.rescue()),
     "look up what is overdue": (
         lambda led: (pass_by(led, OVERDUE_S + 1), led.rig.delete_pod("shop/reserved")),
-        lambda led: led.term._binding.look_up_overdue(),
+        lambda led: led.term.binding.look_up_overdue(),
     ),
-    "let a waiting pod go": (lambda led: waiting(led).allow("Pair"), lambda led: led.term._commit.settle_waiting()),
-    "turn a waiting pod away": (lambda led: pass_by(led, 60), lambda led: led.term._commit.settle_waiting()),
+    "let a waiting pod go": (lambda led: waiting(led).allow("Pair"), lambda led: led.term.commit.settle_waiting()),
+    "turn a waiting pod away": (lambda led: pass_by(led, 60), lambda led: led.term.commit.settle_waiting()),
     "take over once more": (lambda led: None, lambda led: led.take_over()),
     "publish the node table": (
         lambda led: None,
-        lambda led: led.term._cache.log.publish(led.term._cache.snapshot),
+        lambda led: led.term.memory.cache.log.publish(led.term.memory.cache.snapshot),
     ),
     "drop results": (
         lambda led: say(led, "rejected"),
-        lambda led: (led.term._results.ack(led.unread()), led.term._line.settle()),
+        lambda led: (led.term.state.results.ack(led.unread()), led.term.state.line.settle()),
     ),
 }
 
@@ -110,6 +110,6 @@ def test_what_the_old_leader_hands_out_binds_nothing(rig: Rig, check: Checker, o
 def test_an_old_leader_that_only_reads_does_no_harm(rig: Rig, old: Led) -> None:
     rig.elect()
     dump = rig.dump()
-    old.term._events.apply()
-    old.term._timers.run()
+    old.term.memory.events.apply()
+    old.term.timers.run()
     assert rig.dump() == dump

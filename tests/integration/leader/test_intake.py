@@ -37,7 +37,7 @@ def test_a_pod_is_bound(rig: Rig, check: Checker) -> None:
     led.hear()
     assert (rig.queue(WEB), led.place(WEB)) == ("active", "active")
     check.settled()
-    led.term._batches.decide()
+    led.term.batches.decide()
     assert rig.reserved() == {WEB: ("n1", "reserved")}
     check.settled()
     led.run()
@@ -102,13 +102,13 @@ def test_a_pod_that_failed_waits_out_its_pause(rig: Rig) -> None:
     led.turns()
     rig.apply(node_manifest("n2"))
     led.hear()
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert rig.queue(WEB) == "backoff"
     rig.clock.advance(0.9)
-    led.term._timers.run()
+    led.term.timers.run()
     assert rig.queue(WEB) == "backoff"
     rig.clock.advance(1.2)
-    led.term._timers.run()
+    led.term.timers.run()
     assert (rig.queue(WEB), led.place(WEB)) == ("active", "active")
 
 
@@ -172,8 +172,8 @@ def reprioritized(rig: Rig, led: Led, priority: int) -> None:
     import msgspec
 
     changed = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=priority))
-    event = Event(Change.MODIFIED, "Pod", WEB, led.term._marked, pod.uid, changed)
-    led.term._hear([Heard([event], led.term._marked)])
+    event = Event(Change.MODIFIED, "Pod", WEB, led.term.marked, pod.uid, changed)
+    led.term.hear([Heard([event], led.term.marked)])
 
 
 @pytest.mark.parametrize("place", ["active", "backoff", "unschedulable"])
@@ -186,7 +186,7 @@ def test_a_pod_whose_turn_changes(rig: Rig, check: Checker, place: str) -> None:
     if place == "backoff":
         rig.apply(node_manifest("n1", cpu="1500m"), node_manifest("n2", cpu="3"))
         led.hear()
-        led.term._events.apply()
+        led.term.memory.events.apply()
     assert rig.queue(WEB) == place
     rig.apply(pod_manifest("shop/other", priority=5))
     led.hear()
@@ -197,9 +197,9 @@ def test_a_pod_whose_turn_changes(rig: Rig, check: Checker, place: str) -> None:
         rig.apply(node_manifest("n2", cpu="3"))
         led.hear()
     rig.clock.advance(20)
-    led.term._events.apply()
-    led.term._timers.run()
-    popped = led.term._queue.pop("test", 1, rig.clock.now_ms(), from_backoff=False)
+    led.term.memory.events.apply()
+    led.term.timers.run()
+    popped = led.term.state.queue.pop("test", 1, rig.clock.now_ms(), from_backoff=False)
     assert [pod.key for pod in popped] == [WEB]
 
 
@@ -217,9 +217,9 @@ def to_place(rig: Rig, led: Led, place: str) -> None:
         led.hear()
         rig.apply(node_manifest("tiny", cpu="1m"))
         led.hear()
-        led.term._batches.decide()
+        led.term.batches.decide()
     elif place in ("reserved", "binding", "bound unreported", "bound unread"):
-        led.term._batches.decide()
+        led.term.batches.decide()
         (request,) = led.requests()
         if place != "reserved":
             items = rig.binder.begin(request)
@@ -316,7 +316,7 @@ def test_pods_of_other_schedulers_are_left_alone(rig: Rig, check: Checker) -> No
 def test_a_node_that_goes_while_a_pod_is_reserved_on_it(rig: Rig, check: Checker, begun: bool) -> None:
     rig.apply(node_manifest("n1"), web())
     led = rig.lead()
-    led.term._batches.decide()
+    led.term.batches.decide()
     (request,) = led.requests()
     items = rig.binder.begin(request) if begun else []
     rig.delete_node("n1")
@@ -353,7 +353,7 @@ def test_what_a_kubelet_reports_of_a_pod(rig: Rig, check: Checker, status: dict[
     before = rig.store.redis.hgetall(rig.store.key("node:n1"))
     rig.apply(web() | {"status": status})
     led.run()
-    known = led.term._cache.snapshot.table.pod(rig.uid(WEB))
+    known = led.term.memory.cache.snapshot.table.pod(rig.uid(WEB))
     assert known is not None and known.pod.status.phase == "Running"
     assert (rig.store.redis.hgetall(rig.store.key("node:n1")) != before) is writes
     assert rig.used("n1")["cpu"] == (300 if writes else 100)
@@ -460,7 +460,7 @@ def test_what_a_watch_repeats_of_a_pod_that_was_bound_meanwhile(rig: Rig, check:
     rig.apply(web())
     rig.bind_foreign(WEB, "n1")
     led = rig.lead()
-    led.term._marked = before
+    led.term.marked = before
     led.hear()
     assert rig.record(WEB) == {}
     led.run()
@@ -474,7 +474,7 @@ def test_what_a_watch_repeats_of_a_pod_that_was_replaced(rig: Rig, check: Checke
     rig.apply(web(uid="first"))
     rig.apply(web(uid="second"))
     led = rig.lead()
-    led.term._marked = before
+    led.term.marked = before
     led.run()
     assert rig.uid(WEB) == "second"
     assert rig.node_of(WEB) == "n1"
@@ -484,7 +484,7 @@ def test_what_a_watch_repeats_of_a_pod_that_was_replaced(rig: Rig, check: Checke
 def test_bound_is_told_by_the_watch_before_the_binder_says_so(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), web())
     led = rig.lead()
-    led.term._batches.decide()
+    led.term.batches.decide()
     (request,) = led.requests()
     rig.binder.work(request)
     led.hear()

@@ -15,7 +15,7 @@ from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import PluginError, StateError, UnfitRedis, WatchExpired
 from dsched.leader import batches as batches_module
 from dsched.leader import main as main_module
-from dsched.leader import term as reign_module
+from dsched.leader import term as term_module
 from dsched.leader.batches import Batches
 from dsched.leader.health import Stage
 from dsched.leader.main import Leader
@@ -60,8 +60,8 @@ class Running:
     @property
     def leads(self) -> bool:
         """Whether it has taken over."""
-        term = self.leader._term
-        return term is not None and term._sources is not None
+        term = self.leader.term
+        return term is not None and isinstance(term.sources, Sources)
 
     def ended(self) -> bool:
         return not self._thread.is_alive()
@@ -74,7 +74,7 @@ class Running:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Running]]:
     """Runs leaders; ends them afterwards."""
-    monkeypatch.setattr(reign_module, "Dispatcher", RecordingDispatcher)
+    monkeypatch.setattr(term_module, "Dispatcher", RecordingDispatcher)
     running: list[Running] = []
 
     def run(name: str, store: Store) -> Running:
@@ -87,10 +87,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Running]]:
 
 
 def handed_out(leader: Running) -> set[str]:
-    term = leader.leader._term
+    term = leader.leader.term
     if term is None:
         return set()
-    dispatcher: Any = term._dispatcher
+    dispatcher: Any = term.dispatcher
     return {item.key for request in dispatcher.binds for item in request.pods}
 
 
@@ -173,7 +173,7 @@ def test_a_leader_whose_epoch_is_over_steps_down(store: Store, run: Callable[...
     wait_until("it leads", lambda: leader.leads)
     store.redis.set(store.key(keys.LEADER.name), "other 2", px=60_000)
     store.redis.set(store.key(keys.EPOCH.name), 2)
-    wait_until("it steps down", lambda: leader.leader._term is None)
+    wait_until("it steps down", lambda: leader.leader.term is None)
     store.redis.delete(store.key(keys.LEADER.name))
     wait_until("it leads again", lambda: leader.leads)
     assert lease.holder(store) == ("old", 3)
@@ -211,7 +211,7 @@ def test_leader_and_standby_outlive_redis(run: Callable[..., Running], tmp_path:
     wait_until("it leads", lambda: leader.leads)
     standby = run("standby", client.connect(server.url, "outlived"))
     server.kill()
-    wait_until("nobody leads", lambda: leader.leader._term is None)
+    wait_until("nobody leads", lambda: leader.leader.term is None)
     threading.Event().wait(1.0)  # long enough for either of them to have tried again
     assert not leader.ended()
     assert not standby.ended()
@@ -337,7 +337,7 @@ def test_a_redis_that_may_evict_is_refused(run: Callable[..., Running], tmp_path
 def test_a_redis_that_may_evict_from_now_on_is_not_decided_from_until_it_may_not(
     run: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reign_module, "UPKEEP_EVERY_S", 0.1)
+    monkeypatch.setattr(term_module, "UPKEEP_EVERY_S", 0.1)
     server = RedisServer(tmp_path / "redis")
     server.start()
     store = client.connect(server.url, "evicts-later")

@@ -129,7 +129,7 @@ def test_a_bind_that_fails_is_an_error(rig: Rig, counts: Counts):
     assert counts.more("scheduler_schedule_attempts_total", result="error") == 1
     assert counts.more("scheduler_queue_incoming_pods_total", queue="backoff", event="ScheduleAttemptFailure") == 1
     rig.clock.advance(20.0)
-    led.term._flush_backoff()
+    led.term.flush_backoff()
     assert counts.more("scheduler_queue_incoming_pods_total", queue="active", event="BackoffComplete") == 1
 
 

@@ -26,12 +26,12 @@ NOWHERE: Json = {"nodeSelector": {"there-is": "no-such-node"}}
 def told(rig: Rig, led: Led, key: str, **changes: Any) -> None:
     """An API server's watch says that somebody else has changed the pod."""
     (now,) = rig.cluster.get_pods([PodKey(key)])
-    known = led.term._pending.get(PodKey(key))
+    known = led.term.memory.pending.get(PodKey(key))
     assert now is not None and known is not None
     is_now = changed(known.info.pod, **changes)
     event = Event(Change.MODIFIED, "Pod", key, 0, now.uid, is_now)
-    led.term._hear([Heard([event], led.term._heard)])
-    led.term._line.settle()
+    led.term.hear([Heard([event], led.term.heard)])
+    led.term.state.line.settle()
 
 
 def changed(pod: Pod, nominated: str | None = None, labels: dict[str, str] | None = None) -> Pod:
@@ -52,9 +52,9 @@ def waiting(rig: Rig, *pods: Json) -> Led:
 
 
 def promised(led: Led, key: str) -> str:
-    known = led.term._pending.get(PodKey(key))
+    known = led.term.memory.pending.get(PodKey(key))
     assert known is not None
-    node = led.term._cache.snapshot.nominations.node_of(known.uid) or ""
+    node = led.term.memory.cache.snapshot.nominations.node_of(known.uid) or ""
     assert known.preempting.node == node
     return str(node)
 
@@ -76,7 +76,7 @@ def test_a_promise_that_somebody_else_ends_gives_the_room_to_others(rig: Rig, ch
     led.run()
     told(rig, led, BIG, nominated=after)
     assert promised(led, BIG) == after
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert (led.place(SMALL), led.place(HIGH), led.place(BIG)) == ("backoff", "unschedulable", "unschedulable")
     wait(rig, led, 2)
     assert rig.node_of(SMALL) == "n1"
@@ -100,10 +100,10 @@ def test_an_answer_to_what_the_leader_wrote_itself_is_no_change(rig: Rig) -> Non
 def test_a_reserved_pod_is_promised_nothing(rig: Rig, check: Checker) -> None:
     rig.apply(labelled("n1"), pod(BIG, "3", 10))
     led = rig.lead()
-    led.term._batches.decide()
-    led.term._batches.finish()
+    led.term.batches.decide()
+    led.term.batches.finish()
     told(rig, led, BIG, nominated="n1")
-    assert not led.term._cache.snapshot.nominations
+    assert not led.term.memory.cache.snapshot.nominations
     rig.apply(pod(SMALL, "2"))
     led.turns()
     led.run()
@@ -120,7 +120,7 @@ def test_a_promised_pod_that_goes_wakes_nobody_of_higher_priority(rig: Rig, prio
     assert led.place(HIGH) == "unschedulable"
     rig.delete_pod(BIG)
     led.hear()
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert led.place(HIGH) == ("unschedulable" if priority > 10 else "backoff")
 
 
@@ -130,10 +130,10 @@ def test_a_pod_whose_promise_is_taken_is_tried_again_itself(rig: Rig) -> None:
     assert led.place(BIG) == "unschedulable"
     rig.apply(pod("shop/bigger", "4", 20))
     led.hear()
-    led.term._events.apply()
-    led.term._batches.decide()
-    led.term._batches.finish()
-    led.term._events.apply()
+    led.term.memory.events.apply()
+    led.term.batches.decide()
+    led.term.batches.finish()
+    led.term.memory.events.apply()
     assert (led.place(BIG), led.place("shop/bigger")) == ("backoff", "unschedulable")
 
 
@@ -228,7 +228,7 @@ class Sequence:
             told(self.rig, self.led, key, nominated=self.nominated[key])
             gone += [(self.priorities[key], True)] if nominated not in ("", self.nominated[key]) else []
         self.led.hear()
-        self.led.term._events.apply()
+        self.led.term.memory.events.apply()
         still = [each for each in before if self.led.place(each)]
         return {each for each in still for at_most, promise in gone if not promise or self.priorities[each] <= at_most}
 

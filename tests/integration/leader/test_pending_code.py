@@ -52,5 +52,5 @@ def test_what_it_waits_for_ends_the_pause(rig: Rig, point: str, code: Code, queu
     assert rig.queue(WEB) == "unschedulable"
     rig.apply(node_manifest("n1", labels={"changed": "yes"}))
     led.hear()
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert rig.queue(WEB) == queue

@@ -298,7 +298,7 @@ def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, c
     rig.apply(pod(SMALL, "2"))
     led.run()
     assert nominated(rig, BIG) == ""
-    assert led.term._cache.snapshot.nominations.nodes() == []
+    assert led.term.memory.cache.snapshot.nominations.nodes() == []
     wait(rig, led, 2)
     # The big one may have evicted it again since: what counts is that it was not kept out.
     assert (SMALL, "n1") in [(key, node) for key, _, node in rig.binds()]

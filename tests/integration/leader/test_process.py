@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dsched import __version__
-from dsched.state import lease
+from dsched.state import keys, lease
 from dsched.state.client import Store
 from tests.integration.workers.processes import WorkerProcess, wait_until
 from tests.manifests import apply, node_manifest, pod_manifest
@@ -80,7 +80,7 @@ def test_a_signal_has_it_write_what_it_holds_and_it_goes_on(
 ) -> None:
     apply(store, tmp_path, node_manifest("n1"), pod_manifest("shop/web"), pod_manifest("shop/no", nodeName="n1"))
     leader = begin("one", "--log-level", "ERROR", "--mode", "local")
-    wait_until("it leads", lambda: leads(store, "one") and leader.page("readyz") == b"ok")
+    wait_until("it has taken over", lambda: store.redis.exists(store.key(keys.INTAKE.name)))
     os.kill(leader.pid, signal.SIGUSR2)
     (end,) = wait_until("it is written", lambda: leader.lines(ENDS))
     assert end["differences"] == 0

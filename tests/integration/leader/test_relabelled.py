@@ -34,7 +34,7 @@ def rival(app: str) -> Json:
 
 def known(led: Led, uid: str) -> Pod:
     """The pod as the leader has it on its node."""
-    info = led.term._cache.snapshot.table.pod(PodUid(uid))
+    info = led.term.memory.cache.snapshot.table.pod(PodUid(uid))
     assert info is not None
     found: Pod = info.pod
     return found
@@ -50,8 +50,8 @@ def told(rig: Rig, led: Led, change: Change, pod: Pod) -> None:
     """The watch of an API server says so: it shows the pod with everything that is so by then."""
     version = int(pod.metadata.resource_version)
     event = Event(change, "Pod", pod.key, version, pod.uid, pod, pod.node_name)
-    led.term._hear([Heard([event], rig.cluster.newest_version())])
-    led.term._line.settle()
+    led.term.hear([Heard([event], rig.cluster.newest_version())])
+    led.term.state.line.settle()
 
 
 def report(rig: Rig, led: Led, request: BindRequest) -> None:
@@ -88,7 +88,7 @@ def look_up(rig: Rig, led: Led, request: BindRequest) -> None:
     rig.apply(a("new"))
     rig.binder.bind(request, rig.binder.begin(request))
     rig.clock.advance(OVERDUE_S + 1)
-    led.term._binding.look_up_overdue()
+    led.term.binding.look_up_overdue()
 
 
 def look_up_unclear(rig: Rig, led: Led, request: BindRequest) -> None:
@@ -120,8 +120,8 @@ def reserved(rig: Rig) -> tuple[Led, BindRequest]:
     """A leader that has just handed out the pod."""
     rig.apply(node_manifest("n1", labels={HOST: "n1"}), a("old"))
     led = rig.lead()
-    led.term._batches.decide()
-    led.term._batches.finish()
+    led.term.batches.decide()
+    led.term.batches.finish()
     (request,) = led.requests()
     return led, request
 
@@ -182,7 +182,7 @@ def test_what_a_watch_repeats_does_not_bring_old_labels_back(rig: Rig) -> None:
     rig.apply(a("new"))
     rig.bind_foreign(A, "n1")
     led = rig.lead()
-    led.term._marked = led.term._heard = before
+    led.term.marked = led.term.heard = before
     led.hear()
     assert known(led, rig.uid(A)).metadata.labels == {"app": "new"}
 

@@ -24,7 +24,7 @@ def asked(rig: Rig, led: Led, *names: str, namespace: str | None = None, what: s
     request = Request("r1", what, tuple(map(PodKey, names)), namespace)
     rig.store.redis.rpush(rig.store.key(keys.REQUESTS.name), msgspec.json.encode(request))
     term = led.term
-    CommandRequests(rig.store, led.epoch, term._frameworks, term._pending, term._events).answer()
+    CommandRequests(rig.store, led.epoch, term.memory.frameworks, term.memory.pending, term.memory.events).answer()
     reply = replies.take(rig.store, "r1", 0.05)
     assert reply is not None
     return msgspec.json.decode(reply, type=Answer)
@@ -53,7 +53,7 @@ def test_a_pod_in_backoff_is_tried_before_its_time(rig: Rig, led: Led) -> None:
     led.run()
     rig.apply(node_manifest("n2", labels=SSD))
     led.hear()
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert rig.queue("shop/web") == "backoff"
     assert asked(rig, led, "shop/web").done == 1
     assert rig.queue("shop/web") == "active"

@@ -69,7 +69,7 @@ def test_the_comparer_has_nothing_to_say_of_an_exact_sum_and_repairs_a_wrapped_o
     crowded(rig)
     led = rig.lead()
     led.run()
-    node, made = rig.store.key(keys.NODE.name + "n1"), led.term._audit
+    node, made = rig.store.key(keys.NODE.name + "n1"), led.term.audit
     assert not made._wrong_usage("n1", read_usage(rig.store, NodeName("n1")))
     for text in ("-2", "--5", "a lot", str(LARGEST)):
         rig.store.redis.hset(node, "used.memory", text)

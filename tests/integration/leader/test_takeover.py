@@ -172,7 +172,7 @@ def test_the_next_leader_is_killed_while_it_takes_over(
         one.binder.bind(requests[0], one.binder.begin(requests[0])[:2])
         one.delete_pod("shop/p2")
         one.apply(pod("shop/new"))
-        first.term._queue.pop("x", 1, one.clock.now_ms(), from_backoff=True)
+        first.term.state.queue.pop("x", 1, one.clock.now_ms(), from_backoff=True)
         kill, second = Kill(at, after=after), one.elect()
         with kill.armed(monkeypatch):
             second.take_over()
@@ -192,11 +192,11 @@ def test_the_next_leader_is_killed_while_it_takes_over(
 def abandon(rig: Rig, led: Led, point: str) -> list[BindRequest]:
     """Live up to a point and no further."""
     if point == "after pop":
-        led.term._queue.pop("x", 10, rig.clock.now_ms(), from_backoff=True)
+        led.term.state.queue.pop("x", 10, rig.clock.now_ms(), from_backoff=True)
         return []
     if point == "after reserve":
         led.dispatcher.bind = lambda request, refused=False: None  # type: ignore[method-assign]
-    led.term._batches.decide()
+    led.term.batches.decide()
     requests = led.requests()
     for request in requests:
         items = rig.binder.begin(request) if point != "after hand out" else []
@@ -205,7 +205,7 @@ def abandon(rig: Rig, led: Led, point: str) -> list[BindRequest]:
             if point != "after bind":
                 rig.binder.report(request, outcomes)
     if point == "before ack":
-        led.term._binding.settle(led.unread())
+        led.term.binding.settle(led.unread())
     return requests
 
 

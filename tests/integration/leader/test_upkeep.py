@@ -61,7 +61,7 @@ def bound(rig: Rig, led: Led, name: str) -> None:
 
 def begun(rig: Rig) -> Led:
     led = rig.elect()
-    led.term._upkeep.begin()
+    led.term.upkeep.begin()
     led.take_over()
     return led
 
@@ -87,16 +87,16 @@ def test_a_key_of_another_type_is_cleared_and_pods_are_bound_again(rig: Rig, key
     spoil(rig.store, key, {"pod:": "default/nowhere", "node:": "n1"}.get(key.name, ""))
     before = counted(key.name)
     try:
-        led.term._upkeep.look()
+        led.term.upkeep.look()
         bound(rig, led, "default/b")
         inspect(rig.store, SystemClock(), pause_s=0.0)
     except (StateError, AssertionError):  # it starts over
         if key is not keys.EPOCH:
-            led.term._upkeep.clear()
+            led.term.upkeep.clear()
         led = begun(rig)
         bound(rig, led, "default/b")
     if key is keys.POD:  # nobody has met it yet; the comparer will
-        led.term._upkeep.clear()
+        led.term.upkeep.clear()
         begun(rig).turns()
     assert not misfits.find_all(rig.store)
     assert inspect(rig.store, SystemClock(), pause_s=0.0, oldest_reservation_s=1e9).breaches == ()

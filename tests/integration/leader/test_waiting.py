@@ -11,7 +11,7 @@ from dsched.plugins import profiles
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, pod_manifest
-from tests.versions import V35
+from tests.versions import V34, V35
 
 WAIT_S = 30.0
 CONFIGURATION = """
@@ -91,7 +91,7 @@ def test_a_pod_waits_for_its_partner(rig: Rig, check: Checker) -> None:
     led = led_with(rig, half("a"))
     assert rig.reserved() == {"shop/a": ("n1", "waiting")}
     assert queues(rig, "a") == ["waiting"]
-    (waiting,) = led.term._waiting
+    (waiting,) = led.term.memory.waiting
     deadline = rig.store.redis.zscore(rig.store.key("queue:waiting"), "shop/a")
     assert deadline == waiting.deadline_ms == rig.clock.now_ms() + WAIT_S * 1000
     assert led.requests() == []
@@ -102,7 +102,7 @@ def test_a_pod_waits_for_its_partner(rig: Rig, check: Checker) -> None:
     assert nodes(rig, "a", "b") == ["n1", "n1"]
     assert Pair.unreserved == []
     check.at_rest()
-    assert len(led.term._waiting) == 0
+    assert len(led.term.memory.waiting) == 0
 
 
 def expected(rig: Rig, key: str) -> str:
@@ -117,18 +117,19 @@ def test_a_pod_that_waits_says_which_node_it_will_get(rig: Rig, check: Checker) 
     rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", rig.plugins, V35)
     led = led_with(rig, half("a"), pod_manifest("shop/alone"))
     assert [expected(rig, key) for key in ("shop/a", "shop/alone")] == ["n1", ""], "binding the other one is quick"
-    assert not led.term._cache.snapshot.nominations, "it has the node, which is no promise"
+    assert not led.term.memory.cache.snapshot.nominations, "it has the node, which is no promise"
     led.turns()
     assert queues(rig, "a") == ["waiting"]
     rig.clock.advance(WAIT_S)
     led.turns()
     assert (queues(rig, "a"), expected(rig, "shop/a")) == (["unschedulable"], "")
     led.turns()
-    assert not led.term._cache.snapshot.nominations
+    assert not led.term.memory.cache.snapshot.nominations
     check.settled()
 
 
 def test_before_nobody_is_told(rig: Rig) -> None:
+    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", rig.plugins, V34)
     led_with(rig, half("a"))
     assert expected(rig, "shop/a") == ""
 
@@ -185,7 +186,7 @@ def test_a_waiting_pod_that_goes(rig: Rig, check: Checker) -> None:
     led = led_with(rig, half("a"))
     rig.delete_pod("shop/a")
     led.turns()
-    assert (rig.reserved(), rig.used("n1"), len(led.term._waiting)) == ({}, {}, 0)
+    assert (rig.reserved(), rig.used("n1"), len(led.term.memory.waiting)) == ({}, {}, 0)
     assert Pair.unreserved == ["shop/a"]
     check.at_rest()
     rig.apply(half("b"))
@@ -210,13 +211,13 @@ def test_a_pod_bound_by_somebody_else_no_longer_waits(rig: Rig, check: Checker) 
     led = led_with(rig, half("a"))
     rig.bind_foreign("shop/a", "n1")
     led.run()
-    assert len(led.term._waiting) == 0
+    assert len(led.term.memory.waiting) == 0
     check.at_rest()
 
 
 def test_a_plugin_may_turn_a_waiting_pod_away(rig: Rig, check: Checker) -> None:
     led = led_with(rig, half("a"))
-    (waiting,) = led.term._waiting
+    (waiting,) = led.term.memory.waiting
     waiting.reject("Pair", "not today")
     led.turns()
     assert queues(rig, "a") == ["unschedulable"]
@@ -263,15 +264,15 @@ def test_a_reservation_that_is_refused(rig: Rig, check: Checker, changed: str) -
     """Whose ever is refused is decided again, and Permit with it."""
     rig.apply(node_manifest("n1", pods="2"), half("a"), half("b"))
     led = rig.lead()
-    reserve = led.term._commit._reservations.reserve
+    reserve = led.term.commit._reservations.reserve
 
     def refuse_once(requests: Any, now_ms: int) -> list[str]:
-        led.term._commit._reservations.reserve = reserve
+        led.term.commit._reservations.reserve = reserve
         kept = [request for request in requests if request.key != f"shop/{changed}"]
         verdicts = dict(zip([request.key for request in kept], reserve(kept, now_ms), strict=True))
         return [verdicts.get(request.key, "changed") for request in requests]
 
-    led.term._commit._reservations.reserve = refuse_once
+    led.term.commit._reservations.reserve = refuse_once
     led.run()
     assert nodes(rig, "a", "b") == ["n1", "n1"]
     check.at_rest()

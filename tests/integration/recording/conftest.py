@@ -49,7 +49,7 @@ class Taped:
 
     def seen_by(self, led: Led) -> None:
         """The leader looks, and tells everything."""
-        led.term._recording_observer.look()
+        led.term.recording.look()
 
     def take(self) -> None:
         """Write down what was told."""

@@ -24,12 +24,12 @@ def test_nothing_is_told_when_nobody_records(rig: Rig) -> None:
     before = RECORDED._value.get()
     rig.apply(make_node("n1"), make_pod("shop/web"))
     led = rig.lead()
-    led.term._recording_observer.look()
+    led.term.recording.look()
     led.run()
     assert rig.node_of("shop/web") == "n1"
     assert not rig.store.redis.exists(rig.store.key(keys.RECORDING.name))
     assert RECORDED._value.get() == before
-    assert led.term._cache.heard is None
+    assert led.term.memory.cache.heard is None
 
 
 def test_what_is_written_down_leaves_redis_and_the_leader_stops_when_the_recorder_goes(
@@ -46,7 +46,7 @@ def test_what_is_written_down_leaves_redis_and_the_leader_stops_when_the_recorde
     assert not rig.store.redis.exists(rig.store.key(keys.RECORDER.name), rig.store.key(keys.RECORDING.name))
     rig.apply(make_pod("shop/web"))
     led.run()
-    assert not led.term._recording_observer.on
+    assert not led.term.recording.on
     assert not rig.store.redis.exists(rig.store.key(keys.RECORDING.name))
 
 
@@ -60,8 +60,8 @@ def test_a_recorder_that_was_killed_leaves_nothing_for_good(rig: Rig, tape: Make
     rig.store.redis.delete(recorder)  # as its expiry does
     rig.apply(make_pod("shop/web"))
     led.run()
-    led.term._recording_observer.look()
-    assert not led.term._recording_observer.on
+    led.term.recording.look()
+    assert not led.term.recording.on
     assert waiting(rig) == 1
 
 
@@ -78,14 +78,14 @@ def test_a_recorder_that_does_not_keep_up_gets_a_new_beginning(
         rig.apply(make_pod(f"shop/early-{number}"))
         led.turn()
     led.run()
-    assert not led.term._recording_observer.on
+    assert not led.term.recording.on
     assert RECORDING_INTERRUPTED._value.get() == before + 1
     assert waiting(rig) == 3
     rig.apply(make_pod("shop/unheard"))
     led.run()
     taped.take()
-    led.term._recording_observer.look()
-    assert led.term._recording_observer.on
+    led.term.recording.look()
+    assert led.term.recording.on
     rig.apply(make_pod("shop/late"))
     led.run()
     told = taped.lines()
@@ -111,7 +111,7 @@ def test_a_full_redis_ends_the_telling_and_not_the_leading(
     monkeypatch.setattr(RecordingStream, "append", full)
     rig.apply(make_pod("shop/web"))
     led.run()
-    assert not led.term._recording_observer.on
+    assert not led.term.recording.on
     assert rig.node_of("shop/web") == "n1"
 
 
@@ -122,9 +122,9 @@ def test_an_older_leader_tells_nothing(rig: Rig, tape: MakeTape) -> None:
     taped.seen_by(old)
     taped.take()
     rig.lead()
-    old.term._recording_observer.heard(lines.NodeGone(rig.store.name))
+    old.term.recording.heard(lines.NodeGone(rig.store.name))
     with pytest.raises(StaleEpoch):
-        old.term._recording_observer.flush()
+        old.term.recording.turned()
     assert waiting(rig) == 0
 
 

@@ -19,7 +19,7 @@ def test_they_have_the_same_form(store: Store, tmp_path: Path) -> None:
     decisions = told.decisions + failed.decisions
     assert [decision.node is None for decision in decisions] == [False, True, True]
     path = tmp_path / "decisions.jsonl"
-    DecisionLog(path, store, EPOCH, 5).write(decisions, 17)
+    DecisionLog(path, store, EPOCH, 5).committed(decisions, 17)
     lines = DecisionLines(5)
     for decision in decisions:
         lines.hear(decision, 17)

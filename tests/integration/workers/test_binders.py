@@ -21,9 +21,9 @@ class Handed:
     def __init__(self, rig: Rig) -> None:
         rig.apply(node_manifest("n1"), pod_manifest(WEB))
         self.led: Led = rig.lead()
-        self.dispatcher: Dispatcher = self.led.term._dispatcher
+        self.dispatcher: Dispatcher = self.led.term.dispatcher
         sent: list[BindRequest] = []
-        sender = self.led.term._sender
+        sender = self.led.term.sender
         send, sender.bind = sender.bind, lambda request, refused=False: sent.append(request)
         self.led.turns()
         sender.bind = send

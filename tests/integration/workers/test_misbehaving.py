@@ -116,7 +116,7 @@ def house(mad: tuple[Workers, type[Any]], tmp_path: Path, monkeypatch: pytest.Mo
     began_ms = rig.clock.now_ms()
     made.until("the evaluator takes tasks", lambda: farm.known()["evaluator-1"].last_seen_ms > began_ms)
     yield made
-    made.led.term._dispatcher.close()
+    made.led.term.dispatcher.close()
     for each in plugin.journal.iterdir():
         each.unlink()
     applier = Applier(farm.store)
@@ -188,7 +188,7 @@ def test_pre_bind_that_misbehaves_fails_its_pod_alone(house: Madhouse, how: str)
 
 def test_a_pod_that_kills_binders_is_parked(house: Madhouse) -> None:
     requests: list[BindRequest] = []
-    sender = house.led.term._sender
+    sender = house.led.term.sender
     bind = sender.bind
     sender.bind = lambda request, refused=False: (requests.append(request), bind(request))
     house.poison("prebind-killed")

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dsched import config
-from dsched.config import PluginRef, Profile
+from dsched.config import Features, PluginRef, Profile
+from dsched.config.feature_gates import UNSAID
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.plugins import profiles, registry
@@ -30,9 +31,9 @@ def framework_of(*plugins: type[Any], weights: Mapping[str, int] | None = None, 
     return Framework(Profile(NAME, None, points, {}), known, handle or Handle())
 
 
-def frameworks(text: str, handle: Any = None) -> dict[str, Framework]:
+def frameworks(text: str, handle: Any = None, features: Features = UNSAID) -> dict[str, Framework]:
     """The frameworks of a configuration, by scheduler name, with the plugins in tree."""
-    loaded = config.load(text, "test.yaml")
+    loaded = config.load(text, "test.yaml", features=features)
     return profiles.frameworks(loaded, registry.intree(), handle or Handle())
 
 

@@ -10,7 +10,7 @@ import pytest
 from dsched.clock import ManualClock
 from dsched.engine import replica_delta
 from dsched.engine.evaluation import Evaluation
-from dsched.engine.evaluation_cache import JudgeAll
+from dsched.engine.evaluation_cache import EvaluationCache, JudgeAll
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.engine.replica_delta import Delta, PodOff, PodOn
 from dsched.engine.select import Selector
@@ -30,6 +30,8 @@ from dsched.model.meta import NodeName, PodUid
 from dsched.model.pod import Pod
 from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.observer import Observer
+from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.waiting_pods import WaitingPods
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.frameworks import Handle, framework_of, frameworks
@@ -102,7 +104,14 @@ def cycle_of(
 ) -> Cycle:
     percentages = dict.fromkeys(by_name, percentage)
     return Cycle(
-        by_name, percentages, cache, judge_all, selector, WaitingPods() if waiting is None else waiting, ManualClock()
+        by_name,
+        percentages,
+        cache,
+        EvaluationCache(cache.snapshot, judge_all),
+        selector,
+        WaitingPods(ManualClock()) if waiting is None else waiting,
+        PluginBreaker(ManualClock()),
+        Observer(),
     )
 
 
@@ -426,7 +435,7 @@ def test_a_normalising_that_fails_on_a_sample_fails_the_pod() -> None:
 
 
 def test_permit_makes_pods_wait_and_the_next_one_sees_them() -> None:
-    waiting = WaitingPods()
+    waiting = WaitingPods(ManualClock())
 
     def permit(self: Any, state: Any, pod: Any, node: Any) -> PermitResult:
         for other in waiting:
@@ -446,7 +455,7 @@ def test_permit_makes_pods_wait_and_the_next_one_sees_them() -> None:
 
 
 def test_a_pod_that_nobody_holds_back_does_not_wait() -> None:
-    waiting = WaitingPods()
+    waiting = WaitingPods(ManualClock())
     hesitant = "shop/p1"
 
     def permit(self: Any, state: Any, pod: Any, node: Any) -> PermitResult:

@@ -22,7 +22,7 @@ def pending() -> PendingPods:
 
 
 def test_pods_that_are_not_bound(pending: PendingPods) -> None:
-    handle = LeaderHandle(NO_CACHE, WaitingPods(), pending, ManualClock())
+    handle = LeaderHandle(NO_CACHE, WaitingPods(ManualClock()), pending, ManualClock())
     assert list(handle.pending_pods()) == []
     pod = pending.add(PodInfo(make_pod("shop/web")), default_framework())
     assert list(handle.pending_pods()) == [pod]
@@ -40,9 +40,9 @@ def test_a_pod_is_rejected_while_it_waits_for_an_event(pending: PendingPods, pla
 
 
 def test_pods_that_permit_holds_back(pending: PendingPods) -> None:
-    waiting = WaitingPods()
+    waiting = WaitingPods(ManualClock())
     handle = LeaderHandle(NO_CACHE, waiting, pending, ManualClock())
     pod = WaitingPod(PodInfo(make_pod("shop/web")), 0, {"X": 1})
-    waiting.add(pod)
+    waiting.again(pod)
     assert list(handle.waiting_pods()) == [pod]
     assert handle.waiting_pod(pod.pod.uid) is pod

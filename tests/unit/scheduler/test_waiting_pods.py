@@ -2,6 +2,7 @@
 
 import pytest
 
+from dsched.clock import ManualClock
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.scheduler.waiting_pods import WaitingPod, WaitingPods
@@ -14,9 +15,9 @@ def waiting(name: str, since_ms: int = 0, **holding: int) -> WaitingPod:
 
 @pytest.fixture
 def pods() -> WaitingPods:
-    found = WaitingPods()
+    found = WaitingPods(ManualClock(10**9))
     for name in ("a", "b"):
-        found.add(waiting(name, X=1000, Y=3000))
+        found.again(waiting(name, X=1000, Y=3000))
     return found
 
 
@@ -58,14 +59,19 @@ def test_the_first_rejection_counts(pods: WaitingPods) -> None:
 
 def test_patience_ends() -> None:
     """Source: runtime/waiting_pods_map.go ``newWaitingPod``; durations as Go writes them."""
-    pods = WaitingPods()
-    pods.add(waiting("quick", since_ms=5_000, Slow=95_000, Quick=6_500))
-    pods.add(waiting("slow", since_ms=5_000, Slow=95_000))
-    pods.expire(6_499)
+    clock = ManualClock(5_000)
+    pods = WaitingPods(clock)
+    quick = pods.hold(PodInfo(make_pod("shop/quick")), {"Slow": 90, "Quick": 1.5})
+    pods.hold(PodInfo(make_pod("shop/slow")), {"Slow": 90})
+    assert (quick.since_ms, quick.holding) == (5_000, {"Slow": 95_000, "Quick": 6_500})
+    clock.advance(1.499)
+    pods.expire()
     assert pods.settled() == ([], [])
-    pods.expire(6_500)
+    clock.advance(0.001)
+    pods.expire()
     assert keys(pods.settled()[1]) == ["shop/quick"]
-    pods.expire(95_000)
+    clock.advance(88.5)
+    pods.expire()
     assert [each.rejection.message for each in pods if each.rejection] == [
         "rejected due to timeout after waiting 1.5s at plugin Quick",
         "rejected due to timeout after waiting 1m30s at plugin Slow",
@@ -77,7 +83,7 @@ def test_what_was_allowed_does_not_expire(pods: WaitingPods) -> None:
     assert first is not None
     for plugin in ("X", "Y"):
         first.allow(plugin)
-    pods.expire(10**9)
+    pods.expire()
     assert keys(pods.settled()[0]) == ["shop/a"]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from dsched import config
 from dsched.clock import ManualClock
+from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.select import Selector
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName
@@ -18,6 +19,8 @@ from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.decision import Candidate, Decision
 from dsched.scheduler.handle import LeaderHandle
 from dsched.scheduler.memory import Memory, judge_here
+from dsched.scheduler.observer import Observer
+from dsched.scheduler.plugin_breaker import PluginBreaker
 from dsched.scheduler.queue import Backoff, PendingPods
 from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.simulation.from_manifests import ManifestCluster
@@ -59,11 +62,21 @@ class OneByOne:
         self._selector = Selector(seed)
 
     def decide(self, info: PodInfo, attempt: int) -> Decision:
-        waiting, clock = WaitingPods(), ManualClock()
+        clock = ManualClock()
+        waiting = WaitingPods(clock)
         handle = LeaderHandle(self.memory, waiting, PendingPods(clock, Backoff()), clock)
         frameworks = profiles.frameworks(self._configured, registry.intree(), handle)
         percentages = dict.fromkeys(frameworks, 100)
-        cycle = Cycle(frameworks, percentages, self.memory, judge_here, self._selector, waiting, clock)
+        cycle = Cycle(
+            frameworks,
+            percentages,
+            self.memory,
+            EvaluationCache(self.memory.snapshot, judge_here),
+            self._selector,
+            waiting,
+            PluginBreaker(clock),
+            Observer(),
+        )
         (decision,) = cycle.decide([Candidate(info, attempt)])
         for victim in decision.victims:
             self.memory.forget(victim.uid, released=False)

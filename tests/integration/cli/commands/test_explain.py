@@ -3,7 +3,9 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -15,6 +17,7 @@ from dsched.state.leader_config import LeaderConfig
 from dsched.state.workers import Worker
 from tests.integration.simulation.test_live_cluster import bind, promise, reserve
 from tests.manifests import apply, node_manifest, pod_manifest
+from tests.schemas import SCHEMAS, checked
 
 Run = Callable[..., Result]
 MINE = (
@@ -77,8 +80,14 @@ def test_only_some_nodes(run: Run, cluster: None) -> None:
         run("shop/web", "--nodes", "n1,n8,n9")
 
 
+def as_json(result: Result) -> Any:
+    """The answer as JSON, of the documented form."""
+    return checked(result.stdout, "explanation-v1")
+
+
 def test_json_has_everything(run: Run, cluster: None) -> None:
-    answer = json.loads(run("shop/web", "-o", "json").stdout)
+    answer = as_json(run("shop/web", "-o", "json"))
+    assert answer["version"] == 1
     assert (answer["pod"], answer["profile"], answer["node"], answer["chosen"]) == (
         "shop/web",
         "default-scheduler",
@@ -106,7 +115,7 @@ def test_a_bound_pod_is_evaluated_as_if_it_were_not(run: Run, store: Store, clus
     assert "Bound: to n1; evaluated as if it were not" in lines
     assert any(line.startswith("n1 is here ") for line in lines)
     assert any(line.startswith("n2 chosen, best ") for line in lines)
-    assert json.loads(run("shop/web", "-o", "json").stdout)["node"] == "n1"
+    assert as_json(run("shop/web", "-o", "json"))["node"] == "n1"
 
 
 def test_a_reserved_pod_is_evaluated_as_if_it_were_not(run: Run, store: Store, cluster: None) -> None:
@@ -134,7 +143,7 @@ def test_a_gated_pod_says_by_what(run: Run, store: Store, cluster: None, tmp_pat
     lines = told(run("shop/gated"))
     by = "by SchedulingGates: waiting for scheduling gates: [example.com/later]"
     assert f"Gated: {by}; evaluated as if it were not" in lines
-    answer = json.loads(run("shop/gated", "-o", "json").stdout)
+    answer = as_json(run("shop/gated", "-o", "json"))
     assert answer["gated"]["plugin"] == "SchedulingGates"
 
 
@@ -145,6 +154,46 @@ def test_a_pod_that_fits_nowhere(run: Run, store: Store, cluster: None, tmp_path
     assert any(line.startswith(f"Fits: nowhere: {message}") for line in lines)
     assert "n1 NodeAffinity node(s) didn't match Pod's node affinity/selector" in lines
     assert not any(line.startswith("Chosen") for line in lines)
+    answer = as_json(run("shop/picky", "-o", "json"))
+    assert answer["fit_error"].startswith(message)
+    assert answer["preemption"] == {"nominated": None, "victims": []}
+
+
+def test_preemption_as_json(run: Run, store: Store, cluster: None, tmp_path: Path) -> None:
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "7900m"}}}]
+    apply(store, tmp_path, {**pod_manifest("shop/low"), "spec": {"containers": containers}})
+    bind(store, "shop/low", "n2")
+    apply(store, tmp_path, {**pod_manifest("shop/urgent"), "spec": {"containers": containers, "priority": 100}})
+    answer = as_json(run("shop/urgent", "-o", "json"))
+    assert answer["preemption"] == {"nominated": "n2", "victims": ["shop/low"]}
+    assert (answer["chosen"], answer["filtered"]["n2"]["reasons"]) == (None, ["Insufficient cpu"])
+
+
+def test_a_pod_that_pre_filter_rejects_as_json(run: Run, store: Store, cluster: None, tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}]
+    apply(store, tmp_path, pod_manifest("shop/claiming", volumes=volumes))
+    answer = as_json(run("shop/claiming", "-o", "json"))
+    assert answer["pre_filter"]["code"] == "UnschedulableAndUnresolvable"
+    assert answer["left_out"] == ["n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"version": 2}, {"chosen": 1}, {"pre_filter": {"code": "Odd", "plugin": "", "reasons": []}}, {"filtered": None}],
+)
+def test_the_schema_refuses_what_is_of_another_form(run: Run, cluster: None, wrong: dict[str, Any]) -> None:
+    answer = as_json(run("shop/web", "-o", "json"))
+    with pytest.raises(jsonschema.ValidationError):
+        checked(json.dumps({**answer, **wrong}), "explanation-v1")
+    for field in answer:
+        with pytest.raises(jsonschema.ValidationError, match=f"'{field}' is a required property"):
+            checked(json.dumps({name: value for name, value in answer.items() if name != field}), "explanation-v1")
+
+
+@pytest.mark.parametrize("form", ["explanation", "history"])
+def test_the_schema_is_printed(form: str) -> None:
+    printed = CliRunner().invoke(app, ["explain", "schema", form])
+    assert json.loads(printed.stdout) == json.loads((SCHEMAS / f"{form}-v1.json").read_text())
 
 
 def test_many_rejected_nodes_are_counted_by_reason(run: Run, store: Store, cluster: None, tmp_path: Path) -> None:

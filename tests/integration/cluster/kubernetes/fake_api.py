@@ -161,7 +161,7 @@ class FakeApi:
         self._version += 1
         old = self.objects.get((plural, key))
         metadata = {
-            "uid": old["metadata"]["uid"] if old else f"uid-{plural}-{key}-{self._version}",
+            "uid": old["metadata"]["uid"] if old else f"uid-{plural}-{key.replace('/', '.')}-{self._version}",
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "managedFields": [{"manager": "test", "fieldsV1": {"f:spec": {}}}],
             **value["metadata"],
@@ -249,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
                 else:
                     self._answer(status, value)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _serve
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
     def _answer(self, status: int, value: Json, headers: dict[str, str] | None = None) -> None:
         raw = json.dumps(value).encode()
@@ -269,9 +269,11 @@ class _Handler(BaseHTTPRequestHandler):
         with api.lock:
             if name is None:
                 if self.command == "POST":
+                    if (plural, _key(body)) in api.objects:
+                        return 409, _status(409, f'{plural} "{_key(body)}" already exists', "AlreadyExists")
                     api._put(plural, body)
                     api.lock.notify_all()
-                    return 201, body
+                    return 201, api.objects[plural, _key(body)]
                 return self._list(plural, query)
             key = f"{found['ns']}/{name}" if found["ns"] else name
             value = api.objects.get((plural, key))
@@ -279,9 +281,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return 404, _status(404, f'{plural} "{name}" not found')
             if self.command == "GET":
                 return 200, value
-            status, answer = {"POST": self._bind, "PATCH": self._patch, "DELETE": self._remove}[self.command](
-                plural, key, value, sub, body
-            )
+            served = {"POST": self._bind, "PUT": self._replace, "PATCH": self._patch, "DELETE": self._remove}
+            status, answer = served[self.command](plural, key, value, sub, body)
             api.lock.notify_all()
             return status, answer
 
@@ -315,6 +316,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.api.bound.append((key, body["target"]["name"]))
         return 201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
+    def _replace(self, plural: str, key: str, value: Json, sub: str, body: Json) -> tuple[int, Json]:
+        if body["metadata"].get("resourceVersion", "") != value["metadata"]["resourceVersion"]:
+            return 409, _status(409, "the object has been modified", "Conflict")
+        if sub == "status":
+            after = {**value, "status": body.get("status", {})}
+        else:
+            after = {**body, **({"status": value["status"]} if "status" in value else {})}
+            after["metadata"] = {**body["metadata"], "uid": value["metadata"]["uid"]}
+        self.api._put(plural, after)
+        if after["metadata"].get("deletionTimestamp") and not after["metadata"].get("finalizers"):
+            self.api._delete(plural, key)
+            return 200, after
+        return 200, self.api.objects[plural, key]
+
     def _patch(self, plural: str, key: str, value: Json, sub: str, body: Json) -> tuple[int, Json]:
         given = body.get("metadata", {})
         for field_ in ("uid", "resourceVersion"):
@@ -338,6 +353,11 @@ class _Handler(BaseHTTPRequestHandler):
             if not value["metadata"].get("deletionTimestamp"):
                 leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": grace_s}
                 self.api._put(plural, {**value, "metadata": {**value["metadata"], **leaving}})
+            return 200, self.api.objects[plural, key]
+        if value["metadata"].get("finalizers"):
+            self.api._put(
+                plural, {**value, "metadata": {**value["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            )
             return 200, self.api.objects[plural, key]
         self.api._delete(plural, key)
         return 200, value

@@ -62,7 +62,7 @@ KINDS = (
 def look(led: Led, seconds: float = compare.EVERY_S) -> None:
     """One whole look, so many seconds later; nothing else runs."""
     led.rig.clock.advance(seconds)
-    made: Any = led.term._audit
+    made: Any = led.term.audit
     made.step()
     for _ in range(10_000):
         if made._look is None:
@@ -88,14 +88,14 @@ def led(rig: Rig) -> Led:
 
 def deaf(led: Led) -> None:
     """The leader misses everything that happened since it last heard."""
-    led.term._marked = led.rig.cluster.newest_version()
+    led.term.marked = led.rig.cluster.newest_version()
 
 
 def test_nothing_is_found_where_nothing_is_wrong(led: Led) -> None:
     counting = Counting()
     looks(led)
     assert counting.repaired() == {}
-    assert led.term._audit._since == {}
+    assert led.term.audit._since == {}
     led.agree()
 
 
@@ -120,7 +120,7 @@ def test_a_change_of_a_node_that_was_missed_is_taken_in(led: Led) -> None:
     deaf(led)
     looks(led)
     assert counting.repaired() == {"node_missing": 1}
-    table = led.term._cache.snapshot.table
+    table = led.term.memory.cache.snapshot.table
     assert table.nodes[table.index["n1"]].metadata.labels["zone"] == "a"
 
 
@@ -142,14 +142,14 @@ def test_a_pod_that_somebody_else_bound_unheard_is_counted_where_it_is(led: Led)
     deaf(led)
     looks(led)
     assert counting.repaired() == {"pod_elsewhere": 1}
-    assert led.term._cache.snapshot.table.node_of(PodUid(led.rig.uid("default/big"))) == "n2"
+    assert led.term.memory.cache.snapshot.table.node_of(PodUid(led.rig.uid("default/big"))) == "n2"
     led.agree()
 
 
 def test_a_pod_that_the_cache_has_on_a_wrong_node_is_put_right(led: Led) -> None:
     counting = Counting()
     uid = PodUid(led.rig.uid("default/bound"))
-    cache = led.term._cache
+    cache = led.term.memory.cache
     was = cache.snapshot.table.node_of(uid)
     info = cache.snapshot.table.pod(uid)
     cache.add_pod(info, NodeName("n2" if was == "n1" else "n1"))
@@ -164,11 +164,11 @@ def test_a_change_on_its_way_is_no_mismatch(led: Led) -> None:
     led.rig.apply(pod("late"))
     look(led)
     look(led, compare.HELD_S)
-    assert len(led.term._audit._since) == 1
+    assert len(led.term.audit._since) == 1
     led.hear()
     look(led, compare.UNHEARD_S)
     assert counting.repaired() == {}
-    assert led.term._audit._since == {}
+    assert led.term.audit._since == {}
 
 
 def test_what_changes_between_two_looks_begins_anew(led: Led) -> None:
@@ -190,7 +190,7 @@ def test_pods_of_other_schedulers_are_not_missed(led: Led) -> None:
     looks(led)
     looks(led)
     assert counting.repaired() == {}
-    assert led.term._audit._since == {}
+    assert led.term.audit._since == {}
 
 
 def test_a_record_that_was_lost_is_written_anew(led: Led) -> None:
@@ -302,8 +302,8 @@ def test_a_pod_that_only_the_flush_moved_and_that_fits_is_counted_with_its_plugi
     led.run()
     assert missed() == before, "it was tried again and still does not fit"
     # The node grows and the plugin's event is lost.
-    grown = msgspec.structs.replace(led.term._cache.snapshot.table.nodes[0], status=rig_node(rig, "8").status)
-    led.term._cache.set_node(grown)
+    grown = msgspec.structs.replace(led.term.memory.cache.snapshot.table.nodes[0], status=rig_node(rig, "8").status)
+    led.term.memory.cache.set_node(grown)
     led.run()
     assert rig.node_of("default/big") == ""
     rig.clock.advance(331)

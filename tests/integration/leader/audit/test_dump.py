@@ -39,7 +39,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 def steps(led: Led) -> int:
     """Let the dump be written; how many turns it took."""
-    made: Dump = led.term._dump
+    made: Dump = led.term.dumping
     for number in range(MUCH):
         if not made.due:
             return number
@@ -59,7 +59,7 @@ def asked(led: Led) -> int:
 
 def test_nothing_is_written_unless_somebody_asks(led: Led, caplog: pytest.LogCaptureFixture) -> None:
     led.turns()
-    assert not led.term._dump.due
+    assert not led.term.dumping.due
     assert not written(caplog, "dump begins")
 
 
@@ -111,7 +111,7 @@ def test_promises_are_written(rig: Rig, caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_pods_on_nodes_that_are_gone_are_told(led: Led, caplog: pytest.LogCaptureFixture) -> None:
-    (home,) = {name for name, _ in led.term._cache.snapshot.table.placed()}
+    (home,) = {name for name, _ in led.term.memory.cache.snapshot.table.placed()}
     led.rig.delete_node(home)
     led.hear()
     asked(led)
@@ -129,7 +129,7 @@ def test_what_the_leader_has_missed_is_told_at_once_and_not_yet_repaired(
         for each in written(caplog, "cache differs, repaired if that lasts")
     ]
     assert sorted(missed) == [("node_missing", "n3"), ("pod_missing", "shop/late")]
-    assert "n3" not in led.term._cache.snapshot.table.index
+    assert "n3" not in led.term.memory.cache.snapshot.table.index
     led.hear()
     caplog.clear()
     asked(led)
@@ -138,7 +138,7 @@ def test_what_the_leader_has_missed_is_told_at_once_and_not_yet_repaired(
 
 
 def test_a_look_that_is_under_way_begins_anew(led: Led, caplog: pytest.LogCaptureFixture) -> None:
-    audit = led.term._audit
+    audit = led.term.audit
     audit.begin()
     audit.step()
     asked(led)
@@ -170,14 +170,16 @@ def test_a_turn_writes_only_so_many_lines_and_scheduling_goes_on(
     led.term.dump()
     most = before = 0
     late = False
-    while led.term._dump.due:
-        led.term._dump.step()
+    while led.term.dumping.due:
+        led.turn()
         lines = len(written(caplog, "pod on a node"))
         most, before = max(most, lines - before), lines
         if lines > 20 and not late:
             late = True
             rig.apply(pod("late"))
-            led.run()
+        elif late and (requests := led.requests()):
+            rig.binder.work(*requests)
+            assert led.term.dumping.due
     assert most == 10
     assert rig.node_of("shop/late") == "n1"
     assert len({each["pod"] for each in written(caplog, "pod on a node")}) == 60
@@ -185,7 +187,7 @@ def test_a_turn_writes_only_so_many_lines_and_scheduling_goes_on(
 
 def test_who_asks_meanwhile_gets_another_one(led: Led, caplog: pytest.LogCaptureFixture) -> None:
     led.term.dump()
-    led.term._dump.step()
+    led.term.dumping.step()
     led.term.dump()
     led.term.dump()
     steps(led)

@@ -17,10 +17,10 @@ def test_a_long_queue_is_not_overdue_while_the_watch_tells_of_binds(rig: Rig) ->
     standing = rig.binder.begin(request)
     rig.binder.bind(request, [item for item in standing if item.key == "shop/first"])
     led.hear()
-    led.term._binding.look_up_overdue()
+    led.term.binding.look_up_overdue()
     assert led.requests() == []
     rig.clock.advance(OVERDUE_S + 1)
-    led.term._binding.look_up_overdue()
+    led.term.binding.look_up_overdue()
     (again,) = led.requests()
     assert [item.key for item in again.pods] == ["shop/last"]
 

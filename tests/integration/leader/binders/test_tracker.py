@@ -32,7 +32,7 @@ def led(rig: Rig) -> Led:
     """A leader that has just handed a pod out."""
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
     found = rig.lead()
-    found.term._batches.decide()
+    found.term.batches.decide()
     return found
 
 
@@ -69,7 +69,7 @@ def test_many_pods_go_in_several_messages(rig: Rig, led: Led) -> None:
     led.requests()
     rig.apply(node_manifest("n1", cpu="100"))
     rig.apply(*(pod_manifest(f"shop/p{number:03}") for number in range(FEWEST_PODS_A_MESSAGE + 6)))
-    led.term._batches.size = 512
+    led.term.batches.size = 512
     led.turns()
     assert [len(request.pods) for request in led.requests()] == [FEWEST_PODS_A_MESSAGE, 6]
 
@@ -119,7 +119,7 @@ def test_a_failed_bind_makes_room_for_others(rig: Rig, check: Checker, led: Led,
     rig.clock.advance(20)
     rig.binder.says(request_, "rejected")
     led.settle()
-    led.term._events.apply()
+    led.term.memory.events.apply()
     assert rig.queue("shop/other") == "active"
 
 
@@ -259,7 +259,7 @@ def test_two_outcomes_of_one_pod_in_one_go(
 ) -> None:
     """Released at most once, handed out at most once."""
     unreserved: list[str] = []
-    framework = led.term._frameworks["default-scheduler"]
+    framework = led.term.memory.frameworks["default-scheduler"]
     framework.run_unreserve = lambda state, pod, node: unreserved.append(node)
     for verdict in verdicts:
         rig.binder.says(request_, verdict, "why")
@@ -267,10 +267,10 @@ def test_two_outcomes_of_one_pod_in_one_go(
     check.settled()
     assert len(unreserved) <= 1
     rig.clock.advance(FIRST_PAUSE_S)
-    led.term._timers.run()
+    led.term.timers.run()
     assert len(led.requests()) + len(unreserved) == 1
     assert rig.queue(WEB) == ("backoff" if unreserved else "reserved")
-    record, pod = rig.record(WEB), led.term._pending.get(WEB)
+    record, pod = rig.record(WEB), led.term.memory.pending.get(WEB)
     assert (record["place"], record["queued_us"]) == (pod.turn, str(pod.queued_us))
     rig.clock.advance(20)
     led.run()
@@ -372,7 +372,7 @@ def test_a_bind_that_nobody_answers_is_handed_out_again(
 def test_a_bind_whose_outcome_was_lost(rig: Rig, check: Checker, led: Led, request_: BindRequest) -> None:
     rig.binder.bind(request_, rig.binder.begin(request_))
     rig.clock.advance(OVERDUE_S + 1)
-    led.term._timers.run()
+    led.term.timers.run()
     assert (rig.reserved(), led.requests()) == ({}, [])
     led.hear()
     check.at_rest()
@@ -386,7 +386,7 @@ def test_overdue_and_gone_or_bound_elsewhere(rig: Rig, check: Checker, led: Led,
     else:
         rig.bind_foreign(WEB, "n2")
     rig.clock.advance(OVERDUE_S + 1)
-    led.term._timers.run()
+    led.term.timers.run()
     assert rig.reserved() == {}
     led.run()
     assert rig.used("n2") == ({} if gone else {"cpu": 100, "pods": 1})
@@ -408,7 +408,7 @@ def test_overdue_and_bound_but_being_deleted(
     with monkeypatch.context() as asked:
         asked.setattr(rig.cluster, "get_pods", leaving)
         rig.clock.advance(OVERDUE_S + 1)
-        led.term._timers.run()
+        led.term.timers.run()
     assert rig.reserved() == {}
     assert rig.used("n1") == {"cpu": 100, "pods": 1}
     led.run()

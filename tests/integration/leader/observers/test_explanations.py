@@ -41,7 +41,7 @@ def test_a_pod_that_fits_nowhere(rig: Rig) -> None:
     assert attempt.message == rig.condition(WEB)[1]
     first, second = attempt.groups
     assert (first.plugin, first.nodes, first.code) == ("TaintToleration", 5, "UnschedulableAndUnresolvable")
-    assert first.reasons == ("node(s) had untolerated taint {gpu: yes}",)
+    assert first.reasons == ("node(s) had untolerated taint(s)",)
     assert len(first.examples) == 3
     assert {name[0] for name in first.examples} == {"t"}
     assert (second.plugin, second.nodes, set(second.examples)) == ("NodeResourcesFit", 2, {"n1", "n2"})
@@ -97,7 +97,9 @@ def test_without_nodes_and_with_a_prefilter_that_says_no(rig: Rig) -> None:
     led.run()
     (attempt,) = attempt_history.read(rig.store, WEB)
     assert (attempt.nodes, attempt.groups, attempt.message) == (0, (), "no nodes available to schedule pods")
-    rig.apply(node_manifest("n1"), pod_manifest("shop/claims", resourceClaims=[{"name": "gpu"}]))
+    rig.apply(
+        node_manifest("n1"), pod_manifest("shop/claims", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
+    )
     led.run()
     (attempt,) = attempt_history.read(rig.store, PodKey("shop/claims"))
     assert attempt.result == "unschedulable"

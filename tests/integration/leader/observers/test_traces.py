@@ -64,11 +64,11 @@ def test_attempts_of_a_pod_are_in_one_trace(rig: Rig, collector: Collector) -> N
     }
     rig.binder.work(request)
     led.turns()
-    led.term._traces.turn()
+    led.term.traces.settled()
     rig.apply(node_manifest("n2", cpu="200"))
     rig.clock.advance(60)
     led.run()
-    led.term._traces.turn()
+    led.term.traces.settled()
     rig.tracing.close()
 
     (first,) = [span for span in spans_of(rig, collector, "shop/a", uids["shop/a"]) if not span.parent]
@@ -91,12 +91,12 @@ def test_a_new_leader_goes_on_in_the_same_trace(rig: Rig, collector: Collector) 
     led = rig.lead()
     led.turns()
     led.requests()
-    led.term._traces.close()
+    led.term.traces.close()
     again = rig.lead()
     (request,) = again.requests()
     rig.binder.work(request)
     again.turns()
-    again.term._traces.turn()
+    again.term.traces.settled()
     rig.tracing.close()
     roots = [span for span in spans_of(rig, collector, "shop/a", rig.uid("shop/a")) if not span.parent]
     assert sorted(span.attributes["dsched.result"] for span in roots) == ["bound", "left to the next leader"]

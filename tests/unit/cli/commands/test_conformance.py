@@ -87,7 +87,7 @@ def test_vectors_that_cannot_be_run_are_named_and_the_exit_code_tells(folder: Pa
     (folder / "cel.jsonl").write_text("\n" + json.dumps({"case": case, "expect": {}}))
     code, output = run(folder, "--family", "good", "--family", "cel")
     assert code == 3
-    assert "not run, as cel-1" in output and "cel.jsonl:2" in output and "case.pod is missing" in output
+    assert "not run, as cel-1" in output and "cel.jsonl:2" in output and "case.driver is missing" in output
     assert run(folder)[0] == 1, "a failure goes before"
 
 

@@ -27,7 +27,7 @@ PLACED = Attempt(
 
 
 def shown(*attempts):
-    return [" ".join(line.split()) for line in lines(History("shop/web", attempts), 72_000)]
+    return [" ".join(line.split()) for line in lines(History(1, "shop/web", attempts), 72_000)]
 
 
 def test_a_failed_attempt():

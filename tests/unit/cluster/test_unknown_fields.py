@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from dsched.clock import ManualClock
+from dsched.cluster import pod_fields, unknown_fields
 from dsched.cluster.interface import PodEvent
-from dsched.cluster.kubernetes import pod_fields, resources, unknown_fields
-from dsched.cluster.kubernetes.pod_fields import Fields
-from dsched.cluster.kubernetes.unknown_fields import Telling
+from dsched.cluster.kubernetes import resources
+from dsched.cluster.pod_fields import Fields
+from dsched.cluster.unknown_fields import Telling
 from dsched.model.pod import Pod
 from tests.builders import make_pod
 from tests.unit.cluster.kubernetes.test_decode import POD

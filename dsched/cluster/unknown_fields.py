@@ -1,23 +1,25 @@
-"""Fields of a pod's spec that a newer API server sends and dsched does not know: found, and told.
+"""Fields of a pod's spec that dsched does not know, of a newer API server or a standalone cluster: found, and told.
 
 They are no reason to refuse a pod. They are told in the log, once a field; by an event on pods that dsched schedules,
 at most one a field and minute; and by ``dsched_unknown_fields_total``.
 
-*Looking* costs a fifth of what reading a pod does. Pods of one controller and template are alike, so one of each class
-(`PodInfo.class_key`) is looked at; pods without a controller are all looked at. What somebody has put into one pod of a
-controller alone may be missed, therefore.
+*Looking* costs a fifth of what reading a pod does. Of an API server's pods, those of one controller and template are
+alike, so one of each class (`PodInfo.class_key`) is looked at; pods without a controller are all looked at. What
+somebody has put into one pod of a controller alone may be missed, therefore. A standalone cluster's specs are kept as
+they were written, so each that differs is looked at once.
 """
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from dsched.clock import Clock, SystemClock
+from dsched.cluster import pod_fields
 from dsched.cluster.interface import PodEvent
-from dsched.cluster.kubernetes import pod_fields
-from dsched.cluster.kubernetes.pod_fields import Fields
+from dsched.cluster.pod_fields import Fields
 from dsched.framework import interning
 from dsched.framework.pod_info import PodInfo
 from dsched.log import cut, logger
@@ -31,6 +33,8 @@ EVENT_EVERY_S = 60.0
 MOST_FIELDS = 50
 """Fields that have a label, a line and events of their own; the others share `OTHER`."""
 OTHER = "other"
+SPECS = 4096
+"""Specs of standalone clusters of which it is kept what was found."""
 
 _of_class: dict[bytes, tuple[str, ...]] = {}
 """The fields that pods of a class have; of as many classes as are known in `dsched.framework.interning`."""
@@ -50,6 +54,12 @@ def of(pod: PodInfo, raw: bytes | msgspec.Raw) -> tuple[str, ...]:
                 _of_class.clear()
             _of_class[pod.class_key] = found
     return found
+
+
+@lru_cache(maxsize=SPECS)
+def of_spec(spec: bytes) -> tuple[str, ...]:
+    """The paths of the fields in a spec's JSON that dsched does not know, sorted; equal specs are looked at once."""
+    return _look(b'{"spec":%b}' % spec)
 
 
 def _strict(name: str, known: Fields) -> type[msgspec.Struct]:

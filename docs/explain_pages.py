@@ -1,0 +1,91 @@
+"""Writes explain-json.md and schemas/ from what ``dsched explain`` prints: ``python docs/explain_pages.py``."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import declared
+
+from dsched.cli.render.explain_schema import Form, schema, version
+
+PAGE = Path(__file__).parent / "explain-json.md"
+FOLDER = Path(__file__).parent / "schemas"
+HEAD = """\
+# Explanations as JSON
+
+Written from the code by `python docs/explain_pages.py`. What `dsched explain pod -o json` prints, with `--history` and
+without; [Why there?](commands.md#why-there) says what is asked. What the web page answers to `GET
+/api/pods/NAMESPACE/NAME/explanation` is the first of them, too.
+
+Both are promised: `version` is the form's number. Fields may come without a new number, so readers skip those that they
+do not know; where one goes or means something else, the number is another one, and the old schema stays here.
+
+```console
+$ dsched explain schema
+$ dsched explain schema history
+```
+
+print them as JSON schemas (draft 2020-12); they are also here: """
+TITLES = {
+    Form.EXPLANATION: ("Explanation", "`dsched explain pod NAME -o json`."),
+    Form.HISTORY: (
+        "History",
+        "`dsched explain pod NAME --history -o json`. A field with a default is left out where it has it.",
+    ),
+}
+
+
+def schemas() -> dict[str, str]:
+    """The files: contents by name."""
+    return {_file(form): json.dumps(schema(form), indent=2) + "\n" for form in Form}
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    links = ", ".join(f"[{_file(form)}](schemas/{_file(form)})" for form in Form)
+    parts = [f"{HEAD}{links}."]
+    for form in Form:
+        (title, intro), described = TITLES[form], schema(form)
+        top = described["$ref"].rpartition("/")[2]
+        for name, definition in sorted(described["$defs"].items(), key=lambda each: (each[0] != top, each[0])):
+            head = f"## {title}\n\n{intro} " if name == top else f"### {definition['title']}\n\n"
+            parts.append(head + definition["description"])
+            rows = [["field", "is", "meaning"], ["---", "---", "---"], *_rows(definition)]
+            parts.append("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def _file(form: Form) -> str:
+    return f"{form}-v{version(form)}.json"
+
+
+def _rows(definition: dict[str, Any]) -> Iterator[list[str]]:
+    for name, field in definition["properties"].items():
+        required = name in definition["required"]
+        said = field["description"]
+        default = "" if required else f" Default: `{json.dumps(field['default'])}`."
+        yield [f"`{name}`", _type(field), declared.cell(f"{said[0].upper()}{said[1:]}{default}")]
+
+
+def _type(field: dict[str, Any]) -> str:
+    """In words, with links to the objects that are described on the page."""
+    if "anyOf" in field:
+        return " or ".join(_type(each) for each in field["anyOf"])
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2].removesuffix("Is")
+        return f"[{name}](#{name.lower()})"
+    if field.get("type") == "array":
+        return f"list of {_type(field['items'])}"
+    if field.get("type") == "object":
+        return f"object of {_type(field['additionalProperties'])}"
+    if "enum" in field:
+        return " or ".join(f"`{each}`" for each in field["enum"])
+    return str(field["type"])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in schemas().items():
+        (FOLDER / name).write_text(text)

@@ -1,0 +1,175 @@
+"""Claims for devices at an API server, as PreBind and PostFilter ask for it.
+
+A claim is written whole, as it was read but for what changes, with its resourceVersion: a compare-and-set, tried again
+on a conflict. Finalizer and status are two requests, the finalizer first; killed between the two, the claim has a
+finalizer and no devices, which the cluster's controller takes off again, or the next call goes on from.
+
+Two binders may write the same claim at once: one of them gets a conflict, looks again, and finds what it wanted to
+write. What is made has a name that both come to (`dsched.cluster.claims.made`), so that the second one finds it taken.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``bindClaim``, ``Unreserve``,
+``deallocateOrDeletePodClaims``; extendeddynamicresources.go ``createExtendedResourceClaimInAPI``, ``deleteClaim``,
+``patchPodExtendedResourceClaimStatus``.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from dsched.cluster import claims
+from dsched.cluster.claims import Refused
+from dsched.cluster.kubernetes import resources
+from dsched.cluster.kubernetes.http import client
+from dsched.cluster.kubernetes.http.client import Calls, Outcome
+from dsched.cluster.kubernetes.http.exchange import JSON, MERGE_PATCH, Answer, Request
+from dsched.cluster.kubernetes.resources import Resource
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
+
+PATIENCE_S = 10.0
+ATTEMPTS = 5
+"""How often a claim that changes all the time is looked at again."""
+NAMES = 5
+"""How many names are tried for a new claim, where others have them."""
+
+Object = dict[str, Any]
+CLAIM = resources.DEVICE_CLAIM
+
+
+class ClaimWriter:
+    """Writes claims. Not for several threads at once."""
+
+    def __init__(self, made: Calls) -> None:
+        self._calls = made
+
+    def allocate(self, write: ClaimWrite) -> str:
+        """As `Cluster.allocate_claims`, of one."""
+
+        def step() -> str | None:
+            claim = self._read(CLAIM, write.key)
+            wanted = claims.allocated(write.key, claim, write, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+            if claim is None or wanted == claim:
+                return ""
+            if wanted["metadata"] != claim["metadata"]:
+                kept = self._put(write.key, {**claim, "metadata": wanted["metadata"]})
+                if kept is None:
+                    return None
+                wanted = {**wanted, "metadata": kept["metadata"]}
+            return None if self._put(write.key, wanted, "/status") is None else ""
+
+        return self._until_it_stands(step, write.key)
+
+    def release(self, release: ClaimRelease) -> str:
+        """As `Cluster.release_claims`, of one."""
+
+        def step() -> str | None:
+            claim = self._read(CLAIM, release.key)
+            wanted = claims.released(claim, release)
+            if wanted is None or wanted == claim:
+                return ""
+            return None if self._put(release.key, wanted, "/status") is None else ""
+
+        return self._until_it_stands(step, release.key)
+
+    def delete(self, deletion: ClaimDeletion) -> str:
+        """As `Cluster.delete_claim`."""
+
+        def step() -> str | None:
+            claim = self._read(CLAIM, deletion.key)
+            if claim is None or claim["metadata"].get("uid") != deletion.uid:
+                return ""
+            unhindered = claims.without_finalizer(claim)
+            if unhindered != claim and self._put(deletion.key, unhindered) is None:
+                return None
+            body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": deletion.uid}}
+            outcome = self._make("DELETE", CLAIM.path(deletion.key), body)
+            if client.succeeded(outcome) or _status(outcome) in (client.NOT_FOUND, client.CONFLICT):
+                return ""
+            return f"resourceclaim {deletion.key} cannot be deleted: {client.told(outcome)}"
+
+        return self._until_it_stands(step, deletion.key)
+
+    def create(self, wanted: ExtendedClaim) -> CreatedClaim:
+        """As `Cluster.create_claim`: the claim, then its name in the pod's status; killed between the two, the next
+        call finds the claim."""
+        try:
+            claim = self._named_by(wanted) or self._made(wanted)
+            if not claims.asks_alike(claim, wanted):
+                raise Refused(f"pod {wanted.pod} has resourceclaim {_key(claim)}, which asks for something else")
+            self._tell_pod(wanted, claim["metadata"]["name"])
+        except Refused as refusal:
+            return CreatedClaim(problem=str(refusal))
+        return CreatedClaim(_key(claim), claim["metadata"]["uid"])
+
+    def _named_by(self, wanted: ExtendedClaim) -> Object | None:
+        """The claim that the pod's status names, if it is the pod's and stays."""
+        pod = self._read(resources.POD, wanted.pod)
+        if pod is None or pod["metadata"].get("uid") != wanted.pod_uid:
+            raise Refused(f"pod {wanted.pod} does not exist any more")
+        name = ((pod.get("status") or {}).get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+        found = self._read(CLAIM, f"{wanted.pod.partition('/')[0]}/{name}") if name else None
+        return found if found is not None and claims.is_for(found, wanted.pod_uid) else None
+
+    def _made(self, wanted: ExtendedClaim) -> Object:
+        """The claim, by this call or an earlier one, under the first name that no other claim has."""
+        for attempt in range(NAMES):
+            claim = claims.made(wanted, attempt)
+            path = f"{CLAIM.root}/namespaces/{claim['metadata']['namespace']}/{CLAIM.plural}"
+            outcome = self._make("POST", path, claim)
+            if isinstance(outcome, Answer) and client.succeeded(outcome):
+                return msgspec.json.decode(outcome.body, type=dict[str, Any])
+            if _status(outcome) != client.CONFLICT:
+                raise Refused(f"resourceclaim {_key(claim)} cannot be made: {client.told(outcome)}")
+            found = self._read(CLAIM, _key(claim))
+            if found is not None and claims.is_for(found, wanted.pod_uid):
+                return found
+        raise Refused(f"the names for a resourceclaim of pod {wanted.pod} are all taken")
+
+    def _tell_pod(self, wanted: ExtendedClaim, name: str) -> None:
+        """The uid goes along: another pod of the name is not told."""
+        status = {"extendedResourceClaimStatus": claims.extended_status(name, wanted)}
+        patch = {"metadata": {"uid": wanted.pod_uid}, "status": status}
+        outcome = self._make("PATCH", f"{resources.POD.path(wanted.pod)}/status", patch, MERGE_PATCH)
+        if not client.succeeded(outcome):
+            raise Refused(f"pod {wanted.pod} cannot be told of its resourceclaim {name}: {client.told(outcome)}")
+
+    def _until_it_stands(self, step: Callable[[], str | None], key: str) -> str:
+        """Do it until it is clear what became of it: ``""`` for done, else why not."""
+        try:
+            for _ in range(ATTEMPTS):
+                answer = step()
+                if answer is not None:
+                    return answer
+        except Refused as refusal:
+            return str(refusal)
+        return f"resourceclaim {key} changed all the time"
+
+    def _read(self, resource: Resource, key: str) -> Object | None:
+        """An object as it is now, whole; None for one that is not there."""
+        outcome = self._calls.make(Request("GET", resource.path(key)), PATIENCE_S)
+        if _status(outcome) == client.NOT_FOUND:
+            return None
+        if not isinstance(outcome, Answer) or outcome.status != 200:
+            raise Refused(f"{resource.kind.lower()} {key} cannot be read: {client.told(outcome)}")
+        return msgspec.json.decode(outcome.body, type=dict[str, Any])
+
+    def _put(self, key: str, claim: Object, sub: str = "") -> Object | None:
+        """Write a claim, or its status alone; gives it as it is then, None when it has changed meanwhile."""
+        outcome = self._make("PUT", CLAIM.path(key) + sub, claim)
+        if isinstance(outcome, Answer) and client.succeeded(outcome):
+            return msgspec.json.decode(outcome.body, type=dict[str, Any])
+        if _status(outcome) in (client.CONFLICT, client.NOT_FOUND):
+            return None
+        raise Refused(f"resourceclaim {key} cannot be written: {client.told(outcome)}")
+
+    def _make(self, method: str, path: str, body: Object, content_type: str = JSON) -> Outcome:
+        return self._calls.make(Request(method, path, msgspec.json.encode(body), content_type), PATIENCE_S)
+
+
+def _status(outcome: Outcome) -> int:
+    return outcome.status if isinstance(outcome, Answer) else 0
+
+
+def _key(claim: Object) -> str:
+    return f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"

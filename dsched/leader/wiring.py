@@ -1,0 +1,240 @@
+"""Builds the parts of a leader's term, a function a subject.
+
+Nothing here decides or stores anything. Each part takes what stands in Redis, what is held in memory, and by name the
+parts that it works with; who works with whom is to be read in `dsched.leader.term`.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dsched.clock import Clock
+from dsched.cluster.interface import Cluster
+from dsched.config import SchedulerConfiguration
+from dsched.engine.evaluation_cache import EvaluationCache
+from dsched.engine.select import Selector
+from dsched.framework.interface import Registry
+from dsched.framework.runtime import Framework
+from dsched.leader.batches import Batches
+from dsched.leader.binders.node_quarantine import NodeQuarantine
+from dsched.leader.binders.sender import BindSender
+from dsched.leader.binders.tracker import BindTracker
+from dsched.leader.commit import Commit
+from dsched.leader.dispatch import Dispatcher
+from dsched.leader.evaluators.router import Router
+from dsched.leader.events import Events
+from dsched.leader.expectations import GATE, Expectations
+from dsched.leader.failure import Failures
+from dsched.leader.observers.decision_log import DecisionLog
+from dsched.leader.observers.explanations import Explain, Explanations
+from dsched.leader.observers.loop_time import LoopTime
+from dsched.leader.observers.recording import RecordingObserver
+from dsched.leader.observers.traces import Traces
+from dsched.leader.parts import LeaderMemory, StoredState
+from dsched.leader.preemption import Preemptions
+from dsched.leader.settings import Settings
+from dsched.plugins import profiles
+from dsched.scheduler.cache import Cache
+from dsched.scheduler.cycle import Cycle
+from dsched.scheduler.handle import LeaderHandle
+from dsched.scheduler.observer import Observer, Observers
+from dsched.scheduler.plugin_breaker import PluginBreaker
+from dsched.scheduler.queue import Backoff, PendingPods
+from dsched.scheduler.waiting_pods import WaitingPods
+from dsched.state.attempt_history import AttemptHistory
+from dsched.state.client import Store
+from dsched.state.node_log import NodeLog
+from dsched.state.pipeline import Pipeline
+from dsched.state.queue import Queue
+from dsched.state.recording import RecordingStream
+from dsched.state.reservations import Reservations
+from dsched.state.results import Results
+from dsched.state.usage import Usage
+
+MOST_AT_FIRST = 32
+"""Pods of the first batch, but one where extenders are asked: how long they take is not known yet."""
+
+
+def stored_state(store: Store, epoch: int) -> StoredState:
+    """What stands in Redis, on a line of its own."""
+    line = Pipeline(store.redis)
+    lined = store.on(line)
+    return StoredState(
+        store=store,
+        epoch=epoch,
+        line=line,
+        lined=lined,
+        queue=Queue(lined, epoch),
+        reservations=Reservations(lined, epoch),
+        results=Results(lined, epoch),
+        node_log=NodeLog(store, epoch),
+    )
+
+
+def leader_memory(
+    state: StoredState, config: SchedulerConfiguration, registry: Registry, cluster: Cluster, clock: Clock
+) -> LeaderMemory:
+    """An empty memory, and the frameworks, whose plugins see it.
+
+    Raises:
+        PluginError: a profile's plugins cannot be built.
+    """
+    backoff = Backoff(config.pod_initial_backoff_seconds * 1000, config.pod_max_backoff_seconds * 1000)
+    pending, waiting = PendingPods(clock, backoff), WaitingPods(clock)
+    cache = Cache(Usage(state.lined, state.epoch), state.node_log)
+    handle = LeaderHandle(cache, waiting, pending, clock)
+    frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
+    return LeaderMemory(
+        clock=clock,
+        frameworks=frameworks,
+        pending=pending,
+        cache=cache,
+        waiting=waiting,
+        events=Events(frameworks, pending, state.queue),
+    )
+
+
+class Binding(NamedTuple):
+    """From a reservation to a bound pod, or back."""
+
+    failures: Failures
+    quarantine: NodeQuarantine
+    tracker: BindTracker
+
+
+def binding(
+    config: SchedulerConfiguration,
+    state: StoredState,
+    memory: LeaderMemory,
+    *,
+    cluster: Cluster,
+    sender: BindSender,
+    traces: Traces | None,
+) -> Binding:
+    """What hands out reserved pods and takes them back."""
+    failures = Failures(memory.pending, state.queue, cluster)
+    quarantine = NodeQuarantine(memory.cache, cluster, memory.events.happened, memory.clock)
+    tracker = BindTracker(
+        config.hash,
+        state,
+        memory,
+        cluster=cluster,
+        sender=sender,
+        failures=failures,
+        quarantine=quarantine,
+        traces=traces,
+    )
+    return Binding(failures, quarantine, tracker)
+
+
+class Watching(NamedTuple):
+    """Who watches a term, and all of them as one; ``traces`` is None where nothing is traced."""
+
+    observer: Observer
+    loop_time: LoopTime
+    recording: RecordingObserver
+    traces: Traces | None
+
+
+def watching(
+    settings: Settings,
+    config: SchedulerConfiguration,
+    state: StoredState,
+    memory: LeaderMemory,
+    *,
+    cluster: Cluster,
+    selector: Selector,
+    traces: Traces | None,
+) -> Watching:
+    """What settings and configuration ask for."""
+    loop_time = LoopTime(state.lined)
+    recording = RecordingObserver(
+        RecordingStream(state.store, state.epoch),
+        config,
+        memory.cache,
+        memory.pending,
+        memory.waiting,
+        selector,
+        memory.clock,
+    )
+    observers: list[Observer] = [loop_time, recording]
+    if traces is not None:
+        observers.append(traces)
+    if settings.decisions is not None:
+        observers.append(DecisionLog(settings.decisions, state.store, state.epoch, settings.seed))
+    if config.features.enabled(GATE):
+        observers.append(Expectations(memory.pending, cluster))
+    if settings.explain is not Explain.NONE:
+        history = AttemptHistory(state.store, state.epoch)
+        observers.append(Explanations(settings.explain, history, memory.cache.snapshot, memory.clock))
+    return Watching(Observers(*observers), loop_time, recording, traces)
+
+
+def cycle(
+    settings: Settings,
+    config: SchedulerConfiguration,
+    state: StoredState,
+    memory: LeaderMemory,
+    *,
+    cluster: Cluster,
+    dispatcher: Dispatcher,
+    selector: Selector,
+    watching: Watching,
+) -> Cycle:
+    """The scheduling cycle, whose classes of pods are judged here or by evaluators."""
+    breaker = PluginBreaker(memory.clock)
+    router = Router(
+        settings.mode,
+        state.store,
+        state.epoch,
+        config.hash,
+        memory.cache,
+        dispatcher,
+        memory.clock,
+        cluster.kind,
+        breaker,
+        settings.plugin_timeout_s,
+        watching.traces,
+    )
+    return Cycle(
+        memory.frameworks,
+        {profile.scheduler_name: profile.effective_percentage(config) for profile in config.profiles},
+        memory.cache,
+        EvaluationCache(memory.cache.snapshot, router, router.gather_first),
+        selector,
+        memory.waiting,
+        breaker,
+        watching.observer,
+    )
+
+
+class Deciding(NamedTuple):
+    """From popped pods to reservations."""
+
+    commit: Commit
+    batches: Batches
+
+
+def deciding(
+    config: SchedulerConfiguration,
+    state: StoredState,
+    memory: LeaderMemory,
+    *,
+    cluster: Cluster,
+    cycle: Cycle,
+    binding: Binding,
+    observer: Observer,
+) -> Deciding:
+    """What decides batch after batch."""
+    preemptions = Preemptions(memory.pending, memory.cache.snapshot, cluster, memory.clock, memory.events.happened)
+    commit = Commit(
+        state,
+        memory,
+        cycle=cycle,
+        binding=binding.tracker,
+        failures=binding.failures,
+        preemptions=preemptions,
+        observer=observer,
+    )
+    size = 1 if config.extenders else MOST_AT_FIRST
+    batches = Batches(state, memory, commit=commit, binding=binding.tracker, observer=observer, size=size)
+    return Deciding(commit, batches)

@@ -1,0 +1,76 @@
+"""Who watches the scheduler: told of what happens, and without a say in it.
+
+A recording, traces, explanations and the decision log watch in this way. They know the scheduler; it does not know
+them. What an observer raises ends whatever it was told of: it raises nothing but what ends the term.
+"""
+
+from collections.abc import Callable, Sequence
+
+from dsched.engine.evaluation import Evaluation
+from dsched.engine.select import Choice
+from dsched.engine.with_extenders import EvaluationWithExtenders
+from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.ports import Popped
+
+Found = Evaluation | EvaluationWithExtenders
+"""What plugins, and extenders where they were asked, said of the nodes."""
+
+
+class Observer:
+    """Does nothing. An observer overrides what it wants to be told of."""
+
+    def phase(self, phase: str) -> None:
+        """The loop does something else from now on."""
+
+    def popped(self, batch: str, popped: Sequence[Popped]) -> None:
+        """A batch begins."""
+
+    def before_decide(self, batch: Sequence[Candidate]) -> None:
+        """The pods of a batch, or some of them once more, are about to be decided."""
+
+    def looked(self, candidate: Candidate, findings: Found, choice: Choice | None) -> None:
+        """What was found about a pod, and the host that was chosen, None where it fits nowhere; nothing was done about
+        it yet."""
+
+    def decided(self, decisions: Sequence[Decision]) -> None:
+        """They were decided; nothing of it is in Redis yet."""
+
+    def committed(self, decisions: Sequence[Decision], version: int) -> None:
+        """These decisions stand in Redis.
+
+        Args:
+            version: of the table of nodes after the last of them.
+        """
+
+    def finished(self) -> None:
+        """The batch is over: each of its pods is reserved or back in the queue."""
+
+    def settled(self) -> None:
+        """The loop has acted on everything that has come in."""
+
+    def turned(self) -> None:
+        """A turn of the loop ends."""
+
+    def close(self) -> None:
+        """The term is over."""
+
+
+class Observers(Observer):
+    """Tells several, in order; those alone that override what is told, so that what nobody wants to know costs a call
+    that does nothing."""
+
+    def __init__(self, *observers: Observer) -> None:
+        for name, nothing in vars(Observer).items():
+            if name.startswith("_"):
+                continue
+            told = [getattr(each, name) for each in observers if getattr(type(each), name) is not nothing]
+            if told:
+                setattr(self, name, told[0] if len(told) == 1 else _each(told))
+
+
+def _each(told: Sequence[Callable[..., None]]) -> Callable[..., None]:
+    def tell(*args: object) -> None:
+        for each in told:
+            each(*args)
+
+    return tell

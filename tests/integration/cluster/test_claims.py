@@ -1,0 +1,322 @@
+"""Claims for devices, written by binders and leaders: the same cases in standalone mode and at an API server."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from dsched.clock import ManualClock
+from dsched.cluster.interface import Cluster
+from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.cluster import Kubernetes
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects
+from dsched.manifests import kinds
+from dsched.model.claim_requests import FINALIZER, ClaimDeletion, ClaimRelease, ClaimWrite, ExtendedClaim
+from dsched.model.meta import PodKey, PodUid
+from dsched.model.pod import ContainerExtendedResourceRequest
+from dsched.model.resource_claims import AllocatedDevice, AllocatedDevices, Allocation
+from dsched.state.client import Store
+from tests.integration.cluster.kubernetes.fake_api import FakeApi
+from tests.integration.cluster.kubernetes.fixtures import api
+from tests.manifests import Json, loaded, pod_manifest
+
+__all__ = ["api"]
+
+KEY, UID = "default/gpus", "claim-1"
+WEB, WEB_UID = PodKey("default/web"), PodUid("pod-1")
+API_VERSION = "resource.k8s.io/v1"
+
+
+def claim(**status: Any) -> Json:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ResourceClaim",
+        "metadata": {"name": "gpus", "namespace": "default", "uid": UID},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
+        **({"status": status} if status else {}),
+    }
+
+
+def allocation(*devices: str) -> Allocation:
+    return Allocation(AllocatedDevices([AllocatedDevice("r", "gpu.example.com", "n1", each) for each in devices]))
+
+
+def write(*devices: str, pod: str = WEB, pod_uid: str = WEB_UID, **fields: Any) -> ClaimWrite:
+    return ClaimWrite(KEY, UID, PodKey(pod), PodUid(pod_uid), allocation(*devices) if devices else None, **fields)
+
+
+def extended(pod_uid: str = WEB_UID, of: str = "gpu") -> ExtendedClaim:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": pod_uid, "controller": True}
+    asked = {"name": "container-0-request-0", "exactly": {"deviceClassName": of}}
+    value = {
+        "metadata": {"generateName": "web-extended-resources-", "ownerReferences": [owner]},
+        "spec": {"devices": {"requests": [asked]}},
+    }
+    return ExtendedClaim(
+        WEB, PodUid(pod_uid), value, [ContainerExtendedResourceRequest("main", "x/gpu", asked["name"])]
+    )
+
+
+class System(Protocol):
+    """A cluster and what a test does to it."""
+
+    cluster: Cluster
+
+    def another(self) -> Cluster: ...
+
+    def put(self, *values: Json) -> None: ...
+
+    def read(self, kind: kinds.Kind, key: str) -> Json | None: ...
+
+
+@dataclass
+class Standalone:
+    store: Store
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.cluster = self.another()
+
+    def another(self) -> Cluster:
+        return StandaloneCluster(self.store, ManualClock())
+
+    def put(self, *values: Json) -> None:
+        Applier(self.store, ManualClock()).apply(loaded(self.folder, *values))
+
+    def read(self, kind: kinds.Kind, key: str) -> Json | None:
+        return Objects(self.store).get(kind, [key])[0]
+
+
+class AtAnApiServer:
+    def __init__(self, api: FakeApi) -> None:
+        self.api = api
+        self.opened: list[Kubernetes] = []
+        self.cluster = self.another()
+
+    def another(self) -> Cluster:
+        self.opened.append(Kubernetes(Access(self.api.kubeconfig())))
+        return self.opened[-1]
+
+    def put(self, *values: Json) -> None:
+        for value in values:
+            self.api.put(kinds.BY_NAME[value["kind"]].plural, value)
+
+    def read(self, kind: kinds.Kind, key: str) -> Json | None:
+        found = self.api.objects.get((kind.plural, key))
+        return None if found is None else self.api.get(kind.plural, key)
+
+
+@pytest.fixture(params=["standalone", "kubernetes"])
+def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
+    if request.param == "standalone":
+        yield Standalone(request.getfixturevalue("store"), tmp_path)
+        return
+    found = AtAnApiServer(request.getfixturevalue("api"))
+    yield found
+    for each in found.opened:
+        each.close()
+
+
+@pytest.fixture(autouse=True)
+def there(system: System) -> None:
+    system.put(claim(), pod_manifest(WEB, uid=WEB_UID))
+
+
+def now(system: System) -> Json:
+    found = system.read(kinds.RESOURCE_CLAIM, KEY)
+    assert found is not None
+    return found
+
+
+def devices(system: System) -> list[str]:
+    given = now(system).get("status", {}).get("allocation") or {"devices": {"results": []}}
+    return [each["device"] for each in given["devices"]["results"]]
+
+
+def users(system: System) -> list[str]:
+    return [each["uid"] for each in now(system).get("status", {}).get("reservedFor", [])]
+
+
+def test_a_claim_gets_its_devices_its_finalizer_and_its_pod(system: System) -> None:
+    assert system.cluster.allocate_claims([write("gpu-0", "gpu-1")]) == [""]
+    assert now(system)["metadata"]["finalizers"] == [FINALIZER]
+    assert devices(system) == ["gpu-0", "gpu-1"]
+    assert now(system)["status"]["reservedFor"] == [{"resource": "pods", "name": "web", "uid": WEB_UID}]
+    assert "allocationTimestamp" not in now(system)["status"]["allocation"]
+
+
+def test_writing_it_again_changes_nothing(system: System) -> None:
+    wanted = write("gpu-0", stamped=True)
+    assert system.cluster.allocate_claims([wanted]) == [""]
+    before = now(system)
+    assert before["status"]["allocation"]["allocationTimestamp"]
+    assert system.another().allocate_claims([wanted, wanted]) == ["", ""]
+    assert now(system) == before
+
+
+def test_a_pod_comes_to_a_claim_that_has_devices(system: System) -> None:
+    other = write(pod="default/other", pod_uid="pod-2")
+    (told,) = system.cluster.allocate_claims([other])
+    assert told == f"resourceclaim {KEY} got deallocated elsewhere in the meantime"
+    assert system.cluster.allocate_claims([write("gpu-0"), other]) == ["", ""]
+    assert users(system) == [WEB_UID, "pod-2"]
+
+
+def test_what_stands_in_the_way_is_said(system: System) -> None:
+    assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
+    (told,) = system.cluster.allocate_claims([write("gpu-1")])
+    assert told == f"resourceclaim {KEY} got allocated elsewhere in the meantime"
+    none = ClaimWrite("default/none", UID, WEB, WEB_UID)
+    another = ClaimWrite(KEY, "claim-2", WEB, WEB_UID)
+    assert system.cluster.allocate_claims([none, another]) == [
+        "resourceclaim default/none does not exist",
+        f"resourceclaim {KEY} has another uid, {UID}",
+    ]
+
+
+def test_a_claim_has_so_many_users_and_no_more(system: System) -> None:
+    assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
+    full = now(system)
+    full["status"]["reservedFor"] = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(256)]
+    system.put(full)
+    (told,) = system.cluster.allocate_claims([write()])
+    assert told == f"resourceclaim {KEY} is used by 256 pods, which is as many as there may be"
+
+
+def test_two_binders_at_once_give_it_once(system: System) -> None:
+    wanted = [write("gpu-0"), *(write(pod=f"default/p{n}", pod_uid=f"u{n}") for n in range(5))]
+    assert system.cluster.allocate_claims(wanted[:1]) == [""]
+    answers: list[str] = []
+    clusters = [system.another() for _ in range(2)]
+    threads = [threading.Thread(target=lambda own=own: answers.extend(own.allocate_claims(wanted))) for own in clusters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [""] * 12
+    assert sorted(users(system)) == sorted(each.pod_uid for each in wanted)
+    assert devices(system) == ["gpu-0"]
+
+
+def test_a_claim_is_given_back(system: System) -> None:
+    other = write(pod="default/other", pod_uid="pod-2")
+    system.cluster.allocate_claims([write("gpu-0"), other])
+    release = ClaimRelease(KEY, UID, WEB_UID, deallocate=True)
+    for _ in range(2):
+        assert system.cluster.release_claims([release]) == [""]
+        assert (users(system), devices(system)) == (["pod-2"], ["gpu-0"]), "the other pod uses it"
+    assert system.cluster.release_claims([ClaimRelease(KEY, UID, PodUid("pod-2"))]) == [""]
+    assert (users(system), devices(system)) == ([], ["gpu-0"]), "its devices stay its own"
+    assert system.cluster.release_claims([release]) == [""]
+    assert "allocation" not in now(system).get("status", {})
+
+
+def test_another_claim_of_the_name_is_left_alone(system: System) -> None:
+    system.cluster.allocate_claims([write("gpu-0")])
+    gone = [ClaimRelease(KEY, "claim-0", WEB_UID, True), ClaimRelease("default/none", UID, WEB_UID, True)]
+    assert system.cluster.release_claims(gone) == ["", ""]
+    assert system.cluster.delete_claim(ClaimDeletion(KEY, "claim-0")) == ""
+    assert devices(system) == ["gpu-0"]
+
+
+def test_the_claim_of_extended_resources_is_made_once(system: System) -> None:
+    made = system.cluster.create_claim(extended())
+    assert made.problem == ""
+    assert system.another().create_claim(extended()) == made
+    claims = [each for each in system.cluster.get_objects("ResourceClaim", [made.key]) if each]
+    (found,) = claims
+    assert made.key.startswith("default/web-extended-resources-")
+    assert found["metadata"]["uid"] == made.uid
+    pod = system.read(kinds.POD, WEB)
+    assert pod is not None
+    assert pod["status"]["extendedResourceClaimStatus"] == {
+        "resourceClaimName": found["metadata"]["name"],
+        "requestMappings": [{"containerName": "main", "resourceName": "x/gpu", "requestName": "container-0-request-0"}],
+    }
+    assert "already" not in system.cluster.create_claim(extended()).problem
+    assert "asks for something else" in system.cluster.create_claim(extended(of="tpu")).problem
+
+
+def test_it_is_made_again_after_it_was_deleted(system: System) -> None:
+    made = system.cluster.create_claim(extended())
+    given = ClaimWrite(made.key, made.uid, WEB, WEB_UID, allocation("gpu-0"))
+    assert system.cluster.allocate_claims([given]) == [""]
+    for _ in range(2):
+        assert system.cluster.delete_claim(ClaimDeletion(made.key, made.uid)) == ""
+        assert system.read(kinds.RESOURCE_CLAIM, made.key) is None
+    again = system.cluster.create_claim(extended())
+    assert (again.problem, again.key) == ("", made.key)
+    assert again.uid != made.uid
+
+
+def test_a_name_that_is_taken_is_passed_over(system: System) -> None:
+    first = system.cluster.create_claim(extended())
+    value = system.read(kinds.RESOURCE_CLAIM, first.key)
+    assert value is not None
+    system.cluster.delete_claim(ClaimDeletion(first.key, first.uid))
+    foreign = {name: item for name, item in value["metadata"].items() if name in ("name", "namespace")}
+    system.put({**value, "metadata": {**foreign, "uid": "foreign"}})
+    second = system.cluster.create_claim(extended())
+    assert second.problem == ""
+    assert second.key != first.key
+
+
+def test_two_binders_at_once_make_one(system: System) -> None:
+    made: list[Any] = []
+    clusters = [system.another() for _ in range(4)]
+    threads = [threading.Thread(target=lambda own=own: made.append(own.create_claim(extended()))) for own in clusters]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == 1
+    assert made[0].problem == ""
+
+
+def test_no_claim_is_made_for_a_pod_that_is_gone(system: System) -> None:
+    assert system.cluster.create_claim(extended(pod_uid="pod-0")).problem == f"pod {WEB} does not exist any more"
+
+
+class TestAtAnApiServer:
+    @pytest.fixture
+    def system(self, api: FakeApi) -> Iterator[AtAnApiServer]:
+        found = AtAnApiServer(api)
+        yield found
+        for each in found.opened:
+            each.close()
+
+    @pytest.mark.parametrize("path", ["resourceclaims/gpus$", "resourceclaims/gpus/status$"])
+    @pytest.mark.parametrize(
+        "fault", [{"status": 409}, {"status": 503}, {"drop": "before"}, {"drop": "after"}], ids=str
+    )
+    def test_claims_are_given_in_spite_of_faults(self, system: AtAnApiServer, path: str, fault: dict[str, Any]) -> None:
+        system.api.fault("PUT", path, **fault)
+        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
+        assert (devices(system), users(system)) == (["gpu-0"], [WEB_UID])
+
+    @pytest.mark.parametrize(("method", "path"), [("POST", "resourceclaims$"), ("PATCH", "pods/web/status$")])
+    def test_claims_are_made_in_spite_of_faults(self, system: AtAnApiServer, method: str, path: str) -> None:
+        system.api.fault(method, path, drop="after")
+        made = system.cluster.create_claim(extended())
+        assert made.problem == ""
+        assert len(system.api.all("resourceclaims")) == 2
+        system.api.fault(method, path, status=403)
+        again: Callable[[ExtendedClaim], Any] = system.another().create_claim
+        assert (method == "POST") is (again(extended()) == made), "what stands is not made again, what is owed is said"
+
+    def test_a_refusal_is_said(self, system: AtAnApiServer) -> None:
+        system.api.fault("PUT", "resourceclaims/gpus/status$", status=422)
+        (told,) = system.cluster.allocate_claims([write("gpu-0")])
+        assert told == f"resourceclaim {KEY} cannot be written: a fault (422)"
+        assert now(system)["metadata"]["finalizers"] == [FINALIZER], "the next attempt goes on from here"
+        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
+
+    def test_a_claim_that_is_being_deleted_gets_nothing(self, system: AtAnApiServer) -> None:
+        leaving = {**now(system)["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
+        system.put({**now(system), "metadata": leaving})
+        assert system.cluster.allocate_claims([write("gpu-0")]) == [f"resourceclaim {KEY} is being deleted"]
