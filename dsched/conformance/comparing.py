@@ -85,9 +85,10 @@ def _selector(selector: Mapping[str, Any] | None) -> object:
 
 
 def _made_claim(made: Mapping[str, Any] | None) -> object:
-    """The spec of the claim, and which requests are for which containers, in any order."""
+    """The requests of the claim, and which of them are for which containers, in any order."""
     mappings = (made or {}).get("requestMappings") or ()
-    return (made or {}).get("spec"), sorted(sorted(each.items()) for each in mappings)
+    requests = (made or {}).get("spec", {}).get("devices", {}).get("requests") or []
+    return made is None, requests, sorted(sorted(each.items()) for each in mappings)
 
 
 def _preemption(found: Mapping[str, Any] | None, expected: Mapping[str, Any] | None) -> list[str]:
