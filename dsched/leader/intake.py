@@ -322,11 +322,16 @@ class Intake:
         resource = RESOURCES.get(event.kind)
         if event.change is Change.DELETED:
             old: Mapping[str, Any] | None = self._cache.drop(event.kind, event.key)
+            if event.kind == RESOURCE_CLAIM:
+                self._binding.claims.gone(old)
             happened = ClusterEvent(resource, Action.DELETE, old=old) if resource else None
         elif isinstance(event.object, Mapping):
-            if event.kind == RESOURCE_CLAIM and not self._binding.claims.heard(event.key, event.object):
+            claims = self._binding.claims
+            if event.kind == RESOURCE_CLAIM and not claims.is_news(event.key, event.object):
                 return
             old = self._cache.put(event.kind, event.key, event.object)
+            if event.kind == RESOURCE_CLAIM:
+                claims.taken_in(event.object)
             action = Action.ADD if old is None else Action.UPDATE
             happened = ClusterEvent(resource, action, old, event.object) if resource else None
         else:

@@ -25,6 +25,7 @@ from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, DeviceCharg
 from dsched.model.meta import PodUid
 from dsched.model.pod import Pod
 from dsched.model.resource_claims import RESOURCE_CLAIM
+from dsched.plugins.dynamic_resources import inventory
 from dsched.plugins.dynamic_resources.objects import EXTENDED_CLAIM
 from dsched.scheduler.decision import Decision
 from dsched.state.devices import Devices
@@ -42,6 +43,8 @@ class DeviceClaims:
         self._pods: dict[str, PodUid] = {}
         """Who holds devices, a claim or a pod, to the reserved pod."""
         self._holders: dict[PodUid, list[str]] = {}
+        self._unseen: set[str] = set()
+        """Holders whose claims have not shown their devices; their pods may be bound by now."""
         self._shown: list[tuple[PodUid, str]] = []
         """Holders whose claims show their devices, and Redis has not been told."""
 
@@ -50,23 +53,34 @@ class DeviceClaims:
         if charges:
             self._holders[uid] = [each.holder for each in charges]
             self._pods |= dict.fromkeys(self._holders[uid], uid)
+            self._unseen.update(self._holders[uid])
 
     def ended(self, uid: PodUid) -> None:
         """The pod's reservation has ended, and holds nothing any more."""
         for holder in self._holders.pop(uid, ()):
             self._pods.pop(holder, None)
 
-    def heard(self, key: str, claim: Mapping[str, Any]) -> bool:
-        """Look at a claim that the watch tells of; False for one that is known as it was later than that."""
+    def is_news(self, key: str, claim: Mapping[str, Any]) -> bool:
+        """Whether a claim that the watch tells of is not known as it was later than that."""
         known = self._cache.snapshot.others(RESOURCE_CLAIM).get(key)
-        if known is not None and _version(known) > _version(claim) and _uid(known) == _uid(claim):
-            return False
-        if self._pods and (claim.get("status") or {}).get("allocation"):
-            holder = _made_for(claim) or _uid(claim)
-            uid = self._pods.pop(holder, None)
-            if uid is not None:
-                self._shown.append((uid, holder))
-        return True
+        return known is None or _version(known) <= _version(claim) or _uid(known) != _uid(claim)
+
+    def taken_in(self, claim: Mapping[str, Any]) -> None:
+        """A claim counts as it is now; where it shows the devices that were held for it, they are not held any more."""
+        holder = _made_for(claim) or _uid(claim)
+        if holder not in self._unseen or not (claim.get("status") or {}).get("allocation"):
+            return
+        self._unseen.discard(holder)
+        inventory.look(self._cache.snapshot)
+        uid = self._pods.pop(holder, None)
+        if uid is not None:
+            self._shown.append((uid, holder))
+
+    def gone(self, claim: Mapping[str, Any] | None) -> None:
+        """A claim is no more, whatever was held for it."""
+        if claim is not None and _uid(claim) in self._unseen:
+            self._unseen.discard(_uid(claim))
+            inventory.look(self._cache.snapshot, gone=_uid(claim))
 
     def flush(self) -> None:
         """Tell Redis whose claims show their devices, without waiting for it."""
@@ -81,6 +95,7 @@ class DeviceClaims:
             written: whether a binder may have written them.
         """
         holding = bool(self._holders.get(info.uid))
+        self._unseen.difference_update(self._holders.get(info.uid, ()))
         self.ended(info.uid)
         if not written or not (holding or any(_named(info.pod))):
             return
@@ -117,6 +132,7 @@ class DeviceClaims:
         known = self._cache.snapshot.others(RESOURCE_CLAIM).get(key)
         if known is None or _version(known) < _version(claim):
             old = self._cache.put(RESOURCE_CLAIM, key, claim)
+            inventory.look(self._cache.snapshot)
             action = Action.ADD if old is None else Action.UPDATE
             self._events.happened(ClusterEvent(Resource.RESOURCE_CLAIM, action, old, claim))
 
@@ -129,9 +145,9 @@ class DeviceClaims:
 def _named(pod: Pod) -> Iterator[str]:
     """The claims that a pod has, by key."""
     namespace = pod.metadata.namespace or "default"
-    for each in (*pod.spec.resource_claims, *pod.status.resource_claim_statuses):
-        if each.resource_claim_name is not None:
-            yield f"{namespace}/{each.resource_claim_name}"
+    names = [each.resource_claim_name for each in pod.spec.resource_claims]
+    names += [each.resource_claim_name for each in pod.status.resource_claim_statuses]
+    yield from (f"{namespace}/{name}" for name in names if name is not None)
     extended = pod.status.extended_resource_claim_status
     if extended is not None:
         yield f"{namespace}/{extended.resource_claim_name}"
