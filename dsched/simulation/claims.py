@@ -11,6 +11,7 @@ from dsched.clock import Clock
 from dsched.cluster import claims
 from dsched.cluster.standalone import claim_controller, stored
 from dsched.cluster.standalone.claim_controller import Ended
+from dsched.cluster.standalone.claims import GONE
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.snapshot import Snapshot
@@ -86,7 +87,7 @@ class SimulatedClaims:
         for key, claim in list(self._snapshot.others(CLAIM.name).items()):
             if any(uid == pod for uid, _ in claim_controller.pods_of(claim)):
                 left = claim_controller.settled(dict(claim), Ended(key, frozenset({pod})))
-                found.append(self._becomes(key, left or None))
+                found.append(self._becomes(key, None if left is GONE else left))
         return found
 
     def given_back(
