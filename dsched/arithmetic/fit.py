@@ -4,7 +4,7 @@ binding.
 Source: pkg/scheduler/framework/plugins/noderesources/fit.go ``fitsRequest``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple, Protocol
 
@@ -83,13 +83,14 @@ class Shortage(NamedTuple):
 
 
 def shortages(
-    requests: Mapping[str, int], columns: Columns, rows: Rows
+    requests: Mapping[str, int], columns: Columns, rows: Rows, devices: Collection[str] = ()
 ) -> tuple[NDArray[np.int32], tuple[Shortage, ...]]:
     """Whether one more pod fits on the nodes. A sum that is as large as an int64 gets leaves no room for anything.
 
     Args:
         requests: resource to amount above zero, CPU in milli-units; up to 2^63-1.
         rows: the rows to judge.
+        devices: resources that nodes which have none of them may meet by devices; those are counted elsewhere.
     Returns:
         per row 0 where the pod fits, or k where it does not for ``shortages[k - 1]``.
     """
@@ -99,6 +100,8 @@ def shortages(
     for name, amount in requests.items():
         allocatable = columns.allocatable(name)[rows]
         short = amount > allocatable - columns.requested(name)[rows]
+        if name in devices:
+            short &= allocatable > 0
         if np.count_nonzero(short):
             names.append(name)
             flags.append(short)
@@ -115,7 +118,9 @@ def shortages(
     return index, tuple(kinds)
 
 
-def few_shortages(requests: Mapping[str, int], columns: PlainColumns, rows: Sequence[int]) -> list[Shortage | None]:
+def few_shortages(
+    requests: Mapping[str, int], columns: PlainColumns, rows: Sequence[int], devices: Collection[str] = ()
+) -> list[Shortage | None]:
     """What `shortages` says, in plain integers: an operation on arrays costs as much for a handful of nodes as for a
     thousand."""
     pods, allowed = columns.pod_count.data, columns.allowed_pods.data
@@ -127,7 +132,7 @@ def few_shortages(requests: Mapping[str, int], columns: PlainColumns, rows: Sequ
         hopeless = False
         for name, amount, allocatable, requested in needs:
             whole = allocatable[row]
-            if amount > whole - requested[row]:
+            if amount > whole - requested[row] and (whole > 0 or name not in devices):
                 short.append(name)
                 hopeless = hopeless or amount > whole
         found.append(Shortage(tuple(short), hopeless) if short else None)

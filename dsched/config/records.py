@@ -74,7 +74,8 @@ def _default_preemption(args: Wire) -> types.DefaultPreemptionArgs:
 
 
 def _dynamic_resources(args: Wire) -> types.DynamicResourcesArgs:
-    return types.DynamicResourcesArgs(args["filterTimeout"] / SECOND)
+    binding = args.get("bindingTimeout") or 600 * SECOND  # before v1.36 there is none
+    return types.DynamicResourcesArgs(args["filterTimeout"] / SECOND, binding / SECOND)
 
 
 def _inter_pod_affinity(args: Wire) -> types.InterPodAffinityArgs:

@@ -63,9 +63,10 @@ class DefaultPreemptionArgs:
 
 @dataclass(frozen=True, slots=True)
 class DynamicResourcesArgs:
-    """Taken and checked; dsched does not evaluate resource claims."""
+    """How long devices are looked for on one node, and waited for before a pod is bound."""
 
     filter_timeout_seconds: float = 10.0
+    binding_timeout_seconds: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dsched import config
 from dsched.config import Features, Profile
 from dsched.config.feature_gates import UNSAID
-from dsched.conformance import comparing
+from dsched.conformance import comparing, devices
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.failed_attempt import FailedAttempt
@@ -29,8 +29,11 @@ from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
+from dsched.plugins.dynamic_resources.plugin import DynamicResources
 
 Case = Mapping[str, Any]
+
+_DEFAULT = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 OTHER_KINDS = {
     "namespaces": "Namespace",
@@ -43,10 +46,18 @@ OTHER_KINDS = {
     "csiDrivers": "CSIDriver",
     "csiStorageCapacities": "CSIStorageCapacity",
     "podDisruptionBudgets": "PodDisruptionBudget",
+    "deviceClasses": "DeviceClass",
+    "resourceSlices": "ResourceSlice",
+    "resourceClaims": "ResourceClaim",
+    "deviceTaintRules": "DeviceTaintRule",
 }
-FIELDS = frozenset({"name", "config", "nodes", "pods", "nominated", "pod", "preempt", *OTHER_KINDS})
+PASSED_OVER = frozenset({"resourceClaimTemplates"})
+"""Fields of a case that decide nothing: the claims that were made of templates are listed."""
+FIELDS = frozenset({"name", "config", "nodes", "pods", "nominated", "pod", "preempt", *OTHER_KINDS, *PASSED_OVER})
 """Fields of a case that are read."""
-_NAMESPACED = frozenset({"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget", "CSIStorageCapacity"})
+_NAMESPACED = frozenset(
+    {"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget", "CSIStorageCapacity", "ResourceClaim"}
+)
 
 
 class _Handle:
@@ -57,7 +68,12 @@ class _Handle:
 
 
 def check(
-    case: Case, expect: Mapping[str, Any], plugins: Registry | None = None, features: Features = UNSAID
+    case: Case,
+    expect: Mapping[str, Any],
+    plugins: Registry | None = None,
+    features: Features = UNSAID,
+    *,
+    claims: bool = False,
 ) -> list[str]:
     """Run one vector.
 
@@ -65,6 +81,7 @@ def check(
         case, expect: as recorded.
         plugins: the plugins there are, by default those in tree.
         features: of the version that it was recorded from.
+        claims: DynamicResources was in the default profile, whatever the version.
     Returns:
         the differences, one line each; empty when there is none.
     Raises:
@@ -73,9 +90,9 @@ def check(
         msgspec.ValidationError: an object of the case is none.
     """
     known = registry.intree() if plugins is None else plugins
-    profile = _profile(case, features)
+    profile = _profile(case, features, claims)
     found = decide(case, profile, known)
-    lines = [*found.get("failures", ()), *comparing.differences(found, expect)]
+    lines = comparing.differences(found, expect)
     absent = missing(profile, known)
     if lines and absent:
         lines.append(f"the profile was built without plugins that dsched does not have: {', '.join(absent)}")
@@ -83,18 +100,18 @@ def check(
 
 
 def decide(case: Case, profile: Profile, plugins: Registry) -> dict[str, Any]:
-    """What is decided for the pod of a case, in the form of ``expect``, with ``failures`` of plugins besides."""
+    """What is decided for the pod of a case, in the form of ``expect``, but for an ``error``, which has one message."""
     profiles.emulate(profile.features)
     snapshot = cluster(case)
-    framework = profiles.framework(profile, plugins, _Handle(snapshot))
+    framework = profiles.framework(profile, plugins, _Handle(snapshot), devices=True)
     pod = meta.from_builtins(case["pod"], Pod)
     gated = framework.run_pre_enqueue(pod)
     if gated is not None:
         return {"preEnqueue": _status(gated)}
     evaluation = evaluate(framework, PodInfo(pod), snapshot)
     if evaluation.failure is not None:
-        return {"failures": [f"{evaluation.failure.plugin} failed: {evaluation.failure.message}"]}
-    found = _decision(evaluation, snapshot.table)
+        return {"error": {"plugin": evaluation.failure.plugin, "message": evaluation.failure.message}}
+    found = _decision(evaluation, snapshot.table) | devices.reserved(evaluation, snapshot)
     if case.get("preempt") and not found["feasible"]:
         diagnosis = diagnose(evaluation, len(snapshot.table))
         info = evaluation.pod
@@ -119,7 +136,7 @@ def _preemption(result: PostFilterResult | None) -> dict[str, Any]:
         found["messages"] = {result.nominated: result.status.message}
     elif result.status.message:
         found["message"] = result.status.message
-    return found
+    return found | devices.given_back(result)
 
 
 def cluster(case: Case) -> Snapshot:
@@ -145,14 +162,25 @@ def missing(profile: Profile, plugins: Registry) -> list[str]:
     return [name for name in names if name not in plugins]
 
 
-def _profile(case: Case, features: Features) -> Profile:
+def _profile(case: Case, features: Features, claims: bool) -> Profile:
     given = case.get("config")
-    if given is None:
+    if given is None and not claims:
         return _default_profile(features)
-    return config.load(json.dumps(given), str(case["name"]), features=features).profiles[0]
+    text = json.dumps(_with_claims(given or _DEFAULT) if claims else given)
+    return config.load(text, str(case["name"]), features=features).profiles[0]
 
 
-@lru_cache(maxsize=1)
+def _with_claims(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with DynamicResources among the default plugins of its profile."""
+    profile = (given.get("profiles") or [{}])[0]
+    plugins = profile.get("plugins") or {}
+    multi_point = plugins.get("multiPoint") or {}
+    enabled = [*(multi_point.get("enabled") or ()), {"name": DynamicResources.name}]
+    plugins = {**plugins, "multiPoint": {**multi_point, "enabled": enabled}}
+    return {**given, "profiles": [{**profile, "plugins": plugins}]}
+
+
+@lru_cache(maxsize=4)
 def _default_profile(features: Features) -> Profile:
     return config.default(features).profiles[0]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 
 import msgspec
@@ -110,15 +111,13 @@ def unreadable(vector: Vector) -> str:
     unknown = sorted(key for key, value in case.items() if value and key not in decisions.FIELDS)
     if unknown:
         return f"case.{unknown[0]}: dsched does not read such objects"
-    if case["pod"].get("spec", {}).get("resourceClaims"):
-        return "case.pod.spec.resourceClaims: dsched does not evaluate resource claims"
     return ""
 
 
 def _check(vector: Vector) -> Callable[..., list[str]]:
     if vector.family.startswith(CONFIGURATION):
         return configuration.check
-    return cel.check if vector.family == cel.FAMILY else decisions.check
+    return cel.check if vector.family == cel.FAMILY else partial(decisions.check, claims=vector.claims)
 
 
 def _differences(vector: Vector, emulated: Mapping[Version, Features]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ SUFFIXES = (".jsonl.gz", ".jsonl")
 Object = dict[str, Any]
 
 _VERSION = re.compile(r"v(\d+\.\d+)(?![\d])")
+_CLAIMS = "-dra"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Vector:
     Attributes:
         version: of the kube-scheduler that was asked.
         place: the file and the line.
+        claims: DynamicResources was in its default profile, whatever the version.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Vector:
     place: str
     case: Mapping[str, Any]
     expect: Mapping[str, Any]
+    claims: bool = False
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -75,6 +78,12 @@ def version(path: Path) -> Version:
     return OLDEST
 
 
+def claims(path: Path) -> bool:
+    """Whether a file was recorded with DynamicResources in the default profile, since its folder is named so:
+    ``v1.34-dra``."""
+    return any(_VERSION.match(folder.name) and folder.name.endswith(_CLAIMS) for folder in path.resolve().parents)
+
+
 def family(path: Path) -> str:
     """The family that a file holds."""
     return path.name.split(".", 1)[0]
@@ -86,11 +95,12 @@ def read(path: Path, emulated: Version | None = None) -> Iterator[Vector]:
     Raises:
         ManifestError: the file cannot be read, or a line is not a vector.
     """
-    asked = version(path) if emulated is None else emulated
+    asked, with_claims = version(path) if emulated is None else emulated, claims(path)
     for number, line in _lines(path):
         try:
             parsed = msgspec.json.decode(line, type=_Line)
-            yield Vector(str(parsed.case["name"]), family(path), asked, f"{path}:{number}", parsed.case, parsed.expect)
+            name, place = str(parsed.case["name"]), f"{path}:{number}"
+            yield Vector(name, family(path), asked, place, parsed.case, parsed.expect, with_claims)
         except (msgspec.DecodeError, KeyError) as error:
             raise ManifestError(
                 [f"{path}:{number}: not a vector, an object with case.name and expect: {error}"]

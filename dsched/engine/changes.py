@@ -47,6 +47,11 @@ class Bearings:
         self._found: _Found | None = None
         self.take()
 
+    def stand_for(self, pod: PodInfo) -> None:
+        """Ask the plugins about this pod of the class from now on."""
+        if pod is not self._pod:
+            self._pod, self._found = pod, None
+
     def take(self) -> None:
         """The answers hold for the snapshot as it is now."""
         self.take_rows()

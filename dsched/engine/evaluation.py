@@ -177,6 +177,11 @@ class Evaluation(ClassResults):
         self._like = None
         self._note_dependence()
 
+    def stand_for(self, pod: PodInfo) -> None:
+        """Stand for another pod of the class: the one it stood for may be on its node by now."""
+        self.pod = pod
+        self._baseline.stand_for(pod)
+
     @property
     def outdated(self) -> bool:
         """Whether it is plain that `refresh` would say False."""

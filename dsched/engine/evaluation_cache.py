@@ -47,7 +47,7 @@ class EvaluationCache:
         wanted: dict[tuple[str, bytes], tuple[Framework, PodInfo]] = {}
         for framework, pod in pods:
             if framework.cacheable:
-                wanted.setdefault((framework.profile_name, pod.class_key), (framework, pod))
+                wanted.setdefault((framework.profile_name, framework.class_of(pod)), (framework, pod))
         if not self._pays(wanted):
             return ()
         wanted = {key: asked for key, asked in wanted.items() if self._outdated(key)}
@@ -71,9 +71,9 @@ class EvaluationCache:
             own: of this very pod, which need not make room for itself; else of the pods of its class that were promised
                 no node.
         """
-        key = (framework.profile_name, pod.class_key)
+        key = (framework.profile_name, framework.class_of(pod))
         shared = framework.cacheable and not own
-        kept = self._usable(key) if shared else None
+        kept = self._usable(key, pod) if shared else None
         if kept is not None:
             evaluation = kept
             self._keep(key, kept, again=True)
@@ -96,10 +96,14 @@ class EvaluationCache:
         kept = self._of(key)
         return kept is None or kept.outdated
 
-    def _usable(self, key: tuple[str, bytes]) -> Evaluation | None:
-        """What is kept of a class, brought up to date."""
+    def _usable(self, key: tuple[str, bytes], pod: PodInfo) -> Evaluation | None:
+        """What is kept of a class, brought up to date for one of its pods."""
         kept = self._of(key)
-        return kept if kept is not None and kept.refresh() else None
+        if kept is None:
+            return None
+        if len(key[1]) > len(pod.class_key):  # else all of the class are equal for good
+            kept.stand_for(pod)
+        return kept if kept.refresh() else None
 
     def _of(self, key: tuple[str, bytes]) -> Evaluation | None:
         return self._kept.get(key) or self._once.get(key)

@@ -49,6 +49,10 @@ class Findings(Protocol):
         """Whether the node of a table row is among those that were searched."""
         ...
 
+    def status_of(self, row: int) -> Status | None:
+        """The status by which the node of a table row was rejected; None when it fits or was not searched."""
+        ...
+
     def rejections(self) -> list[tuple[Status, int]]:
         """Statuses by which nodes were rejected, and how many nodes."""
         ...

@@ -37,6 +37,7 @@ from dsched.framework.status import (
     unschedulable,
 )
 from dsched.framework.table import NodeInfo, NodeTable
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 
@@ -118,6 +119,8 @@ class PostFilterResult:
     Attributes:
         nominated: node to promise to the pod; ``""`` ends an earlier promise, None leaves it as it is.
         victims: pods to delete so that there is room; the leader does it.
+        deallocations: claims to take devices away from.
+        deleted_claims: claims to delete that an earlier attempt made.
 
     Raises:
         TypeError: one of them is of another type.
@@ -126,6 +129,8 @@ class PostFilterResult:
     nominated: NodeName | None
     status: Status
     victims: tuple[PodInfo, ...] = ()
+    deallocations: tuple[ClaimRelease, ...] = ()
+    deleted_claims: tuple[ClaimDeletion, ...] = ()
 
     def __post_init__(self) -> None:
         if self.nominated is not None and not isinstance(self.nominated, str):
@@ -266,6 +271,16 @@ class Alike(Protocol):
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:
         """Whether Filter and Score, where they are asked at all, would say the same of each node to both pods. It has
         to be cheap."""
+        ...
+
+
+class ClassPart(Protocol):
+    """For plugins that look at more of a pod than `PodInfo.class_key` has, such as objects that it names in its
+    status."""
+
+    def class_part(self, pod: PodInfo) -> bytes:
+        """Equal for pods of equal class keys between which the plugin cannot tell the difference at present; empty for
+        most. It has to be cheap."""
         ...
 
 

@@ -24,6 +24,7 @@ from dsched.framework.status import Code, Scope, Status
 from dsched.framework.table import NodeInfo
 from dsched.framework.validation import LAST, STATUS, PluginFailure, answered, equal_later, guarded, whole_turn
 from dsched.log import logger
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 
@@ -76,6 +77,7 @@ class Framework:
         self.scores = tuple(self._score(ref.name, ref.weight) for ref in profile.plugins.get("score", ()))
         self._points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
         self._pre_filter_scopes = {plugin.name: _pre_filter_scope(plugin) for plugin in self.at("preFilter")}
+        self._class_parts = tuple(plugin for plugin in self._built.values() if hasattr(plugin, "class_part"))
         self._followers = tuple(
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
@@ -125,6 +127,17 @@ class Framework:
         """
         says: Callable[[PodInfo, PodInfo], bool] | None = getattr(self._built[plugin], "alike", None)
         return says is not None and guarded(plugin, lambda: bool(says(pod, other)))
+
+    def class_of(self, pod: PodInfo) -> bytes:
+        """Equal for pods between which no plugin can tell the difference: `PodInfo.class_key`, and what plugins say
+        besides. A pod of which one fails to say is a class of its own."""
+        found = pod.class_key
+        for plugin in self._class_parts:
+            try:
+                found += guarded(plugin.name, plugin.class_part, pod)
+            except PluginFailure:
+                found += pod.uid.encode()
+        return found
 
     def reach(self, state: CycleState, scored: bool = True) -> Scope:
         """What the answers about a pod depend on at most, plugins that were skipped left out, and scores too unless
@@ -314,13 +327,18 @@ class Framework:
         """
         rejected: list[Status] = []
         nominated: NodeName | None = None
+        deallocations: list[ClaimRelease] = []
+        deleted: list[ClaimDeletion] = []
         for plugin in self.at("postFilter"):
             call: Callable[..., PostFilterResult | None] = plugin.post_filter
             answer = answered(plugin.name, (PostFilterResult, type(None)), call, attempt)
             result = PostFilterResult(None, Status(Code.SUCCESS)) if answer is None else answer
             status = result.status.by(plugin.name)
+            deallocations += result.deallocations
+            deleted += result.deleted_claims
+            claims = tuple(deallocations), tuple(deleted)
             if status.code in (Code.SUCCESS, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-                return PostFilterResult(result.nominated, status, result.victims)
+                return PostFilterResult(result.nominated, status, result.victims, *claims)
             if not status.rejected:
                 failure = PluginFailure(plugin.name, f"{status.code}: {status.message}")
                 if status.code is Code.ERROR:  # told as the plugin says it
@@ -331,7 +349,8 @@ class Framework:
         if not rejected:
             return None
         reasons = tuple(reason for status in rejected for reason in status.reasons)
-        return PostFilterResult(nominated, Status(Code.UNSCHEDULABLE, reasons, rejected[0].plugin))
+        status = Status(Code.UNSCHEDULABLE, reasons, rejected[0].plugin)
+        return PostFilterResult(nominated, status, (), tuple(deallocations), tuple(deleted))
 
     @measured("PreScore", "preScore")
     def run_pre_score(

@@ -1,10 +1,15 @@
 """The cluster as one scheduling attempt sees it: the node table and the objects beside it."""
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from dsched.framework.nominations import Nominations
 from dsched.framework.table import NodeTable
+
+_REMEMBERED = 4096
+"""So many changes of objects of a kind are remembered."""
 
 
 class Snapshot:
@@ -18,13 +23,15 @@ class Snapshot:
         self._others: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._others_version = 0
         self._kind_versions: dict[str, int] = {}
+        self._changed_keys: dict[str, deque[str]] = {}
         self.nominations = Nominations()
 
     def clear(self) -> None:
         """Forget everything; references to this snapshot stay good."""
         self.table = NodeTable()
         for kind in self._others:
-            self._changed(kind)
+            self._changed(kind, "")
+        self._changed_keys = {}
         self._others = {}
 
     def others(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
@@ -45,6 +52,12 @@ class Snapshot:
         """Grows with every change of an object of this kind, which is neither Pod nor Node."""
         return self._kind_versions.get(kind, 0)
 
+    def changed_since(self, kind: str, version: int) -> Collection[str] | None:
+        """Keys of the objects of a kind that came, changed or went since `version_of` said this; None where that is not
+        known any more."""
+        changes, known = self.version_of(kind) - version, self._changed_keys.get(kind, ())
+        return set(islice(reversed(known), changes)) if changes <= len(known) else None
+
     def every_other(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         """Kind, key and object of all that are neither pods nor nodes."""
         for kind, objects in self._others.items():
@@ -54,13 +67,14 @@ class Snapshot:
     def put(self, kind: str, key: str, value: Mapping[str, Any]) -> None:
         """Take in an object."""
         self._others.setdefault(kind, {})[key] = value
-        self._changed(kind)
+        self._changed(kind, key)
 
     def drop(self, kind: str, key: str) -> None:
         """Forget an object."""
         self._others.get(kind, {}).pop(key, None)
-        self._changed(kind)
+        self._changed(kind, key)
 
-    def _changed(self, kind: str) -> None:
+    def _changed(self, kind: str, key: str) -> None:
         self._others_version += 1
+        self._changed_keys.setdefault(kind, deque(maxlen=_REMEMBERED)).append(key)
         self._kind_versions[kind] = self._kind_versions.get(kind, 0) + 1

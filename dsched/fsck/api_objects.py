@@ -9,7 +9,7 @@ An API server says less of what happened than a standalone cluster:
 * Nobody tells of deletions afterwards. What is missing is believed when it is missing still at the second look.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -23,8 +23,8 @@ from dsched.cluster.kubernetes.http.exchange import Answer, Refused, Request
 from dsched.errors import ClusterUnavailable
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
-from dsched.fsck.objects import Seen, amounts, readable
-from dsched.fsck.view import SeenNode, SeenPod
+from dsched.fsck.objects import Seen, amounts, readable, seen_claim
+from dsched.fsck.view import SeenClaim, SeenNode, SeenPod
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -47,6 +47,8 @@ class ApiObjects:
         schedulers: whose pods are ours.
     """
 
+    sees_to_claims = False
+
     def __init__(self, access: Access, schedulers: frozenset[str]) -> None:
         self._access = access
         self._schedulers = schedulers
@@ -66,6 +68,13 @@ class ApiObjects:
         named = [node for node in listed if isinstance(node, Node) and node.name in wanted]
         return self._seen(found.values(), named, broken)
 
+    def claims(self) -> Mapping[str, SeenClaim]:
+        """All claims for devices that can be read, by key; none where the kind is not served (before 1.34)."""
+        listed = self._list(Kind.DEVICE, resources.DEVICE_CLAIM, {}, may_be_missing=True)
+        values = [each for each in listed if isinstance(each, Mapping)]
+        keys = (f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in values)
+        return {key: seen_claim(key, value) for key, value in zip(keys, values, strict=True)}
+
     def _read(self, keys: Sequence[PodKey]) -> Iterator[tuple[str, bytes]]:
         """The pods that are there, as JSON."""
         many = ManyCalls(self._access)
@@ -77,11 +86,20 @@ class ApiObjects:
             if not _missing(outcome):
                 yield key, _body(outcome, f"pod {key}")
 
-    def _list(self, kind: Kind, resource: resources.Resource, broken: dict[tuple[Kind, str], str]) -> list[Object]:
+    def _list(
+        self,
+        kind: Kind,
+        resource: resources.Resource,
+        broken: dict[tuple[Kind, str], str],
+        *,
+        may_be_missing: bool = False,
+    ) -> list[Object]:
         wire = Connection(self._access, TIMEOUT_S)
         try:
             raw, _ = pages.list_all(wire, resource)
         except Refused as refused:
+            if may_be_missing and refused.answer.status == client.NOT_FOUND:
+                return []
             raise ClusterUnavailable(f"{resource.plural} cannot be read: {client.told(refused.answer)}") from refused
         finally:
             wire.close()

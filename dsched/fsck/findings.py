@@ -13,6 +13,7 @@ class Invariant(StrEnum):
     NOTHING_LOST = "I4"
     FENCING = "I5"
     RELEASED_ONCE = "I6"
+    DEVICES = "I12"
 
 
 class Kind(StrEnum):
@@ -21,6 +22,7 @@ class Kind(StrEnum):
     POD = "pod"
     NODE = "node"
     UID = "uid"
+    DEVICE = "device"
     SYSTEM = "system"
 
 
@@ -29,7 +31,7 @@ class Finding:
     """Something that is not as it should be.
 
     Attributes:
-        subject: key of the pod, name of the node, uid of a reservation; ``leader`` for the system.
+        subject: key of the pod, name of the node, uid of a reservation, a device; ``leader`` for the system.
         rule: which check, with what must not have changed for two findings to be the same.
         message: for people.
         heard: the cluster's version that the leader must have taken in for this to be a fault; 0 for none.

@@ -5,7 +5,19 @@ from dataclasses import dataclass
 
 from dsched.clock import Clock
 from dsched.cluster.standalone import keys as cluster_keys
-from dsched.fsck import bound_once, capacity, fencing, nothing_lost, one_place, readable, reading, released, sums, usage
+from dsched.fsck import (
+    bound_once,
+    capacity,
+    devices,
+    fencing,
+    nothing_lost,
+    one_place,
+    readable,
+    reading,
+    released,
+    sums,
+    usage,
+)
 from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
@@ -120,6 +132,7 @@ def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
     yield from nothing_lost.check(view)
     yield from fencing.check(view)
     yield from released.check(view, oldest_ms)
+    yield from devices.check(view)
 
 
 def _ordered(findings: Iterator[Finding]) -> list[Finding]:

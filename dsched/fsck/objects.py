@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dsched.cluster import sound
 from dsched.fsck.findings import Kind
-from dsched.fsck.view import PODS, SeenNode, SeenPod, Told
+from dsched.fsck.view import PODS, SeenClaim, SeenNode, SeenPod, Told
 from dsched.model import quantity
-from dsched.model.meta import NodeName, PodKey
+from dsched.model.meta import NodeName, PodKey, PodUid, from_builtins
 from dsched.model.node import Node
+from dsched.model.resource_claims import ResourceClaim, charged
 
 _MAX_AMOUNT = 2**63 - 1
 
@@ -35,7 +36,14 @@ class Seen:
 
 
 class Objects(Protocol):
-    """Where objects are read."""
+    """Where objects are read.
+
+    Attributes:
+        sees_to_claims: whether the leader gives devices back when pods are gone; else the cluster has others for it.
+    """
+
+    @property
+    def sees_to_claims(self) -> bool: ...
 
     def everything(self) -> Seen:
         """All pods and nodes."""
@@ -45,11 +53,31 @@ class Objects(Protocol):
         """These, as far as they are there."""
         ...
 
+    def claims(self) -> Mapping[str, SeenClaim]:
+        """All claims for devices that can be read, by key."""
+        ...
+
 
 def amounts(node: Node) -> dict[str, int]:
     """What can be allocated on a node, pods always among it."""
     given = node.status.allocatable.items()
     return {PODS: 0, **{name: min(quantity.amount(name, quantity.nano(text)), _MAX_AMOUNT) for name, text in given}}
+
+
+def seen_claim(key: str, value: Mapping[str, Any]) -> SeenClaim:
+    """A claim from the plain object.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    claim = from_builtins(value, ResourceClaim)
+    owner = next((each.uid for each in claim.metadata.owner_references if each.controller and each.kind == "Pod"), "")
+    given = list(charged(claim.status.allocation))
+    alone = tuple(str(each.id) for each in given if each.share_id is None and each.consumed_capacity is None)
+    parts = tuple(str(each.id) for each in given if str(each.id) not in alone)
+    users = (each for each in claim.status.reserved_for if each.resource == "pods")
+    pods = tuple((PodKey(f"{key.partition('/')[0]}/{each.name}"), PodUid(each.uid)) for each in users)
+    return SeenClaim(key, claim.metadata.uid, owner, alone, parts, pods)
 
 
 def readable(

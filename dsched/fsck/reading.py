@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from dsched.clock import Clock
 from dsched.errors import StateError
-from dsched.fsck.findings import Finding, Kind
+from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
 from dsched.fsck.view import View
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import reservations, standings
+from dsched.state import devices, reservations, standings
 from dsched.state.client import Store
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Asked, Lookout, Standing
@@ -24,11 +24,16 @@ from dsched.state.standings import Asked, Lookout, Standing
 
 @dataclass(slots=True)
 class Suspects:
-    """What to read again."""
+    """What to read again.
+
+    Attributes:
+        devices: all claims, and all that reserved pods hold of devices.
+    """
 
     keys: set[PodKey] = field(default_factory=set)
     nodes: set[NodeName] = field(default_factory=set)
     uids: set[PodUid] = field(default_factory=set)
+    devices: bool = False
 
 
 class Reader:
@@ -47,6 +52,7 @@ class Reader:
     def everything(self) -> View:
         """All there is, in pieces."""
         usage = standings.read_node_usage(self._store)
+        ledger = devices.read_ledger(self._store)
         held, unreadable = _parsed(standings.read_held(self._store))
         seen = self._objects.everything()
         places = standings.read_standings(self._store)
@@ -64,12 +70,18 @@ class Reader:
             standings=places,
             reservations=held,
             unreadable=unreadable,
+            claims=self._objects.claims(),
+            held=ledger.held,
+            unreadable_held=ledger.unreadable,
+            used=ledger.used,
+            sees_to_claims=self._objects.sees_to_claims,
             broken=seen.broken,
         )
 
     def again(self, first: View, suspects: Suspects) -> View:
         """The suspects as they are now, judged with the schedulers that are known already."""
         moment = standings.moment(self._store)
+        ledger = devices.read_ledger(self._store) if suspects.devices else devices.Ledger({}, {}, {})
         looked = self._lookout.look(_asked(first, suspects))
         texts = {} if looked is None else looked.reservations
         held, unreadable = _parsed(texts)
@@ -88,6 +100,11 @@ class Reader:
             standings={} if looked is None else looked.pods,
             reservations=held,
             unreadable=unreadable,
+            claims=self._objects.claims() if suspects.devices else {},
+            held=ledger.held,
+            unreadable_held=ledger.unreadable,
+            used=ledger.used,
+            sees_to_claims=self._objects.sees_to_claims,
             broken=seen.broken,
         )
 
@@ -96,6 +113,7 @@ def suspects(first: View, findings: Iterable[Finding]) -> Suspects:
     """What these findings are about: the pods, the nodes with everything on them, and reservations."""
     found = Suspects()
     for finding in findings:
+        found.devices = found.devices or finding.invariant is Invariant.DEVICES
         if finding.kind is Kind.POD:
             found.keys.add(PodKey(finding.subject))
         elif finding.kind is Kind.UID:

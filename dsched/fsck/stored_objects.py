@@ -1,16 +1,16 @@
 """The objects of a standalone cluster, as Redis has them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dsched.clock import Clock
 from dsched.cluster.standalone import keys, stored
 from dsched.cluster.standalone.cluster import StandaloneCluster
-from dsched.cluster.standalone.objects import Objects, RawPod, read_node, read_pod
+from dsched.cluster.standalone.objects import Objects, RawPod, read_node, read_object, read_pod
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
-from dsched.fsck.objects import Seen, amounts, readable
-from dsched.fsck.view import SeenNode, SeenPod, Told
+from dsched.fsck.objects import Seen, amounts, readable, seen_claim
+from dsched.fsck.view import SeenClaim, SeenNode, SeenPod, Told
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey
 from dsched.state import client, pieces
@@ -25,6 +25,8 @@ class StoredObjects:
 
     Every method raises RedisUnavailable while Redis does not answer.
     """
+
+    sees_to_claims = True
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -41,6 +43,12 @@ class StoredObjects:
         """These, as they are now."""
         found = zip(pods, self._objects.get_pods(pods), strict=True)
         return self._seen(((key, raw) for key, raw in found if raw is not None), self._node_json(nodes))
+
+    def claims(self) -> Mapping[str, SeenClaim]:
+        """All claims for devices that can be read, by key."""
+        listed = ((key.decode(errors="replace"), json) for key, json in self._objects.scan(kinds.RESOURCE_CLAIM))
+        found = readable({}, Kind.DEVICE, listed, lambda json: read_object(kinds.RESOURCE_CLAIM, json))
+        return {key: seen_claim(key, value) for key, value in found.items()}
 
     def _seen(self, raw_pods: Iterable[tuple[str, RawPod]], raw_nodes: Iterable[tuple[str, bytes]]) -> Seen:
         broken: dict[tuple[Kind, str], str] = {}

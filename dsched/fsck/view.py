@@ -8,6 +8,7 @@ from typing import NamedTuple
 from dsched.framework.pod_info import Demand
 from dsched.fsck.findings import Kind
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.state.devices import Held
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Moment, Standing
 
@@ -60,6 +61,23 @@ class SeenNode(NamedTuple):
     allocatable: Amounts
 
 
+class SeenClaim(NamedTuple):
+    """A claim for devices.
+
+    Attributes:
+        owner: uid of the pod that it was made for; empty for one that stands for itself.
+        devices: ``driver/pool/device`` of those that it has to itself; shares: of those that it has a part of.
+        pods: key and uid of those that may use it.
+    """
+
+    key: str
+    uid: str
+    owner: str = ""
+    devices: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
+    pods: tuple[tuple[PodKey, PodUid], ...] = ()
+
+
 class Told(NamedTuple):
     """The events kept of a pod: how many, and how many of them (repeats counted) say that it was scheduled."""
 
@@ -88,6 +106,9 @@ class View:
         usage: fields of ``node:NAME``.
         standings: the pods' places.
         reservations: those that can be read; unreadable: the texts of those that cannot.
+        claims: claims for devices, by key; held: what reserved pods hold of devices; unreadable_held: the texts of what
+            cannot be read of that; used: the sums of what is held.
+        sees_to_claims: whether the leader gives devices back when pods are gone.
         broken: pods and nodes that cannot be read, and why.
         schedulers: the names of the schedulers whose pods are ours.
         now_ms: when it was read, ms since the epoch.
@@ -105,6 +126,11 @@ class View:
     standings: Mapping[PodKey, Standing] = field(default_factory=dict)
     reservations: Mapping[PodUid, Reservation] = field(default_factory=dict)
     unreadable: Mapping[PodUid, str] = field(default_factory=dict)
+    claims: Mapping[str, SeenClaim] = field(default_factory=dict)
+    held: Mapping[PodUid, Held] = field(default_factory=dict)
+    unreadable_held: Mapping[PodUid, str] = field(default_factory=dict)
+    used: Mapping[str, str] = field(default_factory=dict)
+    sees_to_claims: bool = False
     broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
 
     @property

@@ -147,7 +147,7 @@ class Commit:
                 RESERVATIONS_REFUSED.labels(verdict).inc()
                 self._undo(decision, node)
                 refused.add(node)
-                if verdict == reservations.CHANGED:
+                if verdict in (reservations.CHANGED, reservations.TAKEN):
                     again.append(decision)
         for node in refused:  # after the loop: what it has counted is in Redis already
             self._cache.usage.look_again(node)

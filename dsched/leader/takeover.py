@@ -26,7 +26,9 @@ from dsched.model.pod import Pod
 from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName, Record
 from dsched.scheduler.queue import PARKED, QueuedPod
+from dsched.state import devices
 from dsched.state.client import Store
+from dsched.state.devices import Devices
 from dsched.state.queue import read_records
 from dsched.state.reservations import Reservation, read_reservations
 
@@ -122,19 +124,26 @@ class Takeover:
     # -- reservations ----------------------------------------------------------------------------------------------
 
     def _settle_reservations(self, pods: Mapping[PodUid, Pod]) -> list[AssumedPod]:
+        """Adopt, confirm or release them all; then count what the adopted ones hold of devices."""
         adopted: list[AssumedPod] = []
         confirmed: list[tuple[PodKey, PodUid]] = []
+        holding = devices.read_held(self._store)[0]
         for reservation in read_reservations(self._store):
             pod = pods.get(reservation.uid)
             if pod is not None and pod.node_name == reservation.node:
                 confirmed.append((reservation.key, reservation.uid))
             elif pod is None or pod.finished or pod.deleting or pod.node_name != NO_NODE:
                 self._release(reservation, pod, QueueName.NOWHERE)
-            elif self._keeps(reservation, pod) and (assumed := self._adopt(reservation, pod)) is not None:
+            elif (
+                reservation.uid not in holding
+                and self._keeps(reservation, pod)
+                and (assumed := self._adopt(reservation, pod)) is not None
+            ):
                 adopted.append(assumed)
             else:
                 self._release(reservation, pod, QueueName.ACTIVE)
         self._reservations.confirm(confirmed)
+        Devices(self._store, self._epoch).recount(assumed.info.uid for assumed in adopted)
         return adopted
 
     def _keeps(self, reservation: Reservation, pod: Pod) -> bool:

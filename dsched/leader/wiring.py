@@ -14,6 +14,7 @@ from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.select import Selector
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
+from dsched.leader.audit.compare import Audit
 from dsched.leader.audit.repair import Repair
 from dsched.leader.batches import Batches
 from dsched.leader.binders.node_quarantine import NodeQuarantine

@@ -91,7 +91,7 @@ class DeviceCharge:
         holder: uid of the claim, or of the pod where the claim of its extended resources has yet to be made.
         amounts: how much of what: ``driver/pool/device`` is 1 of an exclusive device; shares and counters have names of
             their own.
-        limits: how much of it there is.
+        limits: how much of it there is; 1 of what is not named.
     """
 
     holder: str

@@ -4,7 +4,7 @@ v1.36 compared with how they are used without it.
 Source: pkg/scheduler/framework/plugins/noderesources/{balanced_allocation,resource_allocation}.go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -22,6 +22,8 @@ from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
+from dsched.plugins.dynamic_resources import objects, totals
+from dsched.plugins.dynamic_resources.totals import Totals, with_devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,6 @@ class _Added:
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
     takes_features = True
-    score_scope = Scope.SUMS
     normalization = Normalization.NONE
 
     def __init__(
@@ -47,6 +48,11 @@ class NodeResourcesBalancedAllocation:
     ) -> None:
         self._compares = features.since(36)
         self._resources = tuple(resource.name for resource in args.resources)
+        self._handle = handle
+        self._features = features
+        extends = features.enabled("DRAExtendedResource")
+        self._scores_devices = extends and any(objects.may_be_devices(name) for name in self._resources)
+        self.score_scope = Scope.CLUSTER if self._scores_devices else Scope.SUMS
         self._added_by = PerClass(self._added, key=attrgetter("requests_key"))
 
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:
@@ -69,10 +75,14 @@ class NodeResourcesBalancedAllocation:
             return np.zeros(count, dtype=np.int64)
         before = np.empty((len(added.amounts), count), dtype=np.int64)
         requested, allocatable = np.empty_like(before), np.empty_like(before)
+        devices = self._devices(added)
         for place, (name, amount) in enumerate(added.amounts):
-            before[place] = table.requested(name)[rows]
-            plus(before[place], amount, out=requested[place])
-            allocatable[place] = table.allocatable(name)[rows]
+            used, whole = table.requested(name)[rows], table.allocatable(name)[rows]
+            if name in devices:
+                used, whole = with_devices(used, whole, devices[name], rows)
+            before[place] = used
+            plus(used, amount, out=requested[place])
+            allocatable[place] = whole
         with_pod = scores.balanced_allocation(requested, allocatable)
         if not self._compares:
             return with_pod
@@ -82,9 +92,17 @@ class NodeResourcesBalancedAllocation:
         added = state.read(_Added) or self._added_by(pod)
         if added.nothing:
             return [0] * len(rows)
+        if self._scores_devices:
+            return list(map(int, self.score_table(state, pod, table, np.array(rows, dtype=np.intp))))
         columns = [(table.amounts(name), amount) for name, amount in added.amounts]
         resources = [(amounts.requested, amounts.allocatable, amount) for amounts, amount in columns]
         return (few_nodes.balance_change if self._compares else few_nodes.balanced_allocation)(resources, rows)
+
+    def _devices(self, added: _Added) -> Mapping[str, Totals]:
+        """What nodes have of the resources that a class stands for."""
+        if not self._scores_devices:
+            return {}
+        return totals.of((name for name, _ in added.amounts), self._handle.snapshot, self._features)
 
     def _added(self, pod: PodInfo) -> _Added:
         """By real requests, without the defaults that NodeResourcesFit scores with."""

@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/noderesources/{fit,resource_allocation}.go.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dsched.arithmetic import few_nodes, fit, matching, requests, scores
 from dsched.arithmetic.requests import CPU, MEMORY
 from dsched.arithmetic.sums import plus
-from dsched.config import NodeResourcesFitArgs, ScoringStrategy
+from dsched.config import Features, NodeResourcesFitArgs, ScoringStrategy
+from dsched.config.feature_gates import UNSAID
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -38,6 +39,8 @@ from dsched.framework.table import NodeTable
 from dsched.model import names, quantity
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.plugins.dynamic_resources import objects, totals
+from dsched.plugins.dynamic_resources.totals import Totals, with_devices
 
 ERR_REASON_TOO_MANY = "Too many pods"
 ERR_REASON_INSUFFICIENT = "Insufficient {resource}"
@@ -50,7 +53,14 @@ ScorerOfFew = Callable[[Sequence[few_nodes.Resource], Sequence[int], Sequence[in
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
+    """What the pod requests.
+
+    Attributes:
+        devices: resources that a DeviceClass stands for: nodes that have none of them are left to DynamicResources.
+    """
+
     requests: Mapping[str, int]
+    devices: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +73,22 @@ class _Added:
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
+    takes_features = True
     hints_per_class = True
     filter_scope = Scope.SUMS
-    score_scope = Scope.SUMS
     normalization = Normalization.NONE
 
-    def __init__(self, args: NodeResourcesFitArgs, handle: interface.Handle) -> None:
+    def __init__(self, args: NodeResourcesFitArgs, handle: interface.Handle, features: Features = UNSAID) -> None:
         """
         Raises:
             PluginError: there is no such scoring strategy.
         """
+        self._handle = handle
+        self._features = features
+        self._extends = features.enabled("DRAExtendedResource")
+        scored = [each.name for each in args.scoring_strategy.resources]
+        self._scores_devices = self._extends and any(objects.may_be_devices(name) for name in scored)
+        self.score_scope = Scope.CLUSTER if self._scores_devices else Scope.SUMS
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
@@ -81,19 +97,30 @@ class NodeResourcesFit:
         self._added_by = PerClass(self._added, key=attrgetter("requests_key"))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
-        state.write(self._wanted_by(pod))
+        wanted = self._wanted_by(pod)
+        devices = self._met_by_devices(wanted.requests, snapshot)
+        state.write(_Wanted(wanted.requests, devices) if devices else wanted)
         return None
+
+    def class_part(self, pod: PodInfo) -> bytes:
+        """Which resources a class stands for at present."""
+        wanted = self._wanted_by(pod).requests
+        if not self._extends or not any(map(objects.may_be_devices, wanted)):
+            return b""
+        return ",".join(sorted(self._met_by_devices(wanted, self._handle.snapshot))).encode()
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
         """
         Raises:
             PluginError: PreFilter has not run.
         """
-        index, shortages = fit.shortages(_read(state).requests, table, rows)
+        wanted = _read(state)
+        index, shortages = fit.shortages(wanted.requests, table, rows, wanted.devices)
         return Verdict(index, tuple(_status(shortage) for shortage in shortages))
 
     def filter_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
-        found = fit.few_shortages(_read(state).requests, table, rows)
+        wanted = _read(state)
+        found = fit.few_shortages(wanted.requests, table, rows, wanted.devices)
         return [None if shortage is None else _status(shortage) for shortage in found]
 
     def pre_score(
@@ -108,13 +135,19 @@ class NodeResourcesFit:
             return np.zeros(matching.count(rows), dtype=np.int64)
         requested = np.empty((len(added.amounts), matching.count(rows)), dtype=np.int64)
         allocatable = np.empty_like(requested)
+        devices = self._devices(added)
         for place, (name, amount) in enumerate(added.amounts):
-            plus(_counted(table, name)[rows], amount, out=requested[place])
-            allocatable[place] = table.allocatable(name)[rows]
+            used, whole = _counted(table, name)[rows], table.allocatable(name)[rows]
+            if name in devices:
+                used, whole = with_devices(used, whole, devices[name], rows)
+            plus(used, amount, out=requested[place])
+            allocatable[place] = whole
         return self._score(requested, allocatable, added.weights)
 
     def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
         added = state.read(_Added) or self._added_by(pod)
+        if self._scores_devices:
+            return list(map(int, self.score_table(state, pod, table, np.array(rows, dtype=np.intp))))
         columns = [(table.amounts(name), amount) for name, amount in added.amounts]
         resources = [(amounts.nonzero_requested, amounts.allocatable, amount) for amounts, amount in columns]
         return self._score_few(resources, added.weights.tolist(), rows)
@@ -125,11 +158,40 @@ class NodeResourcesFit:
 
     def events_to_register(self) -> Sequence[Registration]:
         pods = frozenset({Action.DELETE, Action.UPDATE})
-        return (
+        changed = frozenset({Action.ADD, Action.UPDATE})
+        found = (
             Registration(Resource.ASSIGNED_POD, pods, _after_pod_event),
             Registration(Resource.POD, pods, _after_pod_event),
-            Registration(Resource.NODE, frozenset({Action.ADD, Action.UPDATE}), _after_node_change, about_taints=False),
+            Registration(Resource.NODE, changed, self._after_node_change, about_taints=False),
         )
+        return (*found, Registration(Resource.DEVICE_CLASS, changed, _after_class_change)) if self._extends else found
+
+    def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
+        """A node came that would hold the pod were it empty; or such a node has more than before of what it needs."""
+        wanted = {fit.PODS: 1, **requests.requested(pod)}
+        now = _allocatable(event.new)
+        devices = self._met_by_devices(wanted, self._handle.snapshot) if self._extends else ()
+        left = frozenset(name for name in devices if now.get(name, 0) <= 0)
+        if any(amount > now.get(name, 0) for name, amount in wanted.items() if name not in left):
+            return Hint.SKIP
+        if event.old is None or left:
+            return Hint.QUEUE
+        before = _allocatable(event.old)
+        grew = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
+        return Hint.QUEUE if grew else Hint.SKIP
+
+    def _met_by_devices(self, wanted: Iterable[str], snapshot: Snapshot) -> frozenset[str]:
+        """Resources that a class stands for (``shouldDelegateResourceToDRA``, but for the node)."""
+        if not self._extends:
+            return frozenset()
+        behind = objects.of(snapshot).class_behind
+        return frozenset(name for name in wanted if objects.may_be_devices(name) and behind(name) is not None)
+
+    def _devices(self, added: _Added) -> Mapping[str, Totals]:
+        """What nodes have of the resources that a class stands for."""
+        if not self._scores_devices:
+            return {}
+        return totals.of((name for name, _ in added.amounts), self._handle.snapshot, self._features)
 
     def _wanted(self, pod: PodInfo) -> _Wanted:
         wanted = requests.requested(pod.pod)
@@ -201,17 +263,19 @@ def _after_pod_event(pod: Pod, event: ClusterEvent) -> Hint:
     return Hint.QUEUE if event.new.node_name and frees else Hint.SKIP
 
 
-def _after_node_change(pod: Pod, event: ClusterEvent) -> Hint:
-    """A node came that would hold the pod were it empty; or such a node has more than before of what the pod needs."""
-    wanted = {fit.PODS: 1, **requests.requested(pod)}
-    now = _allocatable(event.new)
-    if any(amount > now.get(name, 0) for name, amount in wanted.items()):
-        return Hint.SKIP
+def _after_class_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A class stands for a resource that the pod needs, which it did not before.
+
+    Source: ``isSchedulableAfterDeviceClassEvent``.
+    """
+    wanted, spec = requests.requested(pod), event.new.get("spec") or {}
+    stands_for = spec.get("extendedResourceName") or ""
     if event.old is None:
-        return Hint.QUEUE
-    before = _allocatable(event.old)
-    grew = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
-    return Hint.QUEUE if grew else Hint.SKIP
+        if objects.IMPLICIT_PREFIX + event.new["metadata"]["name"] in wanted:
+            return Hint.QUEUE
+    elif ((event.old.get("spec") or {}).get("extendedResourceName") or "") == stands_for:
+        return Hint.SKIP
+    return Hint.QUEUE if stands_for in wanted else Hint.SKIP
 
 
 def _allocatable(node: Node) -> dict[str, int]:

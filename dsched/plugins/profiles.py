@@ -9,6 +9,7 @@ from dsched.arithmetic import requests
 from dsched.arithmetic.requests import ResizeRules
 from dsched.config import Features, PluginRef, Profile, SchedulerConfiguration
 from dsched.config.feature_gates import UNSAID
+from dsched.config.plugins import DYNAMIC_RESOURCES
 from dsched.errors import ConfigError
 from dsched.framework import pod_info
 from dsched.framework.extender import Extending, ReadObjects
@@ -17,9 +18,11 @@ from dsched.framework.runtime import Framework
 from dsched.plugins import registry, unsupported
 from dsched.plugins.unsupported import UnsupportedFields
 
-NEVER_IGNORED = frozenset({"DynamicResources", "GangScheduling"})
+NEVER_IGNORED = frozenset({DYNAMIC_RESOURCES, "GangScheduling"})
 """Plugins of kube-scheduler's own default profile that dsched has not, or not whole: whether a profile names them or
 not, pods that need them are refused."""
+WITHOUT_CLAIMS = frozenset({"preFilter", "postFilter"})
+"""Where DynamicResources has a say about pods that have no claims."""
 
 
 def configuration(path: Path | None, plugins: Registry, features: Features = UNSAID) -> SchedulerConfiguration:
@@ -54,18 +57,27 @@ def _code(configured: SchedulerConfiguration, plugins: Registry) -> str:
 
 
 def frameworks(
-    configured: SchedulerConfiguration, plugins: Registry, handle: Any, read: ReadObjects | None = None
+    configured: SchedulerConfiguration,
+    plugins: Registry,
+    handle: Any,
+    read: ReadObjects | None = None,
+    *,
+    devices: bool = False,
 ) -> dict[str, Framework]:
     """A framework for each profile, by scheduler name; all have the same extenders.
 
     Args:
         read: where extenders get whole pods and nodes from.
+        devices: as for `framework`.
 
     Raises:
         PluginError: a plugin is in no registry, or cannot be built; or an extender's TLS settings cannot be used.
     """
     called = extenders(configured, read)
-    return {profile.scheduler_name: framework(profile, plugins, handle, called) for profile in configured.profiles}
+    return {
+        profile.scheduler_name: framework(profile, plugins, handle, called, devices=devices)
+        for profile in configured.profiles
+    }
 
 
 def extenders(configured: SchedulerConfiguration, read: ReadObjects | None = None) -> Extending | None:
@@ -94,17 +106,27 @@ def emulate(features: Features) -> bool:
     return changed
 
 
-def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None) -> Framework:
+def framework(
+    profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None, *, devices: bool = False
+) -> Framework:
     """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, as a
     whole or where they do not serve, and `UnsupportedFields` refuses the pods that would need them.
+
+    Args:
+        devices: claims are judged. Else pods with claims are refused, and extended resources are those of nodes: who
+            places pods for good has to charge devices when they are reserved.
 
     Raises:
         PluginError: a plugin is in no registry, or cannot be built.
     """
     emulate(profile.features)
     named = {ref.name for refs in profile.plugins.values() for ref in refs}
-    absent = {name for name in named if name in registry.INTREE_NAMES and name not in plugins} | NEVER_IGNORED
-    served = {name: registry.extension_points(plugins[name]) for name in absent & plugins.keys()}
+    judged = devices and DYNAMIC_RESOURCES in named
+    refused = NEVER_IGNORED - {DYNAMIC_RESOURCES} if judged else NEVER_IGNORED
+    if not devices:
+        profile = replace(profile, features=_without_devices(profile.features))
+    absent = {name for name in named if name in registry.INTREE_NAMES and name not in plugins} | refused
+    served = {name: WITHOUT_CLAIMS & registry.extension_points(plugins[name]) for name in absent & plugins.keys()}
 
     def serves(ref: PluginRef, point: str) -> bool:
         there = ref.name not in absent or point in served.get(ref.name, ())
@@ -118,3 +140,7 @@ def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Exten
     args = {**profile.args, unsupported.NAME: {"plugins": sorted(absent)}}
     reduced = replace(profile, plugins=kept, args=args)
     return Framework(reduced, {**plugins, unsupported.NAME: UnsupportedFields}, handle, extenders)
+
+
+def _without_devices(features: Features) -> Features:
+    return replace(features, on=features.on - {"DRAExtendedResource"})

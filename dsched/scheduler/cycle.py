@@ -242,6 +242,8 @@ class Cycle:
             diagnosis=diagnosis.after_post_filter(result.status.message),
             nominated=result.nominated,
             victims=tuple(victim for victim in result.victims if not self._turn_away(victim)),
+            deallocations=result.deallocations,
+            deleted_claims=result.deleted_claims,
             displaced=self._nominate(candidate.info, result.nominated),
         )
 

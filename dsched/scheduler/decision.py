@@ -8,6 +8,7 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NodeName
 from dsched.scheduler.waiting_pods import WaitingPod
 
@@ -35,6 +36,8 @@ class Decision(msgspec.Struct, frozen=True):
         error: the status of a plugin that failed.
         nominated: a node that PostFilter makes room on; None leaves the nomination as it is.
         victims: pods to delete so that there is room.
+        deallocations: claims to take devices away from.
+        deleted_claims: claims to delete that an earlier attempt made.
         displaced: pods of lower priority that had been promised the nominated node and are no longer.
         promised: the node that the pod had been promised, for a pod that was placed.
         extended: what extenders said, where they were asked.
@@ -50,6 +53,8 @@ class Decision(msgspec.Struct, frozen=True):
     error: Status | None = None
     nominated: NodeName | None = None
     victims: tuple[PodInfo, ...] = ()
+    deallocations: tuple[ClaimRelease, ...] = ()
+    deleted_claims: tuple[ClaimDeletion, ...] = ()
     displaced: tuple[PodInfo, ...] = ()
     promised: NodeName | None = None
     extended: EvaluationWithExtenders | None = None

@@ -38,6 +38,15 @@ POD = Key(
     "pod:", "hash", "`pod:NS/NAME`, a pending pod: uid, queue, attempts, times, plugins that rejected it, message"
 )
 RESERVATIONS = Key("reservations", "hash", "pod uid to `NS/NAME NODE EPOCH STATE ATTEMPT SINCE-MS`")
+DEVICES = Key(
+    "devices",
+    "hash",
+    "uid of a reserved pod to what it takes of devices until its claims say so in the cluster: JSON, by holder (uid of "
+    "a claim, or of the pod) and device, share or counter",
+)
+DEVICES_USED = Key(
+    "devices:used", "hash", "`DRIVER/POOL/DEVICE`, a share or a counter to how much reserved pods take of it"
+)
 NODE = Key("node:", "hash", "`node:NAME`: version, object, allocatable.RESOURCE, used.RESOURCE (bound and reserved)")
 NODES_LOG = Key("nodes:log", "stream", "changes of the node table for the evaluators' replicas (msgpack)")
 RESULTS = Key("bind:results", "stream", "outcomes of binds, one entry a job, until the leader has acted on them")
@@ -97,6 +106,8 @@ ALL = (
     WAITING,
     POD,
     RESERVATIONS,
+    DEVICES,
+    DEVICES_USED,
     NODE,
     NODES_LOG,
     RESULTS,
@@ -122,7 +133,7 @@ FORMER = ("configuration",)
 
 QUEUES = (EPOCH, ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, INFLIGHT, WAITING, POD)
 """KEYS of the queue scripts, in their order."""
-QUEUES_AND_RESERVATIONS = (*QUEUES, RESERVATIONS, NODE)
+QUEUES_AND_RESERVATIONS = (*QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED)
 """KEYS of the scripts that move pods into or out of a reservation."""
 
 

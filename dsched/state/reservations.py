@@ -8,6 +8,8 @@
 A reservation ends in `confirm` or in `release`, once; both look whether it still stands, so they can be repeated. No
 timer ends one: an overdue bind is looked up in the cluster first. Who is killed in between leaves the reservation
 standing under an older epoch; the next leader adopts it, which makes every bind job of the older epoch void.
+
+With a reservation go the devices that the pod takes (`dsched.state.devices`), in the same script.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +19,7 @@ import msgspec
 
 from dsched.errors import StateError
 from dsched.model import raw
+from dsched.model.claim_requests import DeviceCharge
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.scheduler.ports import Amounts, Move, QueueName
 from dsched.state import keys, pieces
@@ -39,6 +42,8 @@ class Request(msgspec.Struct, frozen=True):
     has_ports: bool
     deadline_ms: int = 0
     """When Permit's wait ends; 0 means that nothing holds it back."""
+    devices: Sequence[DeviceCharge] = ()
+    """What it takes of devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Reservation:
     since_ms: int
 
 
-OK, CHANGED, GONE = "ok", "changed", "gone"
+OK, CHANGED, TAKEN, GONE = "ok", "changed", "taken", "gone"
 
 
 class Reservations:
@@ -71,7 +76,8 @@ class Reservations:
         self._drop = Script(store, "reservation_drop")
 
     def reserve(self, requests: Sequence[Request], now_ms: int) -> list[str]:
-        """Assume pods on nodes, each on its own: OK, CHANGED (evaluate it again) or GONE (no longer in flight).
+        """Assume pods on nodes, each on its own: OK, CHANGED (evaluate it again), TAKEN (another reserved pod has its
+        devices; evaluate it again) or GONE (no longer in flight).
 
         Raises:
             StaleEpoch: another leader has taken over; nothing was reserved.
@@ -94,6 +100,7 @@ class Reservations:
                 request.deadline_ms,
                 texts(request.amounts),
                 int(request.has_ports),
+                [[each.holder, texts(each.amounts), texts(each.limits)] for each in request.devices],
             ]
             for request in requests
         ]
@@ -151,7 +158,7 @@ class Reservations:
         dropped: dict[PodUid, str] = {}
         cursor = 0
         while True:
-            names = keys.names(keys.EPOCH, keys.RESERVATIONS)
+            names = keys.names(keys.EPOCH, keys.RESERVATIONS, keys.DEVICES, keys.DEVICES_USED)
             following, *flat = self._drop(names, [self._epoch, cursor, pieces.LIGHT_AT_MOST])
             found = [raw.text(text) for text in flat]
             dropped |= {PodUid(uid): text for uid, text in zip(found[::2], found[1::2], strict=True)}

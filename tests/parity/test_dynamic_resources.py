@@ -1,27 +1,19 @@
-"""Vectors that were recorded with DynamicResources in the default profile, as far as their pods have no claims."""
+"""Vectors about devices: every decision is the recorded one, to the device, under every version."""
 
 from pathlib import Path
 
-from dsched.conformance import decisions, vectors
+import pytest
 
-PROFILE = {"plugins": {"multiPoint": {"enabled": [{"name": "DynamicResources"}]}}}
-CONFIGURATION = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-    "profiles": [PROFILE],
-}
+from dsched.conformance import report, vectors
+
+FOLDERS = ("v1.34-dra", "v1.37")
+OTHERS = frozenset({"extended_resources_by_dra"})
 
 
-def test_pods_without_claims(shared: Path) -> None:
-    chosen = [
-        vector
-        for vector in vectors.select([shared / "conformance" / "v1.34-dra"])
-        if "pod" in vector.case and not vector.case["pod"]["spec"].get("resourceClaims") and "config" not in vector.case
-    ]
-    assert len(chosen) > 20
-    differing = {
-        vector.name: lines
-        for vector in chosen
-        if (lines := decisions.check({**vector.case, "config": CONFIGURATION}, vector.expect))
-    }
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_devices(shared: Path, folder: str) -> None:
+    found = vectors.select([shared / "conformance" / folder])
+    chosen = [each for each in found if each.family.startswith("dra_") or each.family in OTHERS]
+    assert len(chosen) > 900
+    differing = {result.name: result for result in report.run(chosen) if not result.passed}
     assert differing == {}

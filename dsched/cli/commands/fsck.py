@@ -27,7 +27,7 @@ class Told(msgspec.Struct, frozen=True):
     """A finding.
 
     Attributes:
-        invariant: ``I1`` to ``I6``.
+        invariant: ``I1`` to ``I6``, or ``I12``.
         kind: what the subject is: pod, node, uid (of a reservation) or system.
     """
 
@@ -103,7 +103,8 @@ def fsck(
 
     I1 every pending pod stands in one place. I2 bound pods are bound once. I3 no node is overfull by the scheduler's
     doing, and its usage is counted right. I4 attempts are kept, and nothing is left in flight. I5 no epoch is ahead of
-    the present one. I6 every reservation has its pod, node and record, and ends.
+    the present one. I6 every reservation has its pod, node and record, and ends. I12 no device is given twice, and
+    none is held by nobody.
 
     Nothing is written. A running system can be checked: what looks wrong is looked at twice. The pods and nodes of a
     Kubernetes cluster are read from its API server, with the credentials of whoever asks.

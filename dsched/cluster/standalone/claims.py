@@ -4,6 +4,10 @@ A claim is written only if it is as it was read, a batch a script; one that was 
 two binders may write the same claim at once, and one binder twice: what stands there already is left alone. Killed
 between two batches, what was written stays and is found by whoever asks again. A claim and its name in the pod's status
 are written together (``claims_make``).
+
+*Devices are given to whom they are reserved for*: the script that writes an allocation looks whether the pod still
+holds the devices (`dsched.state.devices`). A binder that comes too late, when the reservation has ended and somebody
+else may have them, is refused.
 """
 
 import uuid
@@ -22,6 +26,7 @@ from dsched.cluster.standalone.stored import Object
 from dsched.manifests import kinds
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.meta import PodKey
+from dsched.model.resource_claims import charged
 from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store, Value
@@ -33,7 +38,7 @@ NAMES = 5
 """How many names are tried for a new claim, where others have them."""
 
 CLAIM = kinds.RESOURCE_CLAIM
-PUT_KEYS = state_keys.names(keys.VERSION, keys.LOG, keys.objects(CLAIM), state_keys.EPOCH)
+PUT_KEYS = state_keys.names(keys.VERSION, keys.LOG, keys.objects(CLAIM), state_keys.EPOCH, state_keys.DEVICES)
 MAKE_KEYS = state_keys.names(
     keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.objects(CLAIM), state_keys.EPOCH
 )
@@ -46,10 +51,16 @@ class AboutClaim(Protocol):
     def key(self) -> str: ...
 
 
+Found = Object | Refused | None
+"""A claim as it was read, or why it cannot be."""
 Request = TypeVar("Request", bound=AboutClaim)
 Becomes = Callable[[Object | None, Request], Object | None]
 """What a claim becomes; None leaves it as it is. Raises Refused."""
-GONE: Object = {}
+Need = tuple[str, list[str], list[str]]
+"""Uid of a pod, the holders of which one must still hold devices for it, and the devices."""
+CHANGED, LOST = "changed", "lost"
+"""Why a claim was not written."""
+GONE: Object = {"gone": True}
 """What a claim becomes that is deleted."""
 
 
@@ -181,17 +192,25 @@ class ClaimWriter:
             try:
                 if isinstance(found := after[request.key], Refused):
                     raise found
-                result = becomes(found or None, request)
+                result = becomes(None if found is GONE else found, request)
             except Refused as refusal:
                 answers[number] = str(refusal)
                 continue
             if result is not None:
                 after[request.key] = result
-        changed = self._write([(key, before[key], after[key]) for key in wanted if after[key] is not before[key]])
-        return [(number, request) for number, request in waiting if request.key in changed]
+        needs: dict[str, list[Need]] = {key: [] for key in wanted}
+        for _, request in waiting:
+            if _allocates(request, before[request.key]):
+                needs[request.key].append(_need(request))
+        changes = [(key, before[key], after[key], needs[key]) for key in wanted if after[key] is not before[key]]
+        refused = self._write(changes)
+        for number, request in waiting:
+            if refused.get(request.key) == LOST:
+                answers[number] = f"the devices of resourceclaim {request.key} are no longer held for its pod"
+        return [(number, request) for number, request in waiting if refused.get(request.key) == CHANGED]
 
-    def _read(self, wanted: Sequence[str]) -> "list[Object | Refused | None]":
-        found: list[Object | Refused | None] = []
+    def _read(self, wanted: Sequence[str]) -> list[Found]:
+        found: list[Found] = []
         for key, json in zip(wanted, self._objects.get_json(CLAIM, wanted), strict=True):
             why: list[Exception] = []
             read = None if json is None else sound.attempt(read_object, (CLAIM, json), why.append)
@@ -199,19 +218,21 @@ class ClaimWriter:
             found.append(dict(read) if read is not None else refusal)
         return found
 
-    def _write(self, changes: Sequence[tuple[str, Object | Refused | None, Object | Refused | None]]) -> set[str]:
-        packed: list[list[str | bytes]] = []
-        for key, before, after in changes:
+    def _write(self, changes: Sequence[tuple[str, Found, Found, Sequence[Need]]]) -> dict[str, str]:
+        """Write what differs; returns CHANGED or LOST by claim for those that were not written."""
+        packed: list[list[object]] = []
+        for key, before, after, needs in changes:
             if isinstance(before, dict) and isinstance(after, dict) and before != after:
                 metadata = before["metadata"]
-                tail = stored.tail(after) if after else b""
-                packed.append([key, metadata["resourceVersion"], metadata["uid"], tail])
-        changed: set[str] = set()
+                tail = b"" if after is GONE else stored.tail(after)
+                packed.append([key, metadata["resourceVersion"], metadata["uid"], tail, list(needs)])
+        refused: dict[str, str] = {}
         for batch in pieces.cut(packed, _size):
             arguments: list[Value] = [self._epoch, self._log_length, stored.head(CLAIM), pieces.packed(batch)]
             with client.reachable(self._store):
-                changed |= {key.decode() for key in self._put(PUT_KEYS, arguments)}
-        return changed
+                replies = [reply.decode().partition(" ") for reply in self._put(PUT_KEYS, arguments)]
+            refused |= {key: why for why, _, key in replies}
+        return refused
 
     def _named_by(self, pod: FoundPod) -> Object | None:
         name = (pod.value.get("status", {}).get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
@@ -239,6 +260,20 @@ class ClaimWriter:
 
 def _pod(key: PodKey, raw: bytes, line: bytes) -> FoundPod:
     return FoundPod(key, msgspec.json.decode(raw, type=dict), stored.pod_state(line))
+
+
+def _allocates(request: AboutClaim, before: Found) -> bool:
+    """Whether a request gives devices to a claim that has none."""
+    has = isinstance(before, dict) and bool((before.get("status") or {}).get("allocation"))
+    return isinstance(request, ClaimWrite) and request.allocation is not None and not has
+
+
+def _need(request: AboutClaim) -> Need:
+    """What the pod must still hold."""
+    assert isinstance(request, ClaimWrite)
+    given = charged(request.allocation)
+    names = [str(each.id) if each.share_id is None else f"{each.id}/share/{each.share_id}" for each in given]
+    return request.pod_uid, [request.uid, request.pod_uid], names
 
 
 def _leaving(now: str, claim: Object | None, request: Leaving) -> Object:

@@ -3,13 +3,17 @@
 Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go; structured/schedulerapi/types.go.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Mapping
+from itertools import islice
 
 from dsched.model.devices import DeviceId, PoolId
 from dsched.model.quantity import nano
 from dsched.model.resource_claims import AllocatedDevice, Allocation, charged
 from dsched.plugins.dynamic_resources.capacity import NOTHING, Amounts
+
+_REMEMBERED = 1024
+"""So many changes of pools are remembered."""
 
 
 class AllocatedState:
@@ -26,6 +30,7 @@ class AllocatedState:
         self._shared: dict[PoolId, Counter[str]] = {}
         self._consumed: dict[DeviceId, _Consumed] = {}
         self._versions: dict[PoolId, int] = {}
+        self._changed: deque[PoolId] = deque(maxlen=_REMEMBERED)
         self._version = 0
 
     @property
@@ -36,6 +41,12 @@ class AllocatedState:
     def version_of(self, pool: PoolId) -> int:
         """Another one when a device of the pool was taken or given back."""
         return self._versions.get(pool, 0)
+
+    def changed_since(self, version: int) -> Collection[PoolId] | None:
+        """Pools of which devices were taken or given back since `version` was this; None where that is not known any
+        more."""
+        changes = self._version - version
+        return set(islice(reversed(self._changed), changes)) if changes <= len(self._changed) else None
 
     def put(self, claim: str, allocation: Allocation | None) -> None:
         """What a claim has now, instead of what it had; None for nothing.
@@ -72,6 +83,7 @@ class AllocatedState:
     def _count(self, device: AllocatedDevice, by: int) -> None:
         pool = PoolId(device.driver, device.pool)
         self._version += 1
+        self._changed.append(pool)
         self._versions[pool] = self._version
         share = self._shares and device.share_id is not None
         counts = (self._shared if share else self._whole).setdefault(pool, Counter())

@@ -4,7 +4,7 @@ Source: structured/internal/incubating/pools_incubating.go ``GatherPools``.
 """
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dsched.model.devices import DeviceTaintRule, PoolId, ResourceSlice
 from dsched.model.meta import NodeName
@@ -75,6 +75,16 @@ class DeviceIndex:
             raise known[1]
         return known[1]
 
+    def devices_on(self, node: Node) -> Iterator[OfferedDevice]:
+        """The devices that can be used on a node, whatever their generation, and whether their pools are complete.
+
+        Raises:
+            AllocationError: a node selector of a slice is no legal one.
+        """
+        for each in (*self._on_node.get(node.name, ()), *self._shared):
+            if each.reaches(node):
+                yield from (device for device in each.devices if not each.per_device or device.selection.admits(node))
+
     def node_of(self, pool: PoolId) -> NodeName | None:
         """The node that alone can use a pool; None where several can, or where there is no such pool."""
         names = {each.node_name for each in self._of_pool.get(pool, ())}
@@ -83,6 +93,10 @@ class DeviceIndex:
     def devices_of(self, pool: PoolId) -> Sequence[OfferedDevice]:
         """The devices of all slices of a pool, whatever their generation."""
         return [device for each in self._of_pool.get(pool, ()) for device in each.devices]
+
+    def slices_of(self, pool: PoolId) -> Sequence[ResourceSlice]:
+        """All slices of a pool, whatever their generation."""
+        return [each.record for each in self._of_pool.get(pool, ())]
 
     @property
     def pool_ids(self) -> Iterable[PoolId]:

@@ -1,50 +1,436 @@
-"""DynamicResources, as far as pods without resource claims meet it: the words that PostFilter adds.
+"""DynamicResources: the claims of a pod have devices that can be used on its node, or get some there.
 
-Claims are not evaluated: pods that have some are refused by `UnsupportedFields`, whether a profile names this plugin or
-not.
+Reserve decides which devices the claims get and counts with them; PreBind, in a binder, writes it and looks whether the
+devices are ready. While they are not it says Wait, and wants to be asked again, until ``bindingTimeout`` is over.
 
-Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go.
+Pods of a class ask for the same: what nodes are told is kept for the class, the very devices are found for each pod.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/{dynamicresources,extendeddynamicresources}.go.
 """
 
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from dsched.config import Features
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.arithmetic import matching
+from dsched.clock import Clock, SystemClock
+from dsched.config import DynamicResourcesArgs, Features
 from dsched.config.feature_gates import UNSAID
 from dsched.engine.failed_attempt import FailedAttempt
+from dsched.errors import PluginError, SelectorError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import SKIP, Code, PostFilterResult, PreFilterResult, Scope, Status, unschedulable
+from dsched.framework.interface import (
+    SKIP,
+    Code,
+    Normalization,
+    PostFilterResult,
+    PreFilterResult,
+    Registration,
+    Rows,
+    Scope,
+    Status,
+    Verdict,
+    unresolvable,
+    unschedulable,
+)
+from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runners import row_numbers
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
+from dsched.model.meta import NodeName
+from dsched.model.pod import Pod
+from dsched.model.resource_claims import Allocation, DeviceRequest, ResourceClaim
+from dsched.plugins.dynamic_resources import (
+    binding,
+    extended_resources,
+    held_claims,
+    hints,
+    inventory,
+    objects,
+    pod_claims,
+    reserved,
+)
+from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
+from dsched.plugins.dynamic_resources.held_claims import HeldClaim
+from dsched.plugins.dynamic_resources.inventory import Inventory
+from dsched.plugins.dynamic_resources.judgement import INVALID_POOLS, NOT_AVAILABLE, Judgement, Limits, Wish
+from dsched.plugins.dynamic_resources.objects import KnownClaim
+from dsched.plugins.dynamic_resources.pod_claims import PodClaims
+from dsched.plugins.dynamic_resources.reserved import Errand, Reserved, ReservedClaim
+from dsched.plugins.dynamic_resources.search import Expired
+
+_MOST_CLASSES = 256
+"""Of so many classes of pods it is kept what nodes are told."""
+UNSUPPORTED = "UnsupportedFields"
+"""Who refuses pods with claims where claims are not judged."""
+DEALLOCATED = "deallocation of ResourceClaim completed"
+DELETED = "deletion of ResourceClaim completed"
 
 
-class _NoClaims:
-    """PreFilter was called, and the pod has no claims."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """PreFilter was called.
+
+    Attributes:
+        judgement: of the pod's class; None for a pod without claims.
+    """
+
+    judgement: Judgement | None = None
 
 
 class DynamicResources:
     name = "DynamicResources"
     takes_features = True
-    pre_filter_scope = Scope.NODE
+    filter_scope = Scope.CLUSTER
+    pre_filter_scope = Scope.CLUSTER
+    score_scope = Scope.CLUSTER
+    normalization = Normalization.MAX
+    pre_bind_needs_shared = True
+    """PreBind has nothing to do for a pod for which Reserve has left no word."""
 
-    def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
+    def __init__(self, args: DynamicResourcesArgs, handle: Any, features: Features = UNSAID) -> None:
+        self._handle = handle
+        self._features = features
         self._silent = features.since(37)
+        self._extends = features.enabled("DRAExtendedResource")
+        self._conditions = features.enabled("DRADeviceBindingConditions") and features.enabled(
+            "DRAResourceClaimDeviceStatus"
+        )
+        self._filter_timeout_s = args.filter_timeout_seconds if features.enabled("DRASchedulerFilterTimeout") else 0.0
+        self._binding_timeout_s = args.binding_timeout_seconds
+        self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
+        self._resources_of = PerClass(lambda pod: extended_resources.requested(pod.pod), key=_requests_key)
+        self._judgements: OrderedDict[Hashable, Judgement] = OrderedDict()
+        self._limits = Limits(self._begin, self._given_up, self._late)
+
+    # -- before the search -----------------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """All claims are there, not about to go, and the pod's."""
+        if not pod.spec.resource_claims:
+            return None
+        problem = self._claims(pod, self._handle.snapshot).problem
+        return unresolvable(problem) if problem else None
+
+    def class_part(self, pod: PodInfo) -> bytes:
+        """What tells the pod from others of its spec: which claims it has, as far as that matters."""
+        spec = pod.pod.spec
+        if not spec.resource_claims and not self._resources_of(pod):
+            return b""
+        snapshot: Snapshot = self._handle.snapshot
+        return b"\0".join(self._part(pod, inventory.of(snapshot, self._features)))
+
+    def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        known = objects.of(snapshot)
+        if pod.pod.spec.resource_claims:
+            return known.claims.version, known.classes.version
+        return known.classes.version if self._resources_of(pod) else None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
-        state.write(_NoClaims())
-        return SKIP
+        """Skip for pods without claims; rejects a pod whose claims cannot be used by it, or ask for unknown classes."""
+        state.write(_Asked())
+        # It serves no PreScore. Where no claim has alternatives, every node would score 0.
+        state.skip_score.add(self.name)
+        if not pod.pod.spec.resource_claims and not self._resources_of(pod):
+            return SKIP
+        known = inventory.of(snapshot, self._features)
+        named = self._claims(pod.pod, snapshot)
+        if named.problem:
+            return unresolvable(named.problem)
+        wish = self._wish(pod, named, known)
+        if isinstance(wish, Status):
+            return wish
+        if not wish.names_claims and wish.extended is None:
+            return SKIP
+        state.write(_Asked(self._judgement(pod, named, wish, known)))
+        if wish.scores:
+            state.skip_score.discard(self.name)
+        return None
+
+    # -- the search ------------------------------------------------------------------------------------------------
+
+    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        codes, statuses = self._asked(state).codes(table)
+        return Verdict(codes[rows].copy(), statuses)
+
+    def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        known = inventory.of(snapshot, self._features)
+        claims = self._claims(pod.pod, snapshot).claims
+        given_up = tuple(self._given_up(claim.record) for claim in claims if claim.allocation is not None)
+        return known.index.version, known.allocated.version, given_up
+
+    def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
+        """Alternatives that come earlier are better."""
+        asked, found = state.read(_Asked), np.zeros(matching.count(rows), dtype=np.int64)
+        if asked is None or asked.judgement is None or not asked.judgement.wish.scores:
+            return found
+        numbers = row_numbers(rows)
+        fits = asked.judgement.codes(table)[0][numbers] == 0
+        found[fits] = asked.judgement.points(table, numbers[fits].tolist())
+        return found
+
+    # -- when there is no node -------------------------------------------------------------------------------------
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        """Where an earlier PreFilter plugin ended the attempt, this one has not run: upstream fails to read what it
-        would have written, and says so.
+        """Take the devices of one claim away, if nobody else uses it and that might help.
 
-        Source: ``PostFilter``, ``getStateData``.
+        Where an earlier PreFilter plugin ended the attempt, this one has not run: upstream fails to read what it would
+        have written, and says so.
+
+        Source: ``PostFilter``, ``deallocateOrDeletePodClaims``, ``getStateData``.
         """
-        if attempt.pod.pod.spec.resource_claims:
+        asked, rejection = attempt.state.read(_Asked), attempt.evaluation.rejection
+        if asked is None and attempt.pod.pod.spec.resource_claims and rejection and rejection.plugin == UNSUPPORTED:
             return PostFilterResult(None, unschedulable())
-        if attempt.state.read(_NoClaims) is None:
+        if asked is None:
             return PostFilterResult(None, Status(Code.ERROR, ("not found",)))
-        return PostFilterResult(None, unschedulable(*([] if self._silent else ["no new claims to deallocate"])))
+        if asked.judgement is None:
+            return PostFilterResult(None, unschedulable(*([] if self._silent else ["no new claims to deallocate"])))
+        held = self._deallocatable(attempt, asked.judgement)
+        if held is not None:
+            meta = held.record.metadata
+            release = ClaimRelease(held.record.key, meta.uid, attempt.pod.uid, deallocate=True)
+            return PostFilterResult(None, unschedulable(DEALLOCATED), deallocations=(release,))
+        known = inventory.of(attempt.snapshot, self._features)
+        earlier = known.extended_claim(attempt.pod.uid) if asked.judgement.wish.extended is not None else None
+        if earlier is not None:
+            deletion = ClaimDeletion(earlier.key, earlier.uid)
+            return PostFilterResult(None, unschedulable(DELETED), deleted_claims=(deletion,))
+        return PostFilterResult(None, unschedulable(*([] if self._silent else ["still not schedulable"])))
+
+    def _deallocatable(self, attempt: FailedAttempt, judgement: Judgement) -> HeldClaim | None:
+        """The first claim that made a node unavailable which has room otherwise, and that nobody else uses."""
+        for held in self._unavailable(attempt, judgement):
+            consumers = [each.uid for each in held.record.status.reserved_for]
+            if not consumers or consumers == [attempt.pod.uid]:
+                return held
+        return None
+
+    def _unavailable(self, attempt: FailedAttempt, judgement: Judgement) -> Iterator[HeldClaim]:
+        if not judgement.wish.held or attempt.evaluation.rejection is not None:
+            return
+        seen: set[str] = set()
+        table, evaluation = attempt.snapshot.table, attempt.evaluation
+        for row in evaluation.rows_with(NOT_AVAILABLE.code).tolist():
+            status = evaluation.status_of(row)
+            if status is None or status.plugin != self.name or status.reasons != NOT_AVAILABLE.reasons:
+                continue
+            for held in judgement.unavailable(table.nodes[row]):
+                if held.record.key not in seen:
+                    seen.add(held.record.key)
+                    yield held
+
+    # -- when there is one -----------------------------------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Find the very devices for the pod's own claims, with what this process counts with now."""
+        if not pod.pod.spec.resource_claims and not self._resources_of(pod):
+            return None
+        snapshot: Snapshot = self._handle.snapshot
+        known = inventory.of(snapshot, self._features)
+        named = self._claims(pod.pod, snapshot)
+        if named.problem:
+            return unresolvable(named.problem)
+        wish = self._wish(pod, named, known)
+        if isinstance(wish, Status):
+            return wish
+        row = snapshot.table.index.get(node)
+        if row is None:
+            return Status(Code.ERROR, (f'node "{node}" not found',))
+        asked = state.read(_Asked)
+        kept = None if asked is None else asked.judgement
+        judgement = Judgement(wish, known, self._limits) if kept is None else kept.adopt(wish)
+        try:
+            found = judgement.allocate(snapshot.table, row)
+        except AllocationTimeout:
+            return self._late(node)
+        except InvalidPools:
+            return INVALID_POOLS
+        except AllocationError as error:
+            return Status(Code.ERROR, (str(error),))
+        if found is None:
+            return Status(Code.ERROR, ("claim allocation not found for node",))
+        self._count(state, pod, wish, known, found)
+        return None
+
+    def _count(self, state: CycleState, pod: PodInfo, wish: Wish, known: Inventory, found: Any) -> None:
+        allocations, extended = found
+        claims = [*wish.claims, *([extended.claim] if extended is not None else [])]
+        taken = tuple(
+            ReservedClaim(claim.metadata.uid, claim, msgspec.convert(allocation, Allocation))
+            for claim, allocation in zip(claims, allocations, strict=True)
+        )
+        for each in taken:
+            known.assume(each.holder, pod.uid, each.allocation)
+        charges = tuple(reserved.charge(each, known.index) for each in taken)
+        decided = Reserved(taken, extended, tuple(each for each in charges if each.amounts))
+        state.write(decided)
+        pod_uid = pod.uid
+        held = [
+            each.record
+            for each in wish.held
+            if all(consumer.uid != pod_uid for consumer in each.record.status.reserved_for)
+        ]
+        if taken or wish.held:
+            now = self._clock.now_ms()
+            errand = reserved.errand(pod.pod, decided, held, conditions=self._conditions, now_ms=now)
+            state.shared[self.name] = errand.packed()
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        inventory.of(self._handle.snapshot, self._features).forget(pod.uid)
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Whether Reserve has left claims to be written."""
+        return None if self.name in state.shared else SKIP
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """Write what Reserve decided, and look whether the devices are ready: Wait while they are not."""
+        if self.name not in state.shared:
+            return None
+        errand = Errand.unpacked(state.shared[self.name])
+        return binding.bind(errand, self._handle.cluster, self._clock.now_ms(), self._binding_timeout_s)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return hints.registrations(lambda: self._handle.snapshot, self._features)
+
+    # -- what the pod asks for -------------------------------------------------------------------------------------
+
+    def _claims(self, pod: Pod, snapshot: Snapshot) -> PodClaims:
+        find = objects.of(snapshot).claims.get
+        return pod_claims.claims_of(pod, find, capital_pod=self._features.since(36))
+
+    def _part(self, pod: PodInfo, known: Inventory) -> Iterator[bytes]:
+        named = self._claims(pod.pod, self._handle.snapshot)
+        if named.problem:
+            yield pod.uid.encode()
+        for claim in named.claims:
+            yield _told_apart(claim, known)
+        earlier = known.extended_claim(pod.uid)
+        if earlier is not None:
+            yield earlier.uid.encode()
+
+    def _wish(self, pod: PodInfo, named: PodClaims, known: Inventory) -> Wish | Status:
+        """What the pod asks for, or why it cannot have it."""
+        resources = self._resources_of(pod) if self._extends else ()
+        extended = extended_resources.asked(resources, known.objects.class_behind)
+        earlier = None if extended is None else known.extended_claim(pod.uid)
+        held, waiting = [], []
+        for claim in named.claims:
+            allocation = claim.allocation
+            if allocation is not None:
+                try:
+                    held.append(HeldClaim(claim.record, allocation))
+                except SelectorError as error:
+                    return Status(Code.ERROR, (str(error),))
+                continue
+            if known.promised(claim):
+                return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+            refusal = self._refused(claim.record, known)
+            if refusal is not None:
+                return refusal
+            waiting.append(claim.record)
+        return Wish(pod.pod, waiting, held, extended, earlier is not None)
+
+    def _refused(self, claim: ResourceClaim, known: Inventory) -> Status | None:
+        """Whether all classes that a claim names are there."""
+        for request in claim.spec.devices.requests:
+            if request.first_available and not known.features.prioritized_list:
+                return unresolvable(
+                    f"resource claim {claim.key}, request {request.name}: has subrequests, but the DRAPrioritizedList "
+                    "feature is disabled"
+                )
+            if request.exactly is None and not request.first_available:
+                return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+            for name, class_name in _classes(request):
+                if not class_name:
+                    return Status(Code.ERROR, (f"request {name}: unsupported request type",))
+                if known.objects.classes.get(class_name) is None:
+                    return unresolvable(f"request {name}: device class {class_name} does not exist")
+        return None
+
+    def _judgement(self, pod: PodInfo, named: PodClaims, wish: Wish, known: Inventory) -> Judgement:
+        """What is kept of the pod's class, as long as it is about the same objects."""
+        held = tuple(id(each.record) for each in wish.held)
+        waiting = tuple(claim.spec_key for claim in named.claims if claim.allocation is None)
+        requests = None if wish.extended is None else (pod.requests_key, wish.extended, wish.earlier)
+        key = id(known), waiting, held, requests, known.objects.classes.version
+        found = self._judgements.get(key)
+        if found is None or found.erroneous:
+            found = self._judgements[key] = Judgement(wish, known, self._limits)
+            if len(self._judgements) > _MOST_CLASSES:
+                self._judgements.popitem(last=False)
+        self._judgements.move_to_end(key)
+        return found
+
+    def _asked(self, state: CycleState) -> Judgement:
+        """
+        Raises:
+            PluginError: PreFilter has not run.
+        """
+        asked = state.read(_Asked)
+        if asked is None or asked.judgement is None:
+            raise PluginError("its PreFilter has not run; enable it at preFilter, too")
+        return asked.judgement
+
+    # -- time ------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> Expired:
+        if self._filter_timeout_s <= 0:
+            return _never
+        return partial(self._over, self._clock.monotonic() + self._filter_timeout_s)
+
+    def _over(self, end: float) -> bool:
+        return self._clock.monotonic() >= end
+
+    def _late(self, node: NodeName) -> Status:
+        words = "timed out trying to allocate devices"
+        return Status(Code.ERROR, (f"node {node}: {words}",)) if self._features.since(36) else unresolvable(words)
+
+    def _given_up(self, claim: ResourceClaim) -> bool:
+        return self._conditions and held_claims.given_up(claim, self._clock.now_ms(), self._binding_timeout_s)
 
 
-_roles: tuple[type[interface.PreFilterPlugin], type[interface.PostFilterPlugin]] = DynamicResources, DynamicResources
+def _told_apart(claim: KnownClaim, known: Inventory) -> bytes:
+    """Claims that have no devices are told apart by what they ask for, all others by what they are."""
+    if claim.allocation is not None:
+        return b"held " + claim.uid.encode()
+    if known.promised(claim):
+        return b"promised " + claim.uid.encode()
+    return b"waiting " + claim.spec_key
+
+
+def _classes(request: DeviceRequest) -> Iterator[tuple[str, str]]:
+    """The classes that a request names, each with who does."""
+    if request.exactly is not None:
+        yield request.name, request.exactly.device_class_name
+        return
+    for each in request.first_available:
+        yield f"{request.name}/{each.name}", each.device_class_name
+
+
+def _requests_key(pod: PodInfo) -> bytes:
+    return pod.requests_key
+
+
+def _never() -> bool:
+    return False
+
+
+_pre_enqueue: type[interface.PreEnqueuePlugin] = DynamicResources
+_pre_filter: type[interface.PreFilterPlugin] = DynamicResources
+_filter: type[interface.TableFilterPlugin] = DynamicResources
+_post_filter: type[interface.PostFilterPlugin] = DynamicResources
+_score: type[interface.TableScorePlugin] = DynamicResources
+_reserve: type[interface.ReservePlugin] = DynamicResources
+_pre_bind: type[interface.PreBindPlugin] = DynamicResources
+_pre_flight: type[interface.PreBindPreFlight] = DynamicResources
+_enqueue: type[interface.EnqueueExtensions] = DynamicResources

@@ -22,8 +22,8 @@ from dsched.framework.snapshot import Snapshot
 from dsched.model import volumes
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.volumes import SELECTED_NODE, ObjectReference, PersistentVolumeClaim
+from dsched.plugins.object_views import Views
 from dsched.plugins.volumes import objects
-from dsched.plugins.volumes.objects import Views
 
 View = TypeVar("View")
 

@@ -1,14 +1,8 @@
-"""Claims, volumes and what goes with them, decoded from the snapshot: each object once, until it changes.
+"""Claims, volumes and what goes with them, decoded from the snapshot: each object once, until it changes."""
 
-Objects of a snapshot are replaced, never changed in place, so that an object that is the same one as before needs no
-second look.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary, ref
-
-import msgspec
+from collections.abc import Sequence
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from dsched.arithmetic.volumes import Offer
 from dsched.framework.snapshot import Snapshot
@@ -23,58 +17,9 @@ from dsched.model.volumes import (
     StorageClass,
     VolumeAttachment,
 )
+from dsched.plugins.object_views import Views, decoded
 
-View = TypeVar("View")
 Record = TypeVar("Record", bound=meta.ApiRecord)
-
-_SPARE = 64
-"""So many views of objects that are gone are kept at least before they are looked for."""
-
-
-class Views(Generic[View]):
-    """The objects of one kind, each as a view that is made once."""
-
-    def __init__(self, snapshot: Snapshot, kind: str, make: Callable[[Mapping[str, Any]], View]) -> None:
-        self._snapshot = ref(snapshot)
-        self._kind = kind
-        self._make = make
-        self._made: dict[str, tuple[Mapping[str, Any], View]] = {}
-        self._every: list[View] = []
-        self._every_at = -1
-
-    @property
-    def version(self) -> int:
-        """Grows with every change of an object of the kind."""
-        snapshot = self._snapshot()
-        return 0 if snapshot is None else snapshot.version_of(self._kind)
-
-    def get(self, key: str) -> View | None:
-        """The object with this key, None where there is none."""
-        raw = self._objects.get(key)
-        return None if raw is None else self._view(key, raw)
-
-    def every(self) -> Sequence[View]:
-        """All of them, in the snapshot's order."""
-        if self._every_at != self.version:
-            self._every = [self._view(key, raw) for key, raw in self._objects.items()]
-            self._every_at = self.version
-        return self._every
-
-    @property
-    def _objects(self) -> Mapping[str, Mapping[str, Any]]:
-        snapshot = self._snapshot()
-        return {} if snapshot is None else snapshot.others(self._kind)
-
-    def _view(self, key: str, raw: Mapping[str, Any]) -> View:
-        made = self._made.get(key)
-        if made is not None and made[0] is raw:
-            return made[1]
-        view = self._make(raw)
-        self._made[key] = (raw, view)
-        objects = self._objects
-        if len(self._made) > 2 * len(objects) + _SPARE:
-            self._made = {key: made for key, made in self._made.items() if key in objects}
-        return view
 
 
 class VolumeObjects:
@@ -85,7 +30,7 @@ class VolumeObjects:
         self.classes: Views[StorageClass] = _views(snapshot, volumes.STORAGE_CLASS, StorageClass)
         self.drivers: Views[CsiDriver] = _views(snapshot, volumes.CSI_DRIVER, CsiDriver)
         self.capacities: Views[CsiStorageCapacity] = _views(snapshot, volumes.CSI_STORAGE_CAPACITY, CsiStorageCapacity)
-        self.offers = Views(snapshot, volumes.PERSISTENT_VOLUME, lambda raw: Offer(_decoded(raw, PersistentVolume)))
+        self.offers = Views(snapshot, volumes.PERSISTENT_VOLUME, lambda raw: Offer(decoded(raw, PersistentVolume)))
         self.nodes: Views[CsiNode] = _views(snapshot, volumes.CSI_NODE, CsiNode)
         self.attachments: Views[VolumeAttachment] = _views(snapshot, volumes.VOLUME_ATTACHMENT, VolumeAttachment)
         self._by_class: dict[str, list[Offer]] = {}
@@ -134,12 +79,4 @@ def of(snapshot: Snapshot) -> VolumeObjects:
 
 
 def _views(snapshot: Snapshot, kind: str, record: type[Record]) -> Views[Record]:
-    return Views(snapshot, kind, lambda raw: _decoded(raw, record))
-
-
-def _decoded(raw: Mapping[str, Any], kind: type[Record]) -> Record:
-    """Explicit nulls, which are rare, take a slower second way."""
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError:
-        return meta.from_builtins(raw, kind)
+    return Views(snapshot, kind, lambda raw: decoded(raw, record))

@@ -9,6 +9,8 @@
 -- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
 -- KEYS[9] reservations         hash    uid to "NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS"
 -- KEYS[10] node:               prefix  of the nodes' usage, hashes node:NAME
+-- KEYS[11] devices            hash    uid to {holder: {device, share or counter: amount}}, JSON
+-- KEYS[12] devices:used       hash    device, share or counter to how much reserved pods take of it
 -- ARGV[1] epoch  int      the caller's epoch
 -- ARGV[2] pods   msgpack  [[key, uid], …]
 -- RETURNS per pod 1 | 0 it is not waiting

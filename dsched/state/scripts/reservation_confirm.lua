@@ -1,4 +1,5 @@
--- reservation_confirm: end reservations whose pods are bound; the node keeps the charge, the pod is no longer pending.
+-- reservation_confirm: end reservations whose pods are bound; the node keeps the charge, claims in the cluster say by now
+-- who has which devices, the pod is no longer pending.
 -- KEYS[1] leader:epoch         string  the present epoch
 -- KEYS[2] queue:active         zset    "PLACE NS/NAME" by the order number of QueueSort
 -- KEYS[3] queue:backoff        zset    NS/NAME by when the backoff ends, ms
@@ -9,11 +10,15 @@
 -- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
 -- KEYS[9] reservations         hash    uid to "NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS"
 -- KEYS[10] node:               prefix  of the nodes' usage, hashes node:NAME
+-- KEYS[11] devices            hash    uid to {holder: {device, share or counter: amount}}, JSON
+-- KEYS[12] devices:used       hash    device, share or counter to how much reserved pods take of it
 -- ARGV[1] epoch  int      the caller's epoch
 -- ARGV[2] pods   msgpack  [[key, uid], …]
 -- RETURNS per pod 1 | 0 no reservation stands
 -- INCLUDE fence
 -- INCLUDE places
+-- INCLUDE charges
+-- INCLUDE devices
 -- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
@@ -35,6 +40,11 @@ for number, pod in ipairs(pods) do
       leave(key, known[2], known[3])
       redis.call("DEL", KEYS[8] .. key)
     end
+  end
+end
+for number, holds in pairs(read_in_bulk(KEYS[11], ended)) do
+  if holds then
+    give_back_devices(KEYS[11], KEYS[12], ended[number])
   end
 end
 in_bulk(ended, function(...)

@@ -1,4 +1,4 @@
--- reservation_release: end reservations without a bind; each pod goes to a queue, or is forgotten when it is gone.
+-- reservation_release: end reservations without a bind; their devices are free, each pod goes to a queue, or is forgotten when it is gone.
 -- KEYS[1] leader:epoch         string  the present epoch
 -- KEYS[2] queue:active         zset    "PLACE NS/NAME" by the order number of QueueSort
 -- KEYS[3] queue:backoff        zset    NS/NAME by when the backoff ends, ms
@@ -9,6 +9,8 @@
 -- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
 -- KEYS[9] reservations         hash    uid to "NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS"
 -- KEYS[10] node:               prefix  of the nodes' usage, hashes node:NAME
+-- KEYS[11] devices            hash    uid to {holder: {device, share or counter: amount}}, JSON
+-- KEYS[12] devices:used       hash    device, share or counter to how much reserved pods take of it
 -- ARGV[1] epoch     int      the caller's epoch
 -- ARGV[2] releases  msgpack  [[key, uid, node, {resource: amount}, to, score, place, order, [field, value, …]], …];
 --                            to "" forgets the pod
@@ -16,6 +18,7 @@
 -- INCLUDE fence
 -- INCLUDE places
 -- INCLUDE charges
+-- INCLUDE devices
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
@@ -29,6 +32,7 @@ for number, item in ipairs(cmsgpack.unpack(ARGV[2])) do
     if redis.call("EXISTS", KEYS[10] .. node) == 1 then
       charge(KEYS[10] .. node, amounts, "-")
     end
+    give_back_devices(KEYS[11], KEYS[12], uid)
     local record = KEYS[8] .. key
     local known = redis.call("HMGET", record, "uid", "queue", "place")
     if known[1] == uid then

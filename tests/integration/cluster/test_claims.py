@@ -1,5 +1,6 @@
 """Claims for devices, written by binders and leaders: the same cases in standalone mode and at an API server."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -69,6 +70,9 @@ class System(Protocol):
 
     def another(self) -> Cluster: ...
 
+    def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
+        """Have devices reserved for a pod, where the cluster looks whether they are."""
+
     def put(self, *values: Json) -> None: ...
 
     def read(self, kind: kinds.Kind, key: str) -> Json | None: ...
@@ -85,6 +89,10 @@ class Standalone:
     def another(self) -> Cluster:
         return StandaloneCluster(self.store, ManualClock())
 
+    def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
+        given = {f"gpu.example.com/n1/{each}": "1" for each in devices}
+        self.store.redis.hset(self.store.key("devices"), pod_uid, json.dumps({holder: given} if given else {}))
+
     def put(self, *values: Json) -> None:
         Applier(self.store, ManualClock()).apply(loaded(self.folder, *values))
 
@@ -97,6 +105,9 @@ class AtAnApiServer:
         self.api = api
         self.opened: list[Kubernetes] = []
         self.cluster = self.another()
+
+    def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
+        """An API server knows nothing of it."""
 
     def another(self) -> Cluster:
         self.opened.append(Kubernetes(Access(self.api.kubeconfig())))
@@ -125,6 +136,7 @@ def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
 @pytest.fixture(autouse=True)
 def there(system: System) -> None:
     system.put(claim(), pod_manifest(WEB, uid=WEB_UID))
+    system.hold(WEB_UID, UID, "gpu-0", "gpu-1")
 
 
 def now(system: System) -> Json:
@@ -244,6 +256,7 @@ def test_the_claim_of_extended_resources_is_made_once(system: System) -> None:
 
 def test_it_is_made_again_after_it_was_deleted(system: System) -> None:
     made = system.cluster.create_claim(extended())
+    system.hold(WEB_UID, WEB_UID, "gpu-0")
     given = ClaimWrite(made.key, made.uid, WEB, WEB_UID, allocation("gpu-0"))
     assert system.cluster.allocate_claims([given]) == [""]
     for _ in range(2):
@@ -280,6 +293,29 @@ def test_two_binders_at_once_make_one(system: System) -> None:
 
 def test_no_claim_is_made_for_a_pod_that_is_gone(system: System) -> None:
     assert system.cluster.create_claim(extended(pod_uid="pod-0")).problem == f"pod {WEB} does not exist any more"
+
+
+class TestStandalone:
+    @pytest.fixture
+    def system(self, store: Store, tmp_path: Path) -> Standalone:
+        return Standalone(store, tmp_path)
+
+    @pytest.mark.parametrize("text", [None, "{}", "nonsense", '{"claim-2":{"gpu.example.com/n1/gpu-0":"1"}}'])
+    def test_who_comes_too_late_gives_nothing_away(self, system: Standalone, text: str | None) -> None:
+        key = system.store.key("devices")
+        system.store.redis.hdel(key, WEB_UID)
+        if text is not None:
+            system.store.redis.hset(key, WEB_UID, text)
+        (told,) = system.cluster.allocate_claims([write("gpu-0")])
+        assert told == f"the devices of resourceclaim {KEY} are no longer held for its pod"
+        assert "status" not in now(system)
+        system.hold(WEB_UID, UID, "gpu-1")
+        (told,) = system.cluster.allocate_claims([write("gpu-0")])
+        assert told == f"the devices of resourceclaim {KEY} are no longer held for its pod"
+        system.hold(WEB_UID, UID, "gpu-0")
+        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
+        system.hold(WEB_UID, UID)
+        assert system.cluster.allocate_claims([write("gpu-0")]) == [""], "what is written already needs no reservation"
 
 
 class TestAtAnApiServer:

@@ -6,14 +6,17 @@ import msgspec
 import pytest
 
 from dsched.errors import StaleEpoch
+from dsched.model.claim_requests import DeviceCharge
 from dsched.model.meta import NodeName
 from dsched.scheduler.ports import QueueName
 from dsched.state import keys, misfits
 from dsched.state.attempt_history import UNSCHEDULABLE, Attempt, AttemptHistory
 from dsched.state.client import Store
+from dsched.state.devices import Devices
 from dsched.state.leader_config import LeaderConfig, publish
 from dsched.state.lease import Lease
 from dsched.state.node_log import NodeLog
+from dsched.state.pieces import packed
 from dsched.state.queue import Queue
 from dsched.state.recording import RecordingStream
 from dsched.state.requests import REQUEUE, Request, Requests
@@ -46,7 +49,8 @@ def epoch(store: Store) -> int:
     queue, reservations = Queue(store, epoch), Reservations(store, epoch)
     usage = with_node(store, epoch)
     fly(queue, "reserved", "waiting", "inflight")
-    assert reservations.reserve([request("reserved", usage)], NOW_MS) == ["ok"]
+    devices = [DeviceCharge("claim", {"gpu": 1})]
+    assert reservations.reserve([request("reserved", usage, devices=devices)], NOW_MS) == ["ok"]
     usage.moved(N1)
     assert reservations.reserve([request("waiting", usage, deadline_ms=NOW_MS + 1)], NOW_MS) == ["ok"]
     put(queue, "active")
@@ -56,6 +60,7 @@ def epoch(store: Store) -> int:
     NodeLog(store, epoch).publish(make_snapshot([make_node("n1")]))
     Binds(store).report(epoch, "binder", [Outcome(*pod_of("reserved"), N1, "bound", "", 1)])
     store.redis.hset(store.key(keys.RESERVATIONS.name), "of nobody", "unreadable")
+    store.redis.hset(store.key(keys.DEVICES.name), "of nobody", "{}")
     store.redis.set(store.key(keys.RECORDER.name), "token somebody")
     store.redis.rpush(store.key(keys.WORKERS.name), "of another type")
     store.redis.rpush(store.key(keys.REQUESTS.name), msgspec.json.encode(Request("1", REQUEUE)))
@@ -90,6 +95,7 @@ def explain(store: Store, epoch: int) -> None:
     AttemptHistory(store, epoch).keep([(key, Attempt(1, NOW_MS, epoch, uid, "default", UNSCHEDULABLE, 1))], NOW_MS)
 
 
+HELD = keys.names(keys.EPOCH, keys.DEVICES, keys.DEVICES_USED)
 RELEASING = keys.names(keys.LEADER, keys.EPOCH, keys.RELEASED)
 
 ACTS: dict[str, Callable[[Store, int], object]] = {
@@ -97,6 +103,8 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "config_publish": lambda store, epoch: publish(store, LeaderConfig(epoch, "3f2a", "standalone")),
     "intake_mark": lambda store, epoch: Queue(store, epoch).mark_intake(1, ["default-scheduler"]),
     "keys_drop": lambda store, epoch: misfits.drop(store, epoch, misfits.SINGLE),
+    "devices_release": lambda store, epoch: Devices(store, epoch).release([(pod_of("reserved")[1], "claim")]),
+    "devices_write": lambda store, epoch: Script(store, "devices_write")(HELD, [epoch, packed([[0, "of nobody", ""]])]),
     "lease_release": lambda store, epoch: Script(store, "lease_release")(RELEASING, [epoch]),
     "lease_renew": renew,
     "log_append": lambda store, epoch: NodeLog(store, epoch).publish(make_snapshot()),

@@ -9,7 +9,7 @@ from dsched.cluster.standalone import keys, stored
 from dsched.state import scripts
 
 NAMES = sorted(path.stem for path in stored.SCRIPTS.glob("*.lua"))
-STORE_KEYS = {key.name for key in keys.ALL} | {"cluster:KIND", "reservations", "leader:epoch"}
+STORE_KEYS = {key.name for key in keys.ALL} | {"cluster:KIND", "devices", "reservations", "leader:epoch"}
 
 
 @pytest.mark.parametrize("name", NAMES)

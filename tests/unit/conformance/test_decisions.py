@@ -7,6 +7,7 @@ import pytest
 from dsched.conformance import decisions
 from dsched.errors import ConfigError
 from dsched.plugins import registry
+from tests.devices import asking, make_claim, make_class, make_slice
 
 NODES = [
     {"metadata": {"name": name, "uid": name}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "9"}}}
@@ -118,7 +119,26 @@ def test_a_plugin_that_fails_is_named() -> None:
     preference = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
     lines = decisions.check(case(pod=pod("web", "1", affinity=affinity)), FITS)
-    assert lines[0].startswith("NodeAffinity failed: ") and '"Near" is none of' in lines[0]
+    assert lines[0].startswith("error: expected None, found {'plugin': 'NodeAffinity'") and '"Near" is none' in lines[0]
+
+
+def test_devices_are_compared_one_by_one() -> None:
+    objects = {
+        "deviceClasses": [make_class()],
+        "resourceSlices": [make_slice("n1", ["d0", "d1"])],
+        "resourceClaims": [make_claim("shop/mine", asking())],
+    }
+    claiming = pod("web", "1", resourceClaims=[{"name": "gpu", "resourceClaimName": "mine"}])
+    lines = decisions.check(case(pod=claiming, config=only("DynamicResources"), **objects), FITS)
+    assert any(line.startswith("allocations[n1]: ") and "d0" in line and "d1" not in line for line in lines)
+
+
+def test_dynamic_resources_joins_the_default_profile_where_it_was_recorded_so() -> None:
+    refused = decisions.check(case(pod=pod("web", "9")), {}, claims=True)
+    assert any("no new claims to deallocate" in line for line in refused) is False
+    assert decisions.check(case(preempt=True, pod=pod("web", "9")), {}) != decisions.check(
+        case(preempt=True, pod=pod("web", "9")), {}, claims=True
+    )
 
 
 def test_other_objects_are_in_the_snapshot() -> None:

@@ -72,8 +72,7 @@ def test_expressions_go_their_own_way(expression: str, expect: dict[str, Any], d
         ("unheard_of", {"expression": "true"}, "case.pod is missing"),
         ("cel", {"expression": "true"}, "case.driver is missing"),
         ("configuration", {}, "case.configuration is missing"),
-        ("dra_x", {"pod": {}, "resourceClaims": [{}]}, "case.resourceClaims: dsched does not read such objects"),
-        ("dra_x", {"pod": {"spec": {"resourceClaims": [{"name": "a"}]}}}, "case.pod.spec.resourceClaims"),
+        ("dra_x", {"pod": {}, "podGroups": [{}]}, "case.podGroups: dsched does not read such objects"),
     ],
 )
 def test_what_cannot_be_read_is_not_run_and_says_why(family: str, case: dict[str, Any], reason: str) -> None:

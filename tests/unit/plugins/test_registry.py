@@ -32,7 +32,6 @@ class Quiet:
 
 GROUP_POINTS = {"placementGenerate", "placementScore", "podGroupPostFilter"}
 NOT_SERVED = {
-    "DynamicResources": {"preEnqueue", "filter", "reserve", "preBind", "score"},
     **{name: {point} for name, point in registry.SILENT},
 }
 

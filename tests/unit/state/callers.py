@@ -1,6 +1,6 @@
 """Calls every script through the Python that calls it, on a Redis that only writes down what it is asked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ from dsched.scheduler.ports import Move, QueueName
 from dsched.state import misfits
 from dsched.state.attempt_history import UNSCHEDULABLE, Attempt, AttemptHistory
 from dsched.state.client import Store
+from dsched.state.devices import Devices
 from dsched.state.leader_config import LeaderConfig, publish
 from dsched.state.lease import Lease
 from dsched.state.node_log import NodeLog
@@ -59,6 +60,10 @@ class WritingDown:
 
         return script
 
+    def hscan_iter(self, name: str, count: int) -> Iterator[tuple[bytes, bytes]]:
+        """Of what pods hold of devices, one is there that nobody reserved."""
+        return iter([(b"uid-gone", b"{}")] if name.endswith(":devices") else [])
+
     def xrevrange(self, name: str, count: int) -> list[Any]:
         return []
 
@@ -86,6 +91,8 @@ def _usage(store: Store) -> None:
 CALLERS: dict[str, Callable[[Store], object]] = {
     "bind_begin": lambda store: Binds(store).begin(EPOCH, [(KEY, UID, NODE)]),
     "config_publish": lambda store: publish(store, LeaderConfig(EPOCH, "3f2a", "standalone")),
+    "devices_release": lambda store: Devices(store, EPOCH).release([(UID, "uid-claim")]),
+    "devices_write": lambda store: Devices(store, EPOCH).recount([]),
     "intake_mark": lambda store: Queue(store, EPOCH).mark_intake(1, ["default-scheduler"]),
     "keys_drop": lambda store: misfits.drop(store, EPOCH, misfits.SINGLE),
     "lease_acquire": lambda store: _lease(store).acquire(),

@@ -161,7 +161,7 @@ class FakeApi:
         self._version += 1
         old = self.objects.get((plural, key))
         metadata = {
-            "uid": old["metadata"]["uid"] if old else f"uid-{plural}-{key}-{self._version}",
+            "uid": old["metadata"]["uid"] if old else f"uid-{plural}-{key.replace('/', '.')}-{self._version}",
             "creationTimestamp": "2026-01-01T00:00:00Z",
             "managedFields": [{"manager": "test", "fieldsV1": {"f:spec": {}}}],
             **value["metadata"],

@@ -1,5 +1,6 @@
 """Claims in standalone mode: made of templates, given back when pods end, deleted with them."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,9 @@ def statuses(store: Store, key: str = WEB) -> list[Json]:
 
 def allocate(leader: Leader, claim: Json, pods: Json) -> None:
     """As a binder does, for pods by name."""
+    store = leader.cluster._store
+    held = json.dumps({claim["metadata"]["uid"]: {"gpu.example.com/n1/gpu-0": "1"}})
+    store.redis.hset(store.key("devices"), mapping=dict.fromkeys(pods.values(), held))
     key, uid = f"default/{claim['metadata']['name']}", claim["metadata"]["uid"]
     writes = [ClaimWrite(key, uid, PodKey(f"default/{name}"), PodUid(of), GPU) for name, of in pods.items()]
     assert set(StandaloneCluster(leader.cluster._store).allocate_claims(writes)) == {""}

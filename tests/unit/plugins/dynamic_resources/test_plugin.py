@@ -63,7 +63,7 @@ def test_pods_with_claims_are_refused_as_without_it() -> None:
     assert message(refused) == ("preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")
 
 
-def test_it_serves_no_other_point() -> None:
+def test_where_claims_are_not_judged_it_serves_no_other_point() -> None:
     text = CONFIGURATION.format(point="multiPoint")
     framework = frameworks(text)[NAME]
     points = {

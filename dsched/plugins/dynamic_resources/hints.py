@@ -1,0 +1,92 @@
+"""Events that may help a pod which DynamicResources rejected.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``EventsToRegister``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from dsched.config import Features
+from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
+from dsched.framework.snapshot import Snapshot
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.plugins.dynamic_resources import objects, pod_claims
+from dsched.plugins.dynamic_resources.pod_claims import PodClaims
+
+_COME_OR_CHANGED = frozenset({Action.ADD, Action.UPDATE})
+_ANY = frozenset({Action.ADD, Action.UPDATE, Action.DELETE})
+
+Claims = Callable[[Pod], PodClaims]
+"""The claims of a pod as they are now."""
+
+
+def registrations(snapshot: Callable[[], Snapshot], features: Features) -> Sequence[Registration]:
+    """The events, for a version of kube-scheduler."""
+
+    def claims(pod: Pod) -> PodClaims:
+        find = objects.of(snapshot()).claims.get
+        return pod_claims.claims_of(pod, find, capital_pod=features.since(36))
+
+    of_claims = _ANY if features.since(37) else _COME_OR_CHANGED
+    return (
+        Registration(Resource.NODE, _COME_OR_CHANGED, _after_node_change, about_taints=False),
+        Registration(Resource.RESOURCE_CLAIM, of_claims, partial(_after_claim_change, claims)),
+        Registration(Resource.POD, frozenset({Action.UPDATE}), partial(_after_pod_change, claims)),
+        Registration(Resource.DEVICE_CLASS, _COME_OR_CHANGED),
+        Registration(Resource.RESOURCE_SLICE, _COME_OR_CHANGED),
+        # Upstream sees the slices change when a rule does.
+        Registration(Resource.DEVICE_TAINT_RULE, _ANY),
+    )
+
+
+def _hint(helps: bool) -> Hint:
+    return Hint.QUEUE if helps else Hint.SKIP
+
+
+def _after_node_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A node came, or has other labels or other resources."""
+    old: Node | None = event.old
+    new: Node = event.new
+    if old is None:
+        return Hint.QUEUE
+    same_labels = old.metadata.labels == new.metadata.labels
+    return _hint(not same_labels or old.status.allocatable != new.status.allocatable)
+
+
+def _after_claim_change(claims: Claims, pod: Pod, event: ClusterEvent) -> Hint:
+    """A claim of the pod came or has another status; or any claim has given its devices back.
+
+    Source: ``isSchedulableAfterClaimChange``.
+    """
+    old: Mapping[str, Any] | None = event.old
+    new: Mapping[str, Any] | None = event.new
+    if new is None:
+        return _hint(old is not None and _allocated(old))
+    found = claims(pod)
+    if found.problem:
+        return Hint.SKIP
+    if old is not None and _allocated(old) and not _allocated(new):
+        return Hint.QUEUE
+    if all(claim.uid != new["metadata"].get("uid") for claim in found.claims):
+        return Hint.SKIP
+    return _hint(old is None or (old.get("status") or {}) != (new.get("status") or {}))
+
+
+def _after_pod_change(claims: Claims, pod: Pod, event: ClusterEvent) -> Hint:
+    """The claims that the pod waited for are named in its status now.
+
+    Source: ``isSchedulableAfterTargetPodUpdate``.
+    """
+    changed: Pod = event.new
+    if changed.uid != pod.uid:
+        return Hint.SKIP
+    before: Pod | None = event.old
+    if before is not None and before.status.resource_claim_statuses == changed.status.resource_claim_statuses:
+        return Hint.SKIP
+    return _hint(not claims(changed).problem)
+
+
+def _allocated(claim: Mapping[str, Any]) -> bool:
+    return bool((claim.get("status") or {}).get("allocation"))

@@ -1,0 +1,266 @@
+"""What pods of one class are told of nodes, kept up to date node by node.
+
+Devices that are taken or given back concern the nodes that reach their pool; all others are told what they were told
+before. Only the chosen node is searched for the very devices.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``Filter``, ``computeScore``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsched.framework.interface import Code, Status, unresolvable
+from dsched.framework.table import NodeTable
+from dsched.model.meta import NodeName
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.model.resource_claims import ResourceClaim
+from dsched.plugins.dynamic_resources import extended_resources
+from dsched.plugins.dynamic_resources.allocator import Allocator
+from dsched.plugins.dynamic_resources.extended_resources import Asked, Extended
+from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
+from dsched.plugins.dynamic_resources.held_claims import HeldClaim
+from dsched.plugins.dynamic_resources.inventory import Inventory
+from dsched.plugins.dynamic_resources.search import Expired
+
+NOT_ALLOCATED = unresolvable("cannot allocate all claims")
+NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
+NO_SUCH_RESOURCE = unresolvable("cannot fit resource")
+EARLIER_CLAIM = unresolvable("cannot schedule extended resource claim")
+INVALID_POOLS = unresolvable(str(InvalidPools()))
+_FIXED = (NOT_ALLOCATED, NOT_AVAILABLE, NO_SUCH_RESOURCE, EARLIER_CLAIM, INVALID_POOLS)
+_MOST_ALTERNATIVES = 8
+"""A request has so many at most; the first of them scores as much (``FirstAvailableDeviceRequestMaxSize``)."""
+
+
+class Wish:
+    """What a pod asks for.
+
+    Attributes:
+        pod: the pod.
+        claims: those it names that have no devices yet.
+        held: those that have.
+        extended: extended resources that may be devices; None where none may.
+        earlier: the claim of its extended resources is one that an earlier attempt made.
+    """
+
+    def __init__(
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaim],
+        held: Sequence[HeldClaim],
+        extended: Asked | None,
+        earlier: bool,
+    ) -> None:
+        self.pod = pod
+        self.claims = tuple(claims)
+        self.held = tuple(held)
+        self.extended = extended
+        self.earlier = earlier
+
+    @property
+    def names_claims(self) -> bool:
+        """Whether it names any claim."""
+        return bool(self.claims or self.held)
+
+    @property
+    def scores(self) -> bool:
+        """Whether nodes may differ in how much they are liked."""
+        return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
+
+
+class Limits:
+    """How long things may take.
+
+    Attributes:
+        begin: starts the time that one node may take.
+        given_up: whether a claim's devices should be taken away again.
+        late: the status of a node on which a search took too long.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], Expired],
+        given_up: Callable[[ResourceClaim], bool],
+        late: Callable[[NodeName], Status],
+    ) -> None:
+        self.begin = begin
+        self.given_up = given_up
+        self.late = late
+
+
+class Judgement:
+    """What the pods of a class are told."""
+
+    def __init__(self, wish: Wish, inventory: Inventory, limits: Limits) -> None:
+        self.wish = wish
+        self._inventory = inventory
+        self._limits = limits
+        self._allocators: dict[tuple[str, ...], Allocator | None] = {}
+        self._extended: dict[tuple[str, ...], Extended] = {}
+        self._given_up: tuple[bool, ...] = ()
+        self._statuses: list[Status] = list(_FIXED)
+        self._codes = np.zeros(0, dtype=np.int32)
+        self._points: dict[int, int] = {}
+        self._at: tuple[object, ...] = ()
+        self._allocated_at = 0
+
+    @property
+    def erroneous(self) -> bool:
+        """Whether a node was told what names the claims of the very pod."""
+        return len(self._statuses) > len(_FIXED)
+
+    def version(self) -> tuple[object, ...]:
+        """As long as this is equal, and no object of the cluster changes, every node is told the same."""
+        inventory = self._inventory
+        return inventory.index.version, inventory.allocated.version, self._now_given_up()
+
+    def codes(self, table: NodeTable) -> tuple[NDArray[np.int32], tuple[Status, ...]]:
+        """For each row of the table 0 where the pod may go, or k for the status k - 1. Not to be written to."""
+        self._refresh(table)
+        return self._codes, tuple(self._statuses)
+
+    def points(self, table: NodeTable, rows: Iterable[int]) -> list[int]:
+        """How much some rows are liked for the alternatives that could be had there, where devices are to be had.
+
+        Raises:
+            AllocationError: as `Allocator.allocate`.
+        """
+        self._refresh(table)
+        return [self._points_of(table, row) for row in rows]
+
+    def allocate(self, table: NodeTable, row: int) -> tuple[list[dict[str, Any]], Extended | None] | None:
+        """The devices for the claims that have none on a node, in order, that of extended resources last; and this one,
+        where there is one. None where there are not enough.
+
+        Raises:
+            AllocationError, AllocationTimeout, InvalidPools: as `Allocator.allocate`.
+        """
+        node, delegated = table.nodes[row], self._delegated(table, row)
+        allocator = self._allocator(delegated)
+        if allocator is None:
+            return [], None
+        found = allocator.allocate(node, self._limits.begin())
+        return None if found is None else (found, self._extended.get(delegated))
+
+    def adopt(self, wish: Wish) -> "Judgement":
+        """The same for another pod of the class: to find its very devices with."""
+        other = Judgement(wish, self._inventory, self._limits)
+        if wish.extended is None:
+            known = self._allocators.get(())
+            if known is not None:
+                other._allocators[()] = known.alike(wish.claims)
+        return other
+
+    def unavailable(self, node: Node) -> list[HeldClaim]:
+        """The claims whose devices cannot be used on a node, or should be taken away again."""
+        return [
+            held
+            for held, given_up in zip(self.wish.held, self._now_given_up(), strict=True)
+            if given_up or not held.reaches(node)
+        ]
+
+    # -- keeping it up to date -------------------------------------------------------------------------------------
+
+    def _refresh(self, table: NodeTable) -> None:
+        inventory, given_up = self._inventory, self._now_given_up()
+        at = table, table.layout, table.objects_version, inventory.index.version, given_up
+        version = inventory.allocated.version
+        if at == self._at and version == self._allocated_at:
+            return
+        rows = inventory.stale_rows(table, self._allocated_at) if at == self._at else None
+        if rows is None:
+            self._statuses = list(_FIXED)
+            self._codes = np.zeros(len(table), dtype=np.int32)
+            self._points = {}
+            rows = range(len(table))
+        self._given_up, self._at, self._allocated_at = given_up, at, version
+        for row in rows:
+            self._points.pop(row, None)
+            status = self._judge(table, row)
+            self._codes[row] = 0 if status is None else self._number(status)
+
+    def _now_given_up(self) -> tuple[bool, ...]:
+        return tuple(self._limits.given_up(held.record) for held in self.wish.held)
+
+    def _number(self, status: Status) -> int:
+        if status not in self._statuses:
+            self._statuses.append(status)
+        return self._statuses.index(status) + 1
+
+    # -- one node --------------------------------------------------------------------------------------------------
+
+    def _judge(self, table: NodeTable, row: int) -> Status | None:
+        if self.wish.earlier:
+            return EARLIER_CLAIM
+        node = table.nodes[row]
+        if self.wish.extended is not None and any(
+            name not in node.status.allocatable for name in self.wish.extended.others
+        ):
+            return NO_SUCH_RESOURCE
+        delegated = self._delegated(table, row)
+        if not delegated and not self.wish.names_claims:
+            return None
+        allocator = self._allocator(delegated)
+        if allocator is not None:
+            refusal = self._allocatable(allocator, node)
+            if refusal is not None:
+                return refusal
+        return NOT_AVAILABLE if self.wish.held and self.unavailable(node) else None
+
+    def _allocatable(self, allocator: Allocator, node: Node) -> Status | None:
+        try:
+            return None if allocator.fits(node, self._limits.begin()) else NOT_ALLOCATED
+        except AllocationTimeout:
+            return self._limits.late(node.name)
+        except InvalidPools:
+            return INVALID_POOLS
+        except AllocationError as error:
+            return Status(Code.ERROR, (str(error),))
+
+    def _delegated(self, table: NodeTable, row: int) -> tuple[str, ...]:
+        """The extended resources that a node has to meet by devices, having none of them itself."""
+        asked = self.wish.extended
+        return () if asked is None else tuple(name for name in asked.backed if not table.allocatable(name)[row])
+
+    def _allocator(self, delegated: tuple[str, ...]) -> Allocator | None:
+        """What looks for devices on nodes that have to meet these resources; None where none are wanted."""
+        if delegated not in self._allocators:
+            self._allocators[delegated] = self._made(delegated)
+        return self._allocators[delegated]
+
+    def _made(self, delegated: tuple[str, ...]) -> Allocator | None:
+        wish, inventory = self.wish, self._inventory
+        claims = [*wish.claims]
+        if wish.extended is not None and (delegated or wish.names_claims):
+            class_behind = inventory.objects.class_behind
+            self._extended[delegated] = extended_resources.claim_for(wish.pod, delegated, class_behind)
+            claims.append(self._extended[delegated].claim)
+        if not claims:
+            return None
+        classes = inventory.objects.classes.get
+        return Allocator(claims, classes, inventory.index, inventory.allocated, inventory.selectors, inventory.features)
+
+    def _points_of(self, table: NodeTable, row: int) -> int:
+        if row not in self._points:
+            found = self.allocate(table, row)
+            self._points[row] = 0 if not found or not found[0] else self._score(found[0])
+        return self._points[row]
+
+    def _score(self, allocations: Sequence[dict[str, Any]]) -> int:
+        wish = self.wish
+        chosen = [
+            (claim, {each["request"] for each in allocation["devices"].get("results", ())})
+            for claim, allocation in zip(wish.claims, allocations, strict=False)
+        ]
+        chosen += [(held.record, {each.request for each in held.allocation.devices.results}) for held in wish.held]
+        return sum(
+            _MOST_ALTERNATIVES - number
+            for claim, names in chosen
+            for request in claim.spec.devices.requests
+            for number, each in enumerate(request.first_available)
+            if f"{request.name}/{each.name}" in names
+        )

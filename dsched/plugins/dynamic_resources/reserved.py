@@ -1,0 +1,190 @@
+"""What Reserve decides for a pod: the devices of its claims, what these charge, and the writes that PreBind asks for.
+
+Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``Reserve``, ``bindClaim``.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from dsched.framework.cycle_state import CycleState
+from dsched.model.claim_requests import ClaimWrite, DeviceCharge, ExtendedClaim
+from dsched.model.devices import DeviceId, PoolId
+from dsched.model.meta import ApiRecord
+from dsched.model.pod import Pod
+from dsched.model.quantity import nano
+from dsched.model.resource_claims import AllocatedDevice, Allocation, ResourceClaim, charged
+from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.extended_resources import Extended
+from dsched.plugins.dynamic_resources.objects import EXTENDED_CLAIM
+from dsched.plugins.dynamic_resources.slices import OfferedDevice
+
+_MICRO, _NANO = 10**6, 10**9
+_EXACT = 2**53
+"""Up to here numbers are exact in the scripts that charge devices."""
+
+
+class Errand(ApiRecord, frozen=True):
+    """What PreBind has to do, as it travels to the binder.
+
+    Attributes:
+        writes: to the claims that the pod names.
+        extended: the claim that has to be made for its extended resources.
+        devices: what that claim gets.
+        waits: keys of claims whose devices have to become ready before the pod is bound.
+        stamped: the time of allocation is written, too.
+        since_ms: of the decision.
+    """
+
+    writes: list[ClaimWrite] = []
+    extended: ExtendedClaim | None = None
+    devices: Allocation | None = None
+    waits: list[str] = []
+    stamped: bool = False
+    since_ms: int = 0
+
+    def packed(self) -> dict[str, Any]:
+        """As plain data."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+    @staticmethod
+    def unpacked(data: Any) -> "Errand":
+        return msgspec.convert(data, Errand)
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedClaim:
+    """A claim that gets devices.
+
+    Attributes:
+        holder: uid of the claim; of the pod, where its claim has yet to be made.
+    """
+
+    holder: str
+    claim: ResourceClaim
+    allocation: Allocation
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What Reserve has decided.
+
+    Attributes:
+        claims: those that get devices now, that of extended resources last.
+        extended: the claim for extended resources; None without one.
+        charges: what they take of devices.
+    """
+
+    claims: tuple[ReservedClaim, ...] = ()
+    extended: Extended | None = None
+    charges: tuple[DeviceCharge, ...] = ()
+
+
+def charges_of(state: CycleState) -> list[DeviceCharge]:
+    """What a decided pod takes of devices, from its state after Reserve; nothing where it takes none."""
+    found = state.read(Reserved)
+    return [] if found is None else list(found.charges)
+
+
+def charge(reserved: ReservedClaim, index: DeviceIndex) -> DeviceCharge:
+    """What a claim takes of devices.
+
+    A whole device is ``driver/pool/device``, of which there is 1. A share takes 1 of ``driver/pool/device/share/ID``,
+    and of each capacity, ``driver/pool/device/capacity/NAME``; counters are ``driver/pool/counter/SET/NAME``. Both are
+    in thousandths, rounded up; in units, where there is very much.
+    """
+    amounts: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    for taken in charged(reserved.allocation):
+        offered = _offered(taken.id, index)
+        for key, amount, limit in _parts(taken, offered, index):
+            unit = _MICRO if limit // _MICRO < _EXACT else _NANO
+            unit = 1 if limit == 1 else unit
+            amounts[key] = amounts.get(key, 0) + -(-amount // unit)
+            limits[key] = limit // unit
+    return DeviceCharge(reserved.holder, amounts, limits)
+
+
+def errand(pod: Pod, reserved: Reserved, held: Sequence[ResourceClaim], *, conditions: bool, now_ms: int) -> Errand:
+    """What PreBind has to do.
+
+    Args:
+        held: claims of the pod that have devices and are not reserved for it yet.
+        conditions: devices may have binding conditions.
+    """
+    named = [each for each in reserved.claims if reserved.extended is None or each.claim is not reserved.extended.claim]
+    writes = [_write(pod, each.claim, each.allocation) for each in named]
+    writes += [_write(pod, claim, None) for claim in held]
+    of_extended = next((each.allocation for each in reserved.claims if each not in named), None)
+    waits = [each.key for each in writes] if conditions else []
+    wanted = None
+    if reserved.extended is not None and of_extended is not None and reserved.extended.mappings:
+        wanted = _extended_claim(pod, reserved.extended)
+    return Errand(writes, wanted, of_extended if wanted is not None else None, waits, conditions, now_ms)
+
+
+def _write(pod: Pod, claim: ResourceClaim, allocation: Allocation | None) -> ClaimWrite:
+    return ClaimWrite(claim.key, claim.metadata.uid, pod.key, pod.uid, allocation)
+
+
+def _extended_claim(pod: Pod, extended: Extended) -> ExtendedClaim:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.metadata.name, "uid": pod.uid, "controller": True}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "generateName": f"{pod.metadata.name}-extended-resources-",
+            "namespace": pod.metadata.namespace or "default",
+            "annotations": {EXTENDED_CLAIM: "true"},
+            "ownerReferences": [owner],
+        },
+        "spec": spec_of(extended.claim),
+    }
+    return ExtendedClaim(pod.key, pod.uid, claim, list(extended.mappings))
+
+
+def spec_of(claim: ResourceClaim) -> dict[str, Any]:
+    """The spec of a claim for extended resources, as it is written: with the allocation mode, which is the default."""
+    requests = [
+        {
+            "name": request.name,
+            "exactly": {
+                "deviceClassName": request.exactly.device_class_name,
+                "allocationMode": request.exactly.allocation_mode,
+                "count": request.exactly.count,
+            },
+        }
+        for request in claim.spec.devices.requests
+        if request.exactly is not None
+    ]
+    return {"devices": {"requests": requests} if requests else {}}
+
+
+def _offered(id: DeviceId, index: DeviceIndex) -> OfferedDevice | None:
+    pool = PoolId(id.driver, id.pool)
+    return next((each for each in index.devices_of(pool) if each.id == id), None)
+
+
+def _parts(taken: AllocatedDevice, offered: OfferedDevice | None, index: DeviceIndex) -> Iterator[tuple[str, int, int]]:
+    """Key, amount and limit of all that an allocated device takes; capacities and counters in nano units."""
+    if taken.share_id is None:
+        yield str(taken.id), 1, 1
+    else:
+        yield f"{taken.id}/share/{taken.share_id}", 1, 1
+        for name, amount in (taken.consumed_capacity or {}).items():
+            limit = None if offered is None else offered.record.capacity.get(name, {}).get("value")
+            if limit is not None:
+                yield f"{taken.id}/capacity/{name}", nano(amount), nano(limit)
+    if offered is not None and taken.share_id is None:
+        limits = {
+            (each.name, name): nano(counter.value)
+            for record in index.slices_of(offered.slice.pool)
+            for each in record.spec.shared_counters
+            for name, counter in each.counters.items()
+        }
+        for key, amount in offered.counters.items():
+            if key in limits:
+                yield f"{taken.driver}/{taken.pool}/counter/{key[0]}/{key[1]}", amount, limits[key]

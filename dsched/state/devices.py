@@ -1,0 +1,146 @@
+"""What reserved pods take of devices, a second currency besides CPU: charged with the reservation, in the same script.
+
+::
+
+    reserve ──► held ──► devices_release (the claim's allocation shows in the cluster) ──► the claim's own
+                  ├────► reservation_confirm (the pod is bound: so are its claims)     ──► the claim's own
+                  └────► reservation_release (no bind)                                 ──► free
+
+No device is promised twice: ``reserve`` refuses a pod whose devices another reserved pod holds, whatever the leader
+thinks. A binder writes an allocation only while its pod holds the devices (``claims_put`` in standalone mode; in
+Kubernetes it asks right before it writes).
+
+*Who may be killed*: a leader before ``reserve``: nothing is held. After it: the charge stands with the reservation, and
+ends with it. A new leader gives up the reservations that still hold devices, for which devices they were chosen was in
+the memory of the earlier one, and then counts what is held again (`Devices.recount`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from dsched.model import raw
+from dsched.model.meta import PodUid
+from dsched.state import client, keys, pieces
+from dsched.state.client import Store
+from dsched.state.pieces import cut, packed
+from dsched.state.scripts import Script
+
+_KEYS = keys.names(keys.EPOCH, keys.DEVICES, keys.DEVICES_USED)
+
+Held = dict[str, dict[str, int]]
+"""Holder, the uid of a claim or of the pod, to device, share or counter and how much of it."""
+_TEXTS = msgspec.json.Decoder(dict[str, dict[str, str]])
+
+
+class Devices:
+    """What reserved pods hold, changed under one epoch."""
+
+    def __init__(self, store: Store, epoch: int) -> None:
+        self._store = store
+        self._epoch = epoch
+        self._release = Script(store, "devices_release")
+        self._write = Script(store, "devices_write")
+
+    def release(self, held: Sequence[tuple[PodUid, str]]) -> list[bool]:
+        """The claims of these holders say in the cluster who has their devices; says who held something.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+        """
+        released: list[bool] = []
+        for piece in cut(held):
+            released += [bool(reply) for reply in self._release(_KEYS, [self._epoch, packed(piece)])]
+        return released
+
+    def recount(self, reserved: Iterable[PodUid]) -> int:
+        """Drop what pods without a reservation hold, and count all that is held again; returns how much was wrong.
+
+        Raises:
+            StaleEpoch: another leader has taken over.
+        """
+        standing = frozenset(reserved)
+        held, unreadable = read_held(self._store)
+        lost = [uid for uid in held if uid not in standing] + list(unreadable)
+        true = sums(holds for uid, holds in held.items() if uid in standing)
+        used = read_used(self._store)
+        fields = [[0, uid, ""] for uid in lost]
+        for name in sorted(true.keys() | used.keys()):
+            wanted = str(true[name]) if true.get(name) else ""
+            if used.get(name, "") != wanted:
+                fields.append([1, name, wanted])
+        for piece in cut(fields):
+            self._write(_KEYS, [self._epoch, packed(piece)])
+        return len(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What reserved pods hold, the texts of what cannot be read of that, and the sums, as of one moment."""
+
+    held: Mapping[PodUid, Held]
+    unreadable: Mapping[PodUid, str]
+    used: Mapping[str, str]
+
+
+def read_ledger(store: Store) -> Ledger:
+    """Both at once: only pods on their way to being bound hold anything, so it is never much. Changes nothing."""
+    with client.reachable(store), store.redis.pipeline(transaction=True) as pipeline:
+        for key in (keys.DEVICES, keys.DEVICES_USED):
+            pipeline.hgetall(store.key(key.name))
+        held, used = pipeline.execute()
+    found, unreadable = _parsed(held)
+    return Ledger(found, unreadable, {raw.text(name): raw.text(amount) for name, amount in used.items()})
+
+
+def read_held(store: Store) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
+    """What every reserved pod holds; and the texts of those that cannot be read. Changes nothing."""
+    return _parsed(dict(store.redis.hscan_iter(store.key(keys.DEVICES.name), count=pieces.AT_MOST)))
+
+
+def _parsed(texts: Mapping[bytes, bytes]) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
+    found: dict[PodUid, Held] = {}
+    unreadable: dict[PodUid, str] = {}
+    for field, told in texts.items():
+        uid, text = PodUid(raw.text(field)), raw.text(told)
+        try:
+            found[uid] = parse(text)
+        except ValueError:
+            unreadable[uid] = text
+    return found, unreadable
+
+
+def parse(text: str) -> Held:
+    """What a pod holds, from its text in Redis.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    try:
+        decoded = _TEXTS.decode(text)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{text!r} is not {{holder: {{device: amount}}}}: {error}") from error
+    return {holder: {name: _amount(text) for name, text in amounts.items()} for holder, amounts in decoded.items()}
+
+
+def read_used(store: Store) -> dict[str, str]:
+    """How much reserved pods take in all, by device, share or counter."""
+    found = dict(store.redis.hscan_iter(store.key(keys.DEVICES_USED.name), count=pieces.AT_MOST))
+    return {raw.text(name): raw.text(amount) for name, amount in found.items()}
+
+
+def sums(held: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
+    """What pods hold in all."""
+    total: dict[str, int] = {}
+    for holds in held:
+        for amounts in holds.values():
+            for name, amount in amounts.items():
+                total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _amount(text: str) -> int:
+    if not raw.is_whole(text, raw.SUM_DIGITS):
+        raise ValueError(f"{text[:40]!r} is no amount")
+    return int(text)
