@@ -64,10 +64,17 @@ class _Leaving:
 
 
 class Events:
-    """Gathers events and moves the pods that they may help."""
+    """Gathers events and moves the pods that they may help.
 
-    def __init__(self, frameworks: Mapping[str, Framework], pending: PendingPods, queue: Queue) -> None:
+    Args:
+        rescues_gated: whether plugins that gate pods are asked again after `LONGEST_UNSCHEDULABLE_S`, as since 1.37.
+    """
+
+    def __init__(
+        self, frameworks: Mapping[str, Framework], pending: PendingPods, queue: Queue, *, rescues_gated: bool = False
+    ) -> None:
         self._frameworks = frameworks
+        self._rescues_gated = rescues_gated
         self._hints = Hints(frameworks)
         self._pending = pending
         self._queue = queue
@@ -152,9 +159,13 @@ class Events:
 
     def rescue(self, now_ms: int) -> int:
         """Move pods that have been unschedulable for too long; each was missed by some event, or none came. Returns how
-        many are moved at once."""
+        many are moved at once.
+
+        Source: backend/queue/scheduling_queue.go ``flushUnschedulableEntitiesLeftover`` (of gated pods since v1.37,
+        kubernetes pull request 139162).
+        """
         before_us = (now_ms - LONGEST_UNSCHEDULABLE_S * 1000) * 1000
-        pods = self._pending.unschedulable_since(before_us)
+        pods = self._pending.unschedulable_since(before_us, gated=self._rescues_gated)
         if not pods:
             return 0
         _log.info("old unschedulable pods moved", extra={"action": "rescue", "pods": len(pods)})
@@ -162,6 +173,10 @@ class Events:
         return self.move_on()
 
     def _rescued(self, pod: QueuedPod) -> Move | None:
+        if pod.place is QueueName.GATED:
+            pod.asked_us = self._pending.stamp()
+            if not self._gated_by_plugin(pod):
+                return None
         move = self.move_for(pod)
         if move is not None:
             passed_over = self._passed_over(pod)
@@ -169,6 +184,11 @@ class Events:
             for plugin in pod.plugins:
                 RESCUED.labels(plugin).inc()
         return move
+
+    def _gated_by_plugin(self, pod: QueuedPod) -> bool:
+        """Whether a plugin gates it, and not somebody who has taken it out of the queue."""
+        framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+        return any(plugin.name in pod.plugins for plugin in framework.plugins)
 
     def _passed_over(self, pod: QueuedPod) -> frozenset[tuple[str, str]]:
         """(plugin, event) for each plugin that rejected the pod and each kind of event that it registered for and that

@@ -94,7 +94,7 @@ def leader_memory(
         pending=pending,
         cache=cache,
         waiting=waiting,
-        events=Events(frameworks, pending, state.queue),
+        events=Events(frameworks, pending, state.queue, rescues_gated=config.features.since(37)),
     )
 
 

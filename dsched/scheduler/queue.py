@@ -32,6 +32,7 @@ class QueuedPod:
         waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
         preempting: what preemption has brought it so far.
         crashes: processes that were lost while this pod was decided or bound, since that last went well.
+        asked_us: when the plugin that gates it was last asked again because it has been gated for so long, 0 for never.
         leaving: whether it is about to be moved out of where it was rejected (`dsched.leader.events`).
         rescued: who had rejected it when no event moved it for too long and it was tried again all the same, each with
             the events that did not; empty after that attempt.
@@ -52,6 +53,7 @@ class QueuedPod:
     crashed: bool = False
     """Whether its record may name crashes."""
     leaving: bool = False
+    asked_us: int = 0
 
     @property
     def key(self) -> PodKey:
@@ -144,12 +146,17 @@ class PendingPods:
         """Unschedulable and gated pods that the plugin rejected, those of a class together."""
         return iter(self._rejected_by.get(plugin, {}).values())
 
-    def unschedulable_since(self, before_us: int) -> list[QueuedPod]:
-        """Unschedulable pods that were put there before a time, but for those that are about to be moved."""
+    def unschedulable_since(self, before_us: int, *, gated: bool = False) -> list[QueuedPod]:
+        """Unschedulable pods that were put there before a time, but for those that are about to be moved.
+
+        Args:
+            gated: gated ones, too, whose plugin was not asked again since.
+        """
+        places = {QueueName.UNSCHEDULABLE, QueueName.GATED} if gated else {QueueName.UNSCHEDULABLE}
         return [
             pod
             for pod in self._pods.values()
-            if pod.place is QueueName.UNSCHEDULABLE and pod.queued_us < before_us and not pod.leaving
+            if pod.place in places and max(pod.queued_us, pod.asked_us) < before_us and not pod.leaving
         ]
 
     def rejections(self) -> Counter[tuple[str, str]]:

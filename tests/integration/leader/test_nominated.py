@@ -68,6 +68,19 @@ def test_a_promise_that_somebody_else_makes_is_kept(rig: Rig) -> None:
     assert led.place(SMALL) == "unschedulable"
 
 
+def test_a_gated_pod_that_comes_with_a_promise_holds_the_room(rig: Rig) -> None:
+    """As since v1.37 (``addPod``, kubernetes pull request 139057); before, it did so from its first change on."""
+    gated = pod(BIG, "3", 10, schedulingGates=[{"name": "example.com/later"}])
+    led = waiting(rig, {**gated, "status": {"nominatedNodeName": "n1"}})
+    assert (led.place(BIG), promised(led, BIG)) == ("gated", "n1")
+    rig.apply(pod(SMALL, "2", 10))
+    led.run()
+    assert led.place(SMALL) == "unschedulable"
+    told(rig, led, BIG, nominated="")
+    led.run()
+    assert rig.node_of(SMALL) == "n1"
+
+
 @pytest.mark.parametrize("after", ["n2", ""])
 def test_a_promise_that_somebody_else_ends_gives_the_room_to_others(rig: Rig, check: Checker, after: str) -> None:
     led = waiting(rig, pod(BIG, "3", 10, **NOWHERE), pod(HIGH, "5", 11))

@@ -1,5 +1,6 @@
 """Events on their way to the pods they may help."""
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -8,15 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsched.clock import ManualClock
-from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.framework.interface import Action, ClusterEvent, Registration, Resource, Status, unresolvable
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.leader import events as events_module
 from dsched.leader.events import LONGEST_UNSCHEDULABLE_S, NO_EVENT, Events
+from dsched.leader.requests import DROPPED
 from dsched.metrics import RESCUED
+from dsched.model.pod import Pod
+from dsched.plugins.priority_sort import PrioritySort
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods, QueuedPod
 from tests.builders import make_node, make_pod
-from tests.unit.framework.frameworks import NAME, default_framework
+from tests.unit.framework.frameworks import NAME, default_framework, framework_of
 from tests.unit.leader.queues import AgreeingQueue, as_queue
 
 FRAMEWORK = default_framework()
@@ -27,16 +32,17 @@ UNRELATED = ClusterEvent(Resource.NODE, Action.DELETE, old=make_node("n1"))
 class Room:
     """Events over an agreeing queue."""
 
-    def __init__(self) -> None:
+    def __init__(self, framework: Framework = FRAMEWORK, *, rescues_gated: bool = False) -> None:
         self.clock = ManualClock()
         self.pending = PendingPods(self.clock, Backoff())
         self.queue = AgreeingQueue()
-        self.events = Events({NAME: FRAMEWORK}, self.pending, as_queue(self.queue))
+        self.framework = framework
+        self.events = Events({NAME: framework}, self.pending, as_queue(self.queue), rescues_gated=rescues_gated)
 
     def pod(self, name: str, place: QueueName, *plugins: str, attempts: int = 0, **of_pod: Any) -> QueuedPod:
-        pod = self.pending.add(PodInfo(make_pod(f"shop/{name}", **of_pod)), FRAMEWORK)
+        pod = self.pending.add(PodInfo(make_pod(f"shop/{name}", **of_pod)), self.framework)
         pod.attempts = attempts
-        self.pending.requeued(pod, FRAMEWORK, frozenset(plugins))
+        self.pending.requeued(pod, self.framework, frozenset(plugins))
         self.pending.placed(pod, place)
         return pod
 
@@ -126,6 +132,49 @@ def test_pods_nobody_helped_are_rescued_after_five_minutes(room: Room) -> None:
     assert room.queue.taken() == [("shop/old", "active")]
     after = {plugin: RESCUED.labels(plugin)._value.get() - count for plugin, count in before.items()}
     assert after == {"NodePorts": 1, "NodeName": 1, "TaintToleration": 0}
+
+
+class Opening:
+    """A PreEnqueue plugin that lets pods in once it is open; no event tells of that."""
+
+    name = "Opening"
+    open = False
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        return None if self.open else unresolvable("not yet")
+
+    def events_to_register(self) -> Sequence[Registration]:
+        return ()
+
+
+@pytest.mark.parametrize("rescues", [False, True], ids=["1.36", "1.37"])
+def test_a_plugin_that_gates_is_asked_again_after_five_minutes_since_137(rescues: bool) -> None:
+    room = Room(framework_of(PrioritySort, Opening), rescues_gated=rescues)
+    (gate,) = (plugin for plugin in room.framework.plugins if isinstance(plugin, Opening))
+    pod = room.pod("web", QueueName.GATED, gate.name)
+
+    def rescued() -> int:
+        return room.events.rescue(room.clock.now_ms())
+
+    room.clock.advance(301)
+    assert rescued() == 0
+    gate.open = True
+    room.clock.advance(299)
+    assert rescued() == 0, "it was asked less than five minutes ago"
+    room.clock.advance(2)
+    assert rescued() == rescues
+    assert pod.place is (QueueName.ACTIVE if rescues else QueueName.GATED)
+
+
+def test_who_was_taken_out_of_the_queue_stays_out(room: Room) -> None:
+    room = Room(rescues_gated=True)
+    room.pod("dropped", QueueName.GATED, DROPPED)
+    room.pod("gated", QueueName.GATED, "SchedulingGates", gates=["later"])
+    room.clock.advance(301)
+    assert room.events.rescue(room.clock.now_ms()) == 0
 
 
 # -- more pods than are moved in a turn --------------------------------------------------------------------------------
