@@ -110,9 +110,8 @@ def defaults(features: Features) -> list[tuple[str, int | None]]:
 def merged(custom: Wire | None, features: Features) -> Wire:
     """The plugin sets of a profile: the default ones at ``multiPoint``, with the profile's own merged in.
 
-    DynamicResources is there with what it says of pods without resource claims, which dsched does not evaluate. It is
-    no default plugin where v1.34 is emulated; a profile that names it at ``multiPoint`` gets it at kube-scheduler's
-    place.
+    DynamicResources is no default plugin where v1.34 is emulated; a profile that names it at ``multiPoint`` gets it at
+    kube-scheduler's place.
 
     Source: default_plugins.go ``mergePlugins``.
     """
