@@ -7,7 +7,7 @@ from pathlib import Path
 import declared
 
 PAGE = Path(__file__).parent / "plugin-api.md"
-INTERFACE = "dsched/framework/interface.py"
+INTERFACE, STATUS, EVENTS = (f"dsched/framework/{name}.py" for name in ("interface", "status", "events"))
 HEAD = """\
 # Plugin interface
 
@@ -36,13 +36,20 @@ CHANGES = {"clear", "put", "drop", "set_node", "remove_node", "add_pod", "remove
 
 def page() -> str:
     """The whole page, as Markdown."""
-    classes, values, functions = declared.module(INTERFACE)
+    found = [declared.module(path) for path in (INTERFACE, STATUS, EVENTS)]
+    classes = {name: each for one, _, _ in found for name, each in one.items()}
+    values = [each for _, those, _ in found for each in those if each.name != "__all__"]
+    functions = [each for _, _, those in found for each in those]
     handle = classes.pop("Handle")
     protocols = [found for found in classes.values() if {"Plugin", "Protocol"} & set(found.bases)]
     points = [found for found in protocols if "Plugin" in found.bases or found.name == "Plugin"]
     beside = [found for found in protocols if found not in points]
     answers = [found for found in classes.values() if found not in protocols]
-    lines = [HEAD, f"All of the first four parts is in `{INTERFACE}`.", ""]
+    lines = [
+        HEAD,
+        f"All of the first four parts can be imported from `{INTERFACE}`.",
+        "",
+    ]
     lines += ["## Extension points", "", *_classes(points)]
     lines += ["## What a plugin may have beside", "", *_classes(beside)]
     lines += ["## Answers and events", "", *_classes(answers)]
@@ -52,9 +59,9 @@ def page() -> str:
         lines += [f"### {place}", "", f"`{path}`", "", *_content(declared.module(path)[0][name])]
     lines += ["## What plugins are given", ""]
     for path, names in GIVEN.items():
-        found = declared.module(path)[0]
+        given = declared.module(path)[0]
         for name in names:
-            lines += [f"### {name}", "", f"`{path}`", "", *_content(_read_only(found[name]))]
+            lines += [f"### {name}", "", f"`{path}`", "", *_content(_read_only(given[name]))]
     return "\n".join(lines).rstrip() + "\n"
 
 

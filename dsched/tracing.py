@@ -16,7 +16,7 @@ from dsched.errors import DschedError
 from dsched.log import logger
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
     from opentelemetry.trace import Span, SpanContext
 
 _log = logger(__name__)
@@ -76,52 +76,12 @@ class Tracing:
     """One process's way to the collector. Spans are started and ended by one thread."""
 
     def __init__(self, service: str, instance: str, system: str) -> None:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
-        # Commands that trace nothing look up no version and load no metrics.
+        # Commands that trace nothing look up no version.
         from dsched import __version__
-        from dsched.metrics import SPANS
-
-        room = _Room(_number("OTEL_BSP_MAX_QUEUE_SIZE", 2048))
-
-        class Exporter(SpanExporter):
-            """Counts what is sent; what goes wrong is said once."""
-
-            def __init__(self) -> None:
-                self._inner = OTLPSpanExporter()
-                self._well = True
-
-            def export(self, spans: "Sequence[ReadableSpan]") -> SpanExportResult:
-                result = SpanExportResult.FAILURE
-                try:
-                    result = self._inner.export(spans)
-                finally:
-                    room.leave(len(spans))
-                    well = result is SpanExportResult.SUCCESS
-                    SPANS.labels("exported" if well else "failed").inc(len(spans))
-                    if well is not self._well:
-                        self._well = well
-                        told = _log.info if well else _log.warning
-                        told("traces are sent again" if well else "traces cannot be sent", extra={"action": "trace"})
-                return result
-
-            def shutdown(self) -> None:
-                self._inner.shutdown()  # type: ignore[no-untyped-call]
-
-        class Processor(BatchSpanProcessor):
-            """Never lets the SDK's queue run over, where what is lost would not be counted."""
-
-            def on_end(self, span: "ReadableSpan") -> None:
-                if span.context is None or not span.context.trace_flags.sampled:
-                    return
-                if room.enter():
-                    super().on_end(span)
-                else:
-                    SPANS.labels("dropped").inc()
 
         class Ids(RandomIdGenerator):
             """Names a trace as told."""
@@ -144,7 +104,7 @@ class Tracing:
         self._provider = TracerProvider(
             resource=Resource.create(resource), id_generator=self._ids, shutdown_on_exit=False
         )
-        self._provider.add_span_processor(Processor(Exporter()))
+        self._provider.add_span_processor(_processor(_Room(_number("OTEL_BSP_MAX_QUEUE_SIZE", 2048))))
         self._tracer = self._provider.get_tracer("dsched", __version__)
 
     def root(self, trace_of: str, name: str, start_ns: int, attributes: Attributes) -> "Span":
@@ -235,6 +195,52 @@ class _Room:
     def leave(self, count: int) -> None:
         with self._lock:
             self._left += count
+
+
+def _processor(room: _Room) -> "SpanProcessor":
+    """Sends spans in batches, and counts what becomes of each."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+    # Commands that trace nothing load no metrics.
+    from dsched.metrics import SPANS
+
+    class Exporter(SpanExporter):
+        """Counts what is sent; what goes wrong is said once."""
+
+        def __init__(self) -> None:
+            self._inner = OTLPSpanExporter()
+            self._well = True
+
+        def export(self, spans: "Sequence[ReadableSpan]") -> SpanExportResult:
+            result = SpanExportResult.FAILURE
+            try:
+                result = self._inner.export(spans)
+            finally:
+                room.leave(len(spans))
+                well = result is SpanExportResult.SUCCESS
+                SPANS.labels("exported" if well else "failed").inc(len(spans))
+                if well is not self._well:
+                    self._well = well
+                    told = _log.info if well else _log.warning
+                    told("traces are sent again" if well else "traces cannot be sent", extra={"action": "trace"})
+            return result
+
+        def shutdown(self) -> None:
+            self._inner.shutdown()  # type: ignore[no-untyped-call]
+
+    class Processor(BatchSpanProcessor):
+        """Never lets the SDK's queue run over, where what is lost would not be counted."""
+
+        def on_end(self, span: "ReadableSpan") -> None:
+            if span.context is None or not span.context.trace_flags.sampled:
+                return
+            if room.enter():
+                super().on_end(span)
+            else:
+                SPANS.labels("dropped").inc()
+
+    return Processor(Exporter())
 
 
 def _number(variable: str, default: int) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from dsched.engine.findings import Findings, left_out
-from dsched.framework.interface import Code, Status
+from dsched.framework.status import Code, Status
 
 NO_NODES = "no nodes available to schedule pods"
 

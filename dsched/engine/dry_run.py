@@ -11,11 +11,11 @@ import numpy as np
 
 from dsched.engine.judge import Columns, row_rejections, run_filters
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Scope, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.status import Scope, Status
 from dsched.framework.table import NodeInfo
 from dsched.model.meta import PodUid
 

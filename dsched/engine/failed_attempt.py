@@ -10,10 +10,10 @@ from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.dry_run import DryRun, rejection_by_sums
 from dsched.engine.findings import Findings
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.status import Code, Status
 
 
 @dataclass(frozen=True, slots=True)

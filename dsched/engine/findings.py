@@ -6,8 +6,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Code, Status, unresolvable
 from dsched.framework.runners import FilterRunner
+from dsched.framework.status import Code, Status, unresolvable
 
 
 def left_out(findings: "Findings") -> Status:

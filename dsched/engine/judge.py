@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from dsched.arithmetic.matching import count
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.instrumentation import whole
-from dsched.framework.interface import Rows, Status, Verdict
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.status import Rows, Status, Verdict
 from dsched.framework.table import NodeTable
 
 OPEN = np.iinfo(np.int16).max

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.status import Code, Status
 from dsched.framework.validation import PluginFailure
 from dsched.model.meta import NodeName
 from dsched.model.node import Node

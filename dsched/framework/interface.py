@@ -10,159 +10,91 @@ Source: staging/src/k8s.io/kube-scheduler/framework/interface.go.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from enum import Enum
+from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from dsched.engine.failed_attempt import FailedAttempt
-    from dsched.framework.cycle_state import CycleState
-    from dsched.framework.pod_info import PodInfo
-    from dsched.framework.snapshot import Snapshot
-    from dsched.framework.table import NodeInfo, NodeTable
-    from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
-    from dsched.model.meta import NodeName
-    from dsched.model.pod import Pod
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.events import Action, ClusterEvent, Hint, HintFn, Registration, Resource
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.framework.status import (
+    MOST_REASON,
+    SKIP,
+    Code,
+    Hazard,
+    Rows,
+    Scope,
+    Status,
+    Verdict,
+    cut,
+    unresolvable,
+    unschedulable,
+)
+from dsched.framework.table import NodeInfo, NodeTable
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
+from dsched.model.meta import NodeName
+from dsched.model.pod import Pod
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "MOST_REASON",
+    "SKIP",
+    "Action",
+    "Alike",
+    "AnswerVersion",
+    "BindPlugin",
+    "ClusterEvent",
+    "Code",
+    "EnqueueExtensions",
+    "FewRowsFilter",
+    "FewRowsScore",
+    "FilterPlugin",
+    "Handle",
+    "Hazard",
+    "Hint",
+    "HintFn",
+    "Normalization",
+    "Normalizer",
+    "PermitPlugin",
+    "PermitResult",
+    "Plugin",
+    "PluginFactory",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreBindPreFlight",
+    "PreEnqueuePlugin",
+    "PreFilterExtensions",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "Registration",
+    "Registry",
+    "ReservePlugin",
+    "Resource",
+    "Rows",
+    "Scope",
+    "ScorePlugin",
+    "SkipVersion",
+    "Status",
+    "TableFilterPlugin",
+    "TableScorePlugin",
+    "Verdict",
+    "cut",
+    "unresolvable",
+    "unschedulable",
+]
+"""What a plugin's author needs is to be had from here, statuses and events as well."""
 
 MAX_NODE_SCORE = 100
-
-Rows = slice | NDArray[np.intp]
-"""Rows of a node table that a plugin is asked about; index a column with it."""
-
-
-class Code(IntEnum):
-    """How a plugin's call ended."""
-
-    SUCCESS = 0
-    ERROR = 1
-    UNSCHEDULABLE = 2
-    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    WAIT = 4
-    SKIP = 5
-    PENDING = 6
-
-    def __str__(self) -> str:
-        return _CODE_TEXT[self]
-
-
-_CODE_TEXT = {
-    Code.SUCCESS: "Success",
-    Code.ERROR: "Error",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
-}
-
-
-class Hazard(Enum):
-    """What asking a plugin the same again may bring: it took too long, in this process or in another one, or the other
-    process was lost with it."""
-
-    NONE = 0
-    OVERRAN = 1
-    OVERRAN_ELSEWHERE = 2
-    LOST = 3
-
-
-MOST_REASON = 4096
-"""Characters of a status' reasons together; what is longer is cut, before it goes into conditions, events and logs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A plugin's answer; where a method may return None, that means success.
-
-    Attributes:
-        hazard: what asking again may bring; set by dsched, not by plugins.
-
-    Raises:
-        TypeError: the code is no `Code`, or the reasons are no tuple of str.
-    """
-
-    code: Code
-    reasons: tuple[str, ...] = ()
-    plugin: str = ""
-    hazard: Hazard = Hazard.NONE
-
-    def __post_init__(self) -> None:
-        if type(self.code) is not Code:
-            raise TypeError(f"a Status' code has to be a Code, not {type(self.code).__name__}")
-        if type(self.reasons) is not tuple or not all(isinstance(reason, str) for reason in self.reasons):
-            raise TypeError("a Status' reasons have to be a tuple of str")
-        if sum(map(len, self.reasons)) > MOST_REASON:
-            object.__setattr__(self, "reasons", (cut(", ".join(map(str, self.reasons))),))
-
-    @property
-    def message(self) -> str:
-        return ", ".join(self.reasons)
-
-    @property
-    def rejected(self) -> bool:
-        """The pod cannot go on for a reason that lies in the cluster, not in a failure."""
-        return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
-
-    def by(self, plugin: str) -> Status:
-        """The same status under a plugin's name."""
-        return Status(self.code, self.reasons, plugin, self.hazard)
-
-
-def cut(text: str) -> str:
-    """The text, its end left out where it is longer than `MOST_REASON`."""
-    return text if len(text) <= MOST_REASON else f"{text[:MOST_REASON]} … ({len(text)} characters)"
-
-
-SKIP = Status(Code.SKIP)
-
-
-def unschedulable(*reasons: str) -> Status:
-    return Status(Code.UNSCHEDULABLE, reasons)
-
-
-def unresolvable(*reasons: str) -> Status:
-    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a filter says of rows of the table: per row 0 for success, or k for ``statuses[k - 1]``."""
-
-    index: NDArray[np.int32]
-    statuses: tuple[Status, ...]
-
-    def copy(self) -> Verdict:
-        """The same, to be overwritten."""
-        return Verdict(self.index.copy(), self.statuses)
-
-    @staticmethod
-    def where(bad: NDArray[np.bool_], status: Status) -> Verdict:
-        """``status`` for the rows where ``bad`` holds."""
-        return Verdict(bad.astype(np.int32), (status,))
-
-
-class Scope(Enum):
-    """What a plugin's answer about one node may depend on, beside the pod; says when a cached answer is stale."""
-
-    NODE = 0
-    """The node object alone."""
-    SUMS = 1
-    """The node object and the sums of what the pods on that node request; for plugins that work on the table."""
-    USAGE = 2
-    """The node object and the pods on that node."""
-    NODES = 3
-    """Any node object."""
-    CLUSTER = 4
-    """Anything in the snapshot."""
-    ANYTHING = 5
-    """Things outside the snapshot as well, or this very pod: nothing is cached. The default for plugins that say
-    nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,80 +157,6 @@ class PermitResult:
             raise TypeError(f"the status of a PermitResult has to be a Status, not {type(self.status).__name__}")
         if not isinstance(self.timeout_s, int | float) or math.isnan(self.timeout_s):
             raise TypeError(f"timeout_s has to be seconds, not {cut(repr(self.timeout_s))}")
-
-
-class Hint(Enum):
-    """A queueing hint: whether an event may make a pod schedulable."""
-
-    SKIP = 0
-    QUEUE = 1
-
-
-class Action(Enum):
-    """What happened to a resource, as queueing hints see it."""
-
-    ADD = "Add"
-    DELETE = "Delete"
-    UPDATE = "Update"
-
-
-class Resource(Enum):
-    """Resources that events are about."""
-
-    POD = "Pod"
-    """An unscheduled pod (its own update)."""
-    PENDING_POD = "PendingPod"
-    """Any unscheduled pod, when it comes (Add) or its labels or spec change (Update): for plugins to which pods matter
-    that have no node yet."""
-    ASSIGNED_POD = "AssignedPod"
-    NODE = "Node"
-    NAMESPACE = "Namespace"
-    SERVICE = "Service"
-    PV = "PersistentVolume"
-    PVC = "PersistentVolumeClaim"
-    STORAGE_CLASS = "StorageClass"
-    CSI_NODE = "CSINode"
-    CSI_DRIVER = "CSIDriver"
-    CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
-    VOLUME_ATTACHMENT = "VolumeAttachment"
-    PDB = "PodDisruptionBudget"
-    RESOURCE_CLAIM = "ResourceClaim"
-    RESOURCE_SLICE = "ResourceSlice"
-    DEVICE_CLASS = "DeviceClass"
-    DEVICE_TAINT_RULE = "DeviceTaintRule"
-
-
-class ClusterEvent(msgspec.Struct, frozen=True):
-    """Something that happened in the cluster; ``old`` and ``new`` are records (`Pod`, `Node`) or plain objects."""
-
-    resource: Resource
-    action: Action
-    old: Any = None
-    new: Any = None
-
-    @property
-    def label(self) -> str:
-        """The event's name in metrics and logs, e.g. ``AssignedPodDelete``."""
-        return f"{self.resource.value}{self.action.value}"
-
-
-HintFn = Callable[["Pod", ClusterEvent], Hint]
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """Events that may help a pod the plugin rejected; without a hint function every such event queues it.
-
-    Attributes:
-        about_taints: whether updates that taint, untaint or uncordon a node are among these events. Of a plugin that
-            registers for nodes that come and not for such updates, each of them queues every pod that it rejected, as
-            in kube-scheduler. Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap``.
-    """
-
-    resource: Resource
-    actions: frozenset[Action]
-    hint: HintFn | None = None
-    about_taints: bool = True
 
 
 class Handle(Protocol):
@@ -367,9 +225,13 @@ class FilterPlugin(Plugin, Protocol):
 
 
 class PostFilterPlugin(Plugin, Protocol):
-    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult | None:
+    def post_filter(self, attempt: Any) -> PostFilterResult | None:
         """Make the pod schedulable, if that can be done: name a node, and pods whose deletion makes room there. None is
-        success without a node: no other plugin is asked, and nothing is promised."""
+        success without a node: no other plugin is asked, and nothing is promised.
+
+        Args:
+            attempt: a `dsched.engine.failed_attempt.FailedAttempt`; what is read here knows nothing of the engine.
+        """
         ...
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Rows
+from dsched.framework.status import Rows
 
 
 class LabelColumn:

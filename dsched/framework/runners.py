@@ -5,6 +5,7 @@ Source: pkg/scheduler/framework/runtime/framework.go ``runFilterPlugin``, ``runS
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from random import random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +14,15 @@ from dsched.arithmetic import few_nodes
 from dsched.arithmetic.scores import normalized
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Code, Normalization, Rows, Scope, Status, Verdict
+from dsched.framework.interface import Normalization
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.status import Code, Rows, Scope, Status, Verdict
 from dsched.framework.table import NodeTable
 from dsched.framework.validation import (
     STATUS,
     PluginFailure,
-    answered,
     guarded,
+    measured,
     rejections,
     sampled,
     single_numbers,
@@ -28,6 +30,7 @@ from dsched.framework.validation import (
     unexpected,
     whole_numbers,
 )
+from dsched.metrics import collect
 
 WHOLE = (int, np.integer)
 """What a score of one node is."""
@@ -71,7 +74,9 @@ class FilterRunner:
         """
         if self.table_form is None:
             raise PluginFailure(self.name, "has no filter_table")
-        verdict = answered(self.name, (Verdict,), self.table_form, state, pod, table, rows)
+        verdict = guarded(self.name, self.table_form, state, pod, table, rows)
+        if not isinstance(verdict, Verdict):
+            raise unexpected(self.name, (Verdict,), self.table_form, verdict)
         return sound(self.name, verdict, length, open_)
 
     def run_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
@@ -104,7 +109,9 @@ class FilterRunner:
         index = np.zeros(len(open_), dtype=np.int32)
         known: dict[Status, int] = {}
         for position, row in _asked(rows, open_):
-            status = sampled(self.name, self.node_form, state, pod, table.info(row))
+            given = state, pod, table.info(row)
+            often = random() >= collect.SAMPLED
+            status = self.node_form(*given) if often else measured(self.name, self.node_form, *given)
             if status is None:
                 continue
             if not isinstance(status, Status):

@@ -16,19 +16,11 @@ from dsched.config import Profile
 from dsched.errors import PluginError
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.instrumentation import measured
-from dsched.framework.interface import (
-    Code,
-    Normalization,
-    PermitResult,
-    PostFilterResult,
-    PreFilterResult,
-    Registry,
-    Scope,
-    Status,
-)
+from dsched.framework.interface import Normalization, PermitResult, PostFilterResult, PreFilterResult, Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.status import Code, Scope, Status
 from dsched.framework.table import NodeInfo
 from dsched.framework.validation import LAST, STATUS, PluginFailure, answered, equal_later, guarded, whole_turn
 from dsched.log import logger
@@ -45,7 +37,6 @@ NEAR = frozenset({Scope.NODE, Scope.SUMS, Scope.USAGE})
 _log = logger(__name__)
 
 if TYPE_CHECKING:
-    from dsched.engine.failed_attempt import FailedAttempt
     from dsched.framework.extender import Extending
 
 
@@ -326,7 +317,7 @@ class Framework:
                 raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
 
     @measured("PostFilter", "postFilter")
-    def run_post_filter(self, attempt: "FailedAttempt") -> PostFilterResult | None:
+    def run_post_filter(self, attempt: Any) -> PostFilterResult | None:
         """Run PostFilter until a plugin makes the pod schedulable or says that nothing can; None when there is none.
 
         Source: runtime/framework.go ``RunPostFilterPlugins``.

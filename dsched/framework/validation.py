@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Code, Hazard, Status, Verdict, cut
 from dsched.framework.plugin_timeout import WATCH, Overrun
+from dsched.framework.status import Code, Hazard, Status, Verdict, cut
 from dsched.metrics import collect
 
 Result = TypeVar("Result")
@@ -47,7 +47,9 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
         PluginFailure: it raised, or took too long.
     """
     try:
-        return _limited(plugin, call, *args) if WATCH.on else sampled(plugin, call, *args)
+        if WATCH.on:
+            return _limited(plugin, call, *args)
+        return call(*args) if random() >= collect.SAMPLED else measured(plugin, call, *args)
     except PluginFailure:  # of a plugin that this one asked, or told already
         raise
     except _RAISED as error:
@@ -86,8 +88,11 @@ def _limited(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
 def sampled(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     """Call a plugin, one call in ten measured. Where a plugin is called once for each of many nodes, one `guarded` call
     around all of these has the limit, and takes what is raised."""
-    if random() >= collect.SAMPLED:
-        return call(*args)
+    return call(*args) if random() >= collect.SAMPLED else measured(plugin, call, *args)
+
+
+def measured(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
+    """Call a plugin, and measure it."""
     started, status = collect.now(), "Error"
     try:
         answer = call(*args)

@@ -15,9 +15,8 @@ from dsched.errors import StateError
 from dsched.framework import plugin_timeout
 from dsched.framework.interface import Registry
 from dsched.leader import overflows, wiring
-from dsched.leader.audit.compare import STEP_S, Audit
+from dsched.leader.audit.compare import STEP_S
 from dsched.leader.audit.dump import Dump
-from dsched.leader.audit.repair import Repair
 from dsched.leader.batches import CYCLE_S
 from dsched.leader.binders.sender import BindSender
 from dsched.leader.dispatch import Dispatcher
@@ -26,13 +25,11 @@ from dsched.leader.health import LeaderHealth, Stage
 from dsched.leader.intake import Intake
 from dsched.leader.observers.loop_time import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRITE_EVERY_S
 from dsched.leader.observers.recording import LOOK_EVERY_S
-from dsched.leader.observers.traces import Traces
 from dsched.leader.overflows import Overflows
 from dsched.leader.promises import Promises
 from dsched.leader.requests import CommandRequests
 from dsched.leader.settings import Settings
 from dsched.leader.sources import Answered, Broken, Heard, Letter, Listens, Silence, Sources
-from dsched.leader.takeover import Takeover
 from dsched.leader.timers import Timers
 from dsched.leader.upkeep import Upkeep
 from dsched.log import logger
@@ -101,45 +98,23 @@ class LeaderTerm:
         memory = self.memory = wiring.leader_memory(state, config, registry, cluster, clock)
         self.dispatcher = Dispatcher(store)
         self.sender = BindSender(self.dispatcher)
-        self.traces = None if tracing is None else Traces(tracing, epoch, memory.pending, memory.cache)
         selector = Selector(settings.seed, tell_best=settings.decisions is not None)
-        watching = wiring.watching(
-            settings, config, state, memory, cluster=cluster, selector=selector, traces=self.traces
-        )
-        self.recording, self._observer = watching.recording, watching.observer
+        watching = wiring.watching(settings, config, state, memory, cluster=cluster, selector=selector, tracing=tracing)
+        self._observer, self.recording, self.traces = watching.observer, watching.recording, watching.traces
         binding = wiring.binding(config, state, memory, cluster=cluster, sender=self.sender, traces=self.traces)
         self.binding = binding.tracker
         cycle = wiring.cycle(
-            settings,
-            config,
-            state,
-            memory,
-            cluster=cluster,
-            dispatcher=self.dispatcher,
-            selector=selector,
-            watching=watching,
+            settings, config, state, memory, cluster, self.dispatcher, selector=selector, watching=watching
         )
         self.commit, self.batches = wiring.deciding(
             config, state, memory, cluster=cluster, cycle=cycle, binding=binding, observer=self._observer
         )
         self.intake = Intake(state, memory, cluster=cluster, binding=self.binding, answered=self.batches.finish)
-        self.takeover = Takeover(
-            state,
-            memory,
-            cluster=cluster,
-            binding=self.binding,
-            intake=self.intake,
-            failures=binding.failures,
-            before=before,
+        self.takeover = wiring.takeover(
+            state, memory, cluster=cluster, binding=binding, intake=self.intake, before=before
         )
-        repairs = Repair(state, memory, cluster=cluster, binding=self.binding, intake=self.intake)
-        self.audit = Audit(
-            state,
-            memory,
-            cluster=cluster,
-            binding=self.binding,
-            repairs=repairs,
-            heard=lambda: self.marked,
+        self.audit = wiring.audit(
+            state, memory, cluster=cluster, binding=self.binding, intake=self.intake, heard=lambda: self.marked
         )
         self.dumping = Dump(memory, audit=self.audit, compare=self._compare)
         self.upkeep = Upkeep(store, epoch, state.node_log, told)

@@ -4,7 +4,7 @@ Nothing here decides or stores anything. Each part takes what stands in Redis, w
 parts that it works with; who works with whom is to be read in `dsched.leader.term`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from dsched.clock import Clock
@@ -14,6 +14,8 @@ from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.select import Selector
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
+from dsched.leader.audit.compare import Audit
+from dsched.leader.audit.repair import Repair
 from dsched.leader.batches import Batches
 from dsched.leader.binders.node_quarantine import NodeQuarantine
 from dsched.leader.binders.sender import BindSender
@@ -24,6 +26,7 @@ from dsched.leader.evaluators.router import Router
 from dsched.leader.events import Events
 from dsched.leader.expectations import GATE, Expectations
 from dsched.leader.failure import Failures
+from dsched.leader.intake import Intake
 from dsched.leader.observers.decision_log import DecisionLog
 from dsched.leader.observers.explanations import Explain, Explanations
 from dsched.leader.observers.loop_time import LoopTime
@@ -32,6 +35,7 @@ from dsched.leader.observers.traces import Traces
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
 from dsched.leader.settings import Settings
+from dsched.leader.takeover import Takeover
 from dsched.plugins import profiles
 from dsched.scheduler.cache import Cache
 from dsched.scheduler.cycle import Cycle
@@ -49,6 +53,7 @@ from dsched.state.recording import RecordingStream
 from dsched.state.reservations import Reservations
 from dsched.state.results import Results
 from dsched.state.usage import Usage
+from dsched.tracing import Tracing
 
 MOST_AT_FIRST = 32
 """Pods of the first batch, but one where extenders are asked: how long they take is not known yet."""
@@ -145,7 +150,7 @@ def watching(
     *,
     cluster: Cluster,
     selector: Selector,
-    traces: Traces | None,
+    tracing: Tracing | None,
 ) -> Watching:
     """What settings and configuration ask for."""
     loop_time = LoopTime(state.lined)
@@ -159,6 +164,7 @@ def watching(
         memory.clock,
     )
     observers: list[Observer] = [loop_time, recording]
+    traces = None if tracing is None else Traces(tracing, state.epoch, memory.pending, memory.cache)
     if traces is not None:
         observers.append(traces)
     if settings.decisions is not None:
@@ -176,9 +182,9 @@ def cycle(
     config: SchedulerConfiguration,
     state: StoredState,
     memory: LeaderMemory,
-    *,
     cluster: Cluster,
     dispatcher: Dispatcher,
+    *,
     selector: Selector,
     watching: Watching,
 ) -> Cycle:
@@ -240,3 +246,32 @@ def deciding(
     size = 1 if config.extenders else MOST_AT_FIRST
     batches = Batches(state, memory, commit=commit, binding=binding.tracker, observer=observer, size=size)
     return Deciding(commit, batches)
+
+
+def takeover(
+    state: StoredState, memory: LeaderMemory, *, cluster: Cluster, binding: Binding, intake: Intake, before: int
+) -> Takeover:
+    """What comes before the loop; ``before`` is the epoch under which this process led last, 0 if it did not."""
+    return Takeover(
+        state,
+        memory,
+        cluster=cluster,
+        binding=binding.tracker,
+        intake=intake,
+        failures=binding.failures,
+        before=before,
+    )
+
+
+def audit(
+    state: StoredState,
+    memory: LeaderMemory,
+    *,
+    cluster: Cluster,
+    binding: BindTracker,
+    intake: Intake,
+    heard: Callable[[], int],
+) -> Audit:
+    """What compares memory with the cluster and Redis, and repairs; ``heard`` as there."""
+    repairs = Repair(state, memory, cluster=cluster, binding=binding, intake=intake)
+    return Audit(state, memory, cluster=cluster, binding=binding, repairs=repairs, heard=heard)

@@ -84,7 +84,17 @@ class Cycle:
             if evaluation.failure is not None and dangerous(evaluation.failure):
                 failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
                 self._met(evaluation.framework, evaluation.pod, evaluation.failure)
-        decisions = [self._safely(framework, candidate, failed) for framework, candidate in known]
+        decisions: list[Decision] = []
+        for framework, candidate in known:
+            info = candidate.info
+            error = failed.pop((framework.profile_name, info.class_key), None) or self._held(framework, info)
+            if error is not None:  # it is dangerous to ask again
+                decisions.append(Decision(candidate, framework, CycleState(), error=error))
+                continue
+            WATCH.told.clear()
+            decision = self._decide(framework, candidate)
+            self._note(framework, info, decision.error)
+            decisions.append(decision)
         self._observer.decided(decisions)
         return decisions
 
@@ -94,21 +104,14 @@ class Cycle:
     def _met(self, framework: Framework, info: PodInfo, status: Status) -> None:
         self._breaker.met(framework.profile_name, info.class_key, status)
 
-    def _safely(self, framework: Framework, candidate: Candidate, failed: dict[tuple[str, bytes], Status]) -> Decision:
-        """Decide a pod, unless that is dangerous; ``failed`` has what was met with just now, for the first such pod."""
-        info = candidate.info
-        error = failed.pop((framework.profile_name, info.class_key), None) or self._held(framework, info)
-        if error is not None:
-            return Decision(candidate, framework, CycleState(), error=error)
-        WATCH.told.clear()
-        decision = self._decide(framework, candidate)
-        if decision.error is not None and dangerous(decision.error):
-            self._met(framework, info, decision.error)
+    def _note(self, framework: Framework, info: PodInfo, error: Status | None) -> None:
+        """Whether it is dangerous to decide pods of this class again."""
+        if error is not None and dangerous(error):
+            self._met(framework, info, error)
         elif WATCH.told:  # preemption failed, which is no error of the attempt
             self._met(framework, info, overrun(WATCH.told[0]))
-        elif decision.error is None:
+        elif error is None:
             self._breaker.well(framework.profile_name, info.class_key)
-        return decision
 
     def _decide(self, framework: Framework, candidate: Candidate) -> Decision:
         info = candidate.info

@@ -5,6 +5,7 @@ them. What an observer raises ends whatever it was told of: it raises nothing bu
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dsched.engine.evaluation import Evaluation
 from dsched.engine.select import Choice
@@ -56,21 +57,60 @@ class Observer:
 
 
 class Observers(Observer):
-    """Tells several, in order; those alone that override what is told, so that what nobody wants to know costs a call
-    that does nothing."""
+    """Tells several, in order; of each thing those alone that override its method."""
 
     def __init__(self, *observers: Observer) -> None:
-        for name, nothing in vars(Observer).items():
-            if name.startswith("_"):
-                continue
-            told = [getattr(each, name) for each in observers if getattr(type(each), name) is not nothing]
-            if told:
-                setattr(self, name, told[0] if len(told) == 1 else _each(told))
+        def overriding(method: Callable[..., None]) -> list[Any]:
+            name = method.__name__
+            return [getattr(each, name) for each in observers if getattr(type(each), name) is not method]
 
+        self._phase = overriding(Observer.phase)
+        self._popped = overriding(Observer.popped)
+        self._before_decide = overriding(Observer.before_decide)
+        self._looked = overriding(Observer.looked)
+        self._decided = overriding(Observer.decided)
+        self._committed = overriding(Observer.committed)
+        self._finished = overriding(Observer.finished)
+        self._settled = overriding(Observer.settled)
+        self._turned = overriding(Observer.turned)
+        self._close = overriding(Observer.close)
 
-def _each(told: Sequence[Callable[..., None]]) -> Callable[..., None]:
-    def tell(*args: object) -> None:
-        for each in told:
-            each(*args)
+    def phase(self, phase: str) -> None:
+        for tell in self._phase:
+            tell(phase)
 
-    return tell
+    def popped(self, batch: str, popped: Sequence[Popped]) -> None:
+        for tell in self._popped:
+            tell(batch, popped)
+
+    def before_decide(self, batch: Sequence[Candidate]) -> None:
+        for tell in self._before_decide:
+            tell(batch)
+
+    def looked(self, candidate: Candidate, findings: Found, choice: Choice | None) -> None:
+        for tell in self._looked:
+            tell(candidate, findings, choice)
+
+    def decided(self, decisions: Sequence[Decision]) -> None:
+        for tell in self._decided:
+            tell(decisions)
+
+    def committed(self, decisions: Sequence[Decision], version: int) -> None:
+        for tell in self._committed:
+            tell(decisions, version)
+
+    def finished(self) -> None:
+        for tell in self._finished:
+            tell()
+
+    def settled(self) -> None:
+        for tell in self._settled:
+            tell()
+
+    def turned(self) -> None:
+        for tell in self._turned:
+            tell()
+
+    def close(self) -> None:
+        for tell in self._close:
+            tell()

@@ -117,9 +117,7 @@ def test_what_is_gone_is_noticed(text: str) -> None:
 
 
 def test_what_is_there_is_found() -> None:
-    text = (
-        "`dsched/leader/term.py` `workers.binder.bind` `framework.interface.Scope` `reserve.lua` `queue:active` `pod:`"
-    )
+    text = "`dsched/leader/term.py` `workers.binder.bind` `framework.status.Scope` `reserve.lua` `queue:active` `pod:`"
     assert missing(text + " `celery:binders` `cluster:log` `scheduler.queue.QueuedPod.attempts` `max` `a: b`") == []
 
 

@@ -6,6 +6,7 @@ does not come back in time is asked for once more, then judged here.
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 
 import msgspec
@@ -98,31 +99,25 @@ class Router:
 
     def __call__(self, evaluations: Sequence[Evaluation]) -> None:
         """Fill every one of them."""
-        if self._traces is None:
-            self._fill(evaluations)
-        else:
-            with self._traces.judging(evaluations):
-                self._fill(evaluations)
-
-    def _fill(self, evaluations: Sequence[Evaluation]) -> None:
-        broad = [evaluation for evaluation in evaluations if _can_travel(evaluation)]
-        here = [evaluation for evaluation in evaluations if not _can_travel(evaluation)]
-        self._here(self._fit_for_here(here))
-        if broad and self._scattering([(each.framework.profile_name, each.searched) for each in broad]):
-            EVALUATIONS.labels("distributed").inc(len(broad))
-            self._scatter(broad)
-            self.costs.forgone_s = 0.0
-        else:
-            # A class that took an evaluator along is asked there or not at all: here it would take the leader.
-            away = [evaluation for evaluation in broad if self._seen_elsewhere(evaluation) is not None]
-            if away and self.mode is not Mode.LOCAL and self._evaluators():
-                EVALUATIONS.labels("distributed").inc(len(away))
-                self._scatter(away)
-                broad = [evaluation for evaluation in broad if evaluation not in away]
-            EVALUATIONS.labels("local").inc(len(broad))
-            took_s = self._here(self._fit_for_here(broad))
-            if self.mode is Mode.AUTO and self._live and not self._cache.log.following:
-                self.costs.forgo(took_s, len(self._live), sum(evaluation.searched for evaluation in broad))
+        with nullcontext() if self._traces is None else self._traces.judging(evaluations):
+            broad = [evaluation for evaluation in evaluations if _can_travel(evaluation)]
+            here = [evaluation for evaluation in evaluations if not _can_travel(evaluation)]
+            self._here(self._fit_for_here(here))
+            if broad and self._scattering([(each.framework.profile_name, each.searched) for each in broad]):
+                EVALUATIONS.labels("distributed").inc(len(broad))
+                self._scatter(broad)
+                self.costs.forgone_s = 0.0
+            else:
+                # A class that took an evaluator along is asked there or not at all: here it would take the leader.
+                away = [evaluation for evaluation in broad if self._seen_elsewhere(evaluation) is not None]
+                if away and self.mode is not Mode.LOCAL and self._evaluators():
+                    EVALUATIONS.labels("distributed").inc(len(away))
+                    self._scatter(away)
+                    broad = [evaluation for evaluation in broad if evaluation not in away]
+                EVALUATIONS.labels("local").inc(len(broad))
+                took_s = self._here(self._fit_for_here(broad))
+                if self.mode is Mode.AUTO and self._live and not self._cache.log.following:
+                    self.costs.forgo(took_s, len(self._live), sum(evaluation.searched for evaluation in broad))
 
     def gather_first(self, classes: Sequence[tuple[str, PodInfo]]) -> bool:
         """Whether to ask the evaluators about classes, each given by profile and pod, in one request."""

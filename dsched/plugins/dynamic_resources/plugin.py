@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -67,6 +67,7 @@ from dsched.plugins.dynamic_resources.objects import KnownClaim
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
 from dsched.plugins.dynamic_resources.reserved import Errand, Reserved, ReservedClaim
 from dsched.plugins.dynamic_resources.search import Expired
+from dsched.plugins.object_views import Views
 
 _MOST_CLASSES = 256
 """Of so many classes of pods it is kept what nodes are told."""
@@ -85,6 +86,15 @@ class _Asked:
     """
 
     judgement: Judgement | None = None
+
+
+class _Looked(NamedTuple):
+    """The claims that were looked for last, and of which version of the cluster's claims."""
+
+    pod: Pod
+    claims: Views[KnownClaim]
+    version: int
+    found: PodClaims
 
 
 class DynamicResources:
@@ -110,6 +120,7 @@ class DynamicResources:
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
         self._resources_of = PerClass(lambda pod: extended_resources.requested(pod.pod), key=_requests_key)
         self._judgements: OrderedDict[Hashable, Judgement] = OrderedDict()
+        self._last: _Looked | None = None
         self._limits = Limits(self._begin, self._given_up, self._late)
 
     # -- before the search -----------------------------------------------------------------------------------------
@@ -305,8 +316,14 @@ class DynamicResources:
     # -- what the pod asks for -------------------------------------------------------------------------------------
 
     def _claims(self, pod: Pod, snapshot: Snapshot) -> PodClaims:
-        find = objects.of(snapshot).claims.get
-        return pod_claims.claims_of(pod, find, capital_pod=self._features.since(36))
+        """Asked several times in a row about one pod."""
+        known = objects.of(snapshot).claims
+        last = self._last
+        if last is not None and last.pod is pod and last.claims is known and last.version == known.version:
+            return last.found
+        found = pod_claims.claims_of(pod, known.get, capital_pod=self._features.since(36))
+        self._last = _Looked(pod, known, known.version, found)
+        return found
 
     def _part(self, pod: PodInfo, known: Inventory) -> Iterator[bytes]:
         named = self._claims(pod.pod, self._handle.snapshot)

@@ -34,17 +34,15 @@ class Totals(NamedTuple):
 class ClassTotals:
     """The devices of one class, kept up to date node by node."""
 
-    def __init__(self, cls: DeviceClass, known: Inventory) -> None:
+    def __init__(self, cls: DeviceClass) -> None:
         expressions = [each.cel.expression for each in cls.spec.selectors if each.cel is not None]
         self._criteria = Criteria(tuple(expressions), ())
-        self._inventory = known
         self._at: tuple[object, ...] = ()
         self._allocated_at = 0
         self._found = Totals(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
-    def of(self, table: NodeTable) -> Totals:
-        """For every row of the table."""
-        known = self._inventory
+    def of(self, table: NodeTable, known: Inventory) -> Totals:
+        """For every row of the table; always asked with the same inventory."""
         at = table, table.layout, table.objects_version, known.index.version
         rows = known.stale_rows(table, self._allocated_at) if at == self._at else None
         if rows is None:
@@ -53,27 +51,28 @@ class ClassTotals:
             rows = range(length)
         self._at, self._allocated_at = at, known.allocated.version
         for row in rows:
-            self._found.devices[row], self._found.in_use[row] = self._on(table.nodes[row])
+            self._found.devices[row], self._found.in_use[row] = self._on(table.nodes[row], known)
         return self._found
 
-    def _on(self, node: Node) -> tuple[int, int]:
+    def _on(self, node: Node, known: Inventory) -> tuple[int, int]:
         """Nothing, where a selector fails."""
         devices = in_use = 0
         try:
-            for device in self._inventory.index.devices_on(node):
-                said = self._inventory.selectors.select(self._criteria, device.id.driver, device.record, device.said)
+            for device in known.index.devices_on(node):
+                said = known.selectors.select(self._criteria, device.id.driver, device.record, device.said)
                 if said is True:
                     devices += 1
-                    in_use += self._in_use(device)
+                    in_use += _in_use(device, known)
                 elif said is not False:
                     return 0, 0
         except AllocationError:
             return 0, 0
         return devices, in_use
 
-    def _in_use(self, device: OfferedDevice) -> bool:
-        pool, allocated = PoolId(device.id.driver, device.id.pool), self._inventory.allocated
-        return device.id.device in allocated.whole(pool) or device.id.device in allocated.shared(pool)
+
+def _in_use(device: OfferedDevice, known: Inventory) -> bool:
+    pool, allocated = PoolId(device.id.driver, device.id.pool), known.allocated
+    return device.id.device in allocated.whole(pool) or device.id.device in allocated.shared(pool)
 
 
 _known: WeakKeyDictionary[Inventory, dict[str, tuple[DeviceClass, ClassTotals]]] = WeakKeyDictionary()
@@ -89,8 +88,8 @@ def of(resources: Iterable[str], snapshot: Snapshot, features: Features) -> Mapp
         if cls is None:
             continue
         if resource not in kept or kept[resource][0] is not cls:
-            kept[resource] = cls, ClassTotals(cls, known)
-        found[resource] = kept[resource][1].of(snapshot.table)
+            kept[resource] = cls, ClassTotals(cls)
+        found[resource] = kept[resource][1].of(snapshot.table, known)
     return found
 
 
