@@ -1,4 +1,4 @@
-"""Writes config-reference.md, every field of the configuration file, from the code: ``python docs/config_pages.py``."""
+"""Writes config-reference.md, every field of the configuration file, from the code."""
 
 import copy
 import json
@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import declared
-
 from dsched import config
 from dsched.config import decode, durations, plugins, schema, validation_args
 from dsched.config.feature_gates import DEFAULT
 from dsched.errors import ConfigError
+from scripts.docs import declared
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "config-reference.md"
+PAGE = DOCS / "config-reference.md"
 HEAD = """\
 # Configuration fields
 
-Written from the code by `python docs/config_pages.py`. [Configuration](configuration.md) says how a file is given and
+Written from the code by `python -m scripts.docs`. [Configuration](configuration.md) says how a file is given and
 changed while the system runs, [Extenders](extenders.md) what those do. `dsched config view` shows what a file comes to,
 `dsched config check` what is wrong with it.
 
@@ -239,5 +239,6 @@ def _with(document: dict[str, Any], at: Steps, value: Any) -> dict[str, Any]:
     return document
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page()}

@@ -1,17 +1,18 @@
-"""Writes plugin-api.md, what plugins implement and are given, from the code: ``python docs/plugin_pages.py``."""
+"""Writes plugin-api.md, what plugins implement and are given, from the code."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import declared
+from scripts.docs import declared
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "plugin-api.md"
+PAGE = DOCS / "plugin-api.md"
 INTERFACE, STATUS, EVENTS = (f"dsched/framework/{name}.py" for name in ("interface", "status", "events"))
 HEAD = """\
 # Plugin interface
 
-Written from the code by `python docs/plugin_pages.py`. [Writing a plugin](plugins.md) is the guide: how a plugin is
+Written from the code by `python -m scripts.docs`. [Writing a plugin](plugins.md) is the guide: how a plugin is
 packaged and enabled, in which process each method runs, what a scope promises, what happens when a plugin misbehaves.
 """
 HANDLES = {
@@ -105,5 +106,6 @@ def _methods(methods: tuple[declared.Method, ...]) -> list[str]:
     return lines
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page()}
