@@ -66,7 +66,8 @@ Steps = tuple[str | int, ...]
 def page() -> str:
     """The whole page, as Markdown."""
     record = config.load(json.dumps(SAMPLE), features=DEFAULT)
-    own, parts = {}, {}
+    own: dict[str, schema.Field] = {}
+    parts: dict[str, schema.Field] = {}
     for key, field in schema.configuration(DEFAULT.version).fields.items():
         (parts if _struct(field.type) else own)[key] = field
     lines = [HEAD, declared.markdown(decode.__doc__ or "").partition("\n\n")[2], "", f"## {schema.KIND}", ""]
@@ -74,7 +75,9 @@ def page() -> str:
     for key, field in parts.items():
         kind, many = _struct(field.type), isinstance(field.type, schema.ListOf)
         assert kind is not None
-        value = getattr(record, _attribute(kind=schema.KIND, key=key).name)
+        attribute = _attribute(kind=schema.KIND, key=key)
+        assert attribute is not None
+        value = getattr(record, attribute.name)
         lines += [f"## {key}", "", *_about(_record(kind.name))]
         lines += _table(kind, (key, 0) if many else (key,), value[0] if many else value)
         if key == "profiles":
@@ -101,7 +104,7 @@ def _default_profile() -> Iterator[str]:
 
 
 def _args(name: str, kind: schema.Struct, record: Any) -> Iterator[str]:
-    check = (validation_args.CHECKED_WITH_CONFIGURATION | validation_args.CHECKED_WHEN_BUILT)[name]
+    check = {**validation_args.CHECKED_WITH_CONFIGURATION, **validation_args.CHECKED_WHEN_BUILT}[name]
     yield from _about(kind.name)
     if meaning := declared.markdown(check.__doc__ or ""):
         yield from (meaning, "")

@@ -1,6 +1,6 @@
 """Writes plugin-api.md, what plugins implement and are given, from the code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,7 +90,7 @@ def _members(members: tuple[declared.Attribute, ...]) -> list[str]:
     return ["| member | value | meaning |", "|---|---|---|", *rows, ""]
 
 
-def _values(values: tuple[declared.Attribute, ...]) -> list[str]:
+def _values(values: Sequence[declared.Attribute]) -> list[str]:
     lines = []
     for value in values:
         kind = f": {value.type}" if value.type else ""
@@ -99,7 +99,7 @@ def _values(values: tuple[declared.Attribute, ...]) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _methods(methods: tuple[declared.Method, ...]) -> list[str]:
+def _methods(methods: Sequence[declared.Method]) -> list[str]:
     lines = []
     for method in methods:
         lines += ["```python", method.signature, "```", "", *([method.meaning, ""] if method.meaning else [])]

@@ -1,5 +1,6 @@
 """Writes the tables of versions.md from what is known of each version."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def _role(gate: str) -> str:
     return next((role for role, names in ROLES.items() if gate in names), "as by default")
 
 
-def _changes(before: dict[str, int | None], after: dict[str, int | None]) -> list[str]:
+def _changes(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> list[str]:
     found = []
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
