@@ -9,13 +9,13 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``b
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dsched.model.claim_requests import FINALIZER, MOST_CONSUMERS, ClaimRelease, ClaimWrite, ExtendedClaim
 from dsched.model.meta import PodUid, from_builtins
-from dsched.model.resource_claims import Allocation, ResourceClaimSpec
+from dsched.model.resource_claims import Allocation, ResourceClaimSpec, charged
 
 Object = dict[str, Any]
 
@@ -23,6 +23,20 @@ NAME_AT_MOST = 63
 SUFFIX_LENGTH = 5
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Of generated names: no vowels, so that no words come about (``k8s.io/apimachinery/pkg/util/rand``)."""
+
+
+class Need(NamedTuple):
+    """What has to be reserved while an allocation is written.
+
+    Attributes:
+        pod: uid.
+        holders: one of these holds the devices.
+        devices: as `DeviceCharge` names them.
+    """
+
+    pod: PodUid
+    holders: list[str]
+    devices: list[str]
 
 
 class Refused(Exception):
@@ -58,6 +72,20 @@ def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Ob
             raise Refused(f"resourceclaim {key} is used by {len(consumers)} pods, which is as many as there may be")
         consumers.append({"resource": "pods", "name": write.pod.partition("/")[2], "uid": write.pod_uid})
     return {**claim, "metadata": metadata, "status": {**status, "allocation": given, "reservedFor": consumers}}
+
+
+def need(claim: Object | None, write: ClaimWrite) -> Need | None:
+    """What a pod must still hold for a request to be carried out; None where it gives no devices to the claim."""
+    if write.allocation is None or (claim is not None and (claim.get("status") or {}).get("allocation")):
+        return None
+    given = charged(write.allocation)
+    names = [str(each.id) if each.share_id is None else f"{each.id}/share/{each.share_id}" for each in given]
+    return Need(write.pod_uid, [write.uid, write.pod_uid], names)
+
+
+def no_longer_held(key: str) -> str:
+    """What is said to who comes too late."""
+    return f"the devices of resourceclaim {key} are no longer held for its pod"
 
 
 def released(claim: Object | None, release: ClaimRelease) -> Object | None:

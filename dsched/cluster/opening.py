@@ -4,11 +4,13 @@ import math
 import os
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dsched.cluster.interface import Cluster
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import ConfigError
+from dsched.state import devices
 from dsched.state.client import Store
 
 if TYPE_CHECKING:
@@ -101,4 +103,5 @@ def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration",
         access.load()
     qps = config.client_connection.qps
     a_second = qps if qps > 0 else math.inf
-    return Kubernetes(access, config.profiles[0].scheduler_name, events_a_second=a_second)
+    holds = partial(devices.holds, store)
+    return Kubernetes(access, config.profiles[0].scheduler_name, events_a_second=a_second, holds=holds)

@@ -18,6 +18,7 @@ from dsched.leader.preemption import Preemptions
 from dsched.log import logger
 from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, collect
 from dsched.model.meta import NodeName
+from dsched.plugins.dynamic_resources.reserved import charges_of
 from dsched.scheduler.cache import amounts
 from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.decision import Candidate, Decision
@@ -93,6 +94,7 @@ class Commit:
             # The promise is on the pod before victims are deleted: who is killed in between has evicted nobody in vain.
             self._failures.requeue(unplaced, self._clock.monotonic())
             self._preemptions.carry_out(unplaced)
+            self._binding.claims.carry_out(unplaced)
             refused = {id(decision) for decision in again}
             committed = [decision for decision in begun.decisions if id(decision) not in refused]
             self._observer.committed(committed, begun.version)
@@ -173,6 +175,7 @@ class Commit:
                     amounts(info),
                     has_ports=bool(info.demand.ports),
                     deadline_ms=(decision.waiting.deadline_ms or self._clock.now_ms()) if decision.waiting else 0,
+                    devices=charges_of(decision.state),
                 )
             )
         return requests
@@ -185,6 +188,7 @@ class Commit:
             info, node, decision.framework, decision.state, candidate.attempt, popped_at=candidate.popped_at
         )
         self._binding.reserve(assumed)
+        self._binding.claims.reserved(info.uid, charges_of(decision.state))
         pod = self._pending.get(info.key)
         if pod is not None:
             self._pending.placed(pod, QueueName.RESERVED if decision.waiting is None else QueueName.WAITING)

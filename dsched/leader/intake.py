@@ -19,6 +19,7 @@ from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.resource_claims import RESOURCE_CLAIM
 from dsched.scheduler.ports import Move, QueueName, Record
 from dsched.scheduler.queue import QueuedPod
 
@@ -84,6 +85,7 @@ class Intake:
         Redis."""
         # Removals before moves: a name is free before the pod's successor takes it.
         self._cache.usage.flush_ahead()
+        self._binding.claims.flush()
         bound, self._bound = self._bound, []
         self._binding.bound(bound)
         removals, self._removals = self._removals, []
@@ -320,9 +322,16 @@ class Intake:
         resource = RESOURCES.get(event.kind)
         if event.change is Change.DELETED:
             old: Mapping[str, Any] | None = self._cache.drop(event.kind, event.key)
+            if event.kind == RESOURCE_CLAIM:
+                self._binding.claims.gone(old)
             happened = ClusterEvent(resource, Action.DELETE, old=old) if resource else None
         elif isinstance(event.object, Mapping):
+            claims = self._binding.claims
+            if event.kind == RESOURCE_CLAIM and not claims.is_news(event.key, event.object):
+                return
             old = self._cache.put(event.kind, event.key, event.object)
+            if event.kind == RESOURCE_CLAIM:
+                claims.taken_in(event.object)
             action = Action.ADD if old is None else Action.UPDATE
             happened = ClusterEvent(resource, action, old, event.object) if resource else None
         else:

@@ -87,7 +87,9 @@ def leader_memory(
     pending, waiting = PendingPods(clock, backoff), WaitingPods(clock)
     cache = Cache(Usage(state.lined, state.epoch), state.node_log)
     handle = LeaderHandle(cache, waiting, pending, clock)
-    frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
+    frameworks: Mapping[str, Framework] = profiles.frameworks(
+        config, registry, handle, cluster.get_objects, devices=True
+    )
     return LeaderMemory(
         clock=clock,
         frameworks=frameworks,

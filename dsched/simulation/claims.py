@@ -83,12 +83,19 @@ class SimulatedClaims:
 
     def gone(self, pod: PodUid) -> list[ClusterEvent]:
         """A pod is gone: so are its claims, and shared ones are left to the others."""
-        found = []
+        found: list[ClusterEvent] = []
         for key, claim in list(self._snapshot.others(CLAIM.name).items()):
             if any(uid == pod for uid, _ in claim_controller.pods_of(claim)):
-                left = claim_controller.settled(dict(claim), Ended(key, frozenset({pod})))
-                found.append(self._becomes(key, None if left is GONE else left))
+                found += self._settled(key, dict(claim), Ended(key, frozenset({pod})))
         return found
+
+    def _settled(self, key: str, claim: Object, ended: Ended) -> Iterator[ClusterEvent]:
+        """First it loses its devices, then it goes, as in a cluster."""
+        while (left := claim_controller.settled(claim, ended)) != claim:
+            yield self._becomes(key, None if left is GONE else left)
+            if left is GONE:
+                return
+            claim = left
 
     def given_back(
         self, deallocations: Iterable[ClaimRelease], deletions: Sequence[ClaimDeletion]

@@ -54,6 +54,11 @@ class Devices:
             released += [bool(reply) for reply in self._release(_KEYS, [self._epoch, packed(piece)])]
         return released
 
+    def release_ahead(self, held: Sequence[tuple[PodUid, str]]) -> None:
+        """As `release`, but without waiting for Redis (`Script.ahead`)."""
+        for piece in cut(held):
+            self._release.ahead(_KEYS, [self._epoch, packed(piece)])
+
     def recount(self, reserved: Iterable[PodUid]) -> int:
         """Drop what pods without a reservation hold, and count all that is held again; returns how much was wrong.
 
@@ -109,6 +114,22 @@ def _parsed(texts: Mapping[bytes, bytes]) -> tuple[dict[PodUid, Held], dict[PodU
         except ValueError:
             unreadable[uid] = text
     return found, unreadable
+
+
+def holds(store: Store, need: tuple[PodUid, Sequence[str], Sequence[str]]) -> bool:
+    """Whether one of these holders still holds these devices for a pod: pod, holders, devices.
+
+    Raises:
+        RedisUnavailable: Redis does not answer.
+    """
+    uid, holders, devices = need
+    with client.reachable(store):
+        text = store.redis.hget(store.key(keys.DEVICES.name), uid)
+    try:
+        held = parse(raw.text(text)) if text else {}
+    except ValueError:
+        return False
+    return any(all(device in held[holder] for device in devices) for holder in holders if holder in held)
 
 
 def parse(text: str) -> Held:

@@ -7,6 +7,10 @@ finalizer and no devices, which the cluster's controller takes off again, or the
 Two binders may write the same claim at once: one of them gets a conflict, looks again, and finds what it wanted to
 write. What is made has a name that both come to (`dsched.cluster.claims.made`), so that the second one finds it taken.
 
+*Devices are given to whom they are reserved for*, which an API server does not see: Redis is asked right before an
+allocation is written. What is left is a process that is paused between the two until the reservation has ended, as with
+a late bind (`dsched.cluster.kubernetes.bindings`). ``dsched fsck`` tells of a device that two claims got that way.
+
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``bindClaim``, ``Unreserve``,
 ``deallocateOrDeletePodClaims``; extendeddynamicresources.go ``createExtendedResourceClaimInAPI``, ``deleteClaim``,
 ``patchPodExtendedResourceClaimStatus``.
@@ -19,7 +23,7 @@ from typing import Any
 import msgspec
 
 from dsched.cluster import claims
-from dsched.cluster.claims import Refused
+from dsched.cluster.claims import Need, Refused
 from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.http import client
 from dsched.cluster.kubernetes.http.client import Calls, Outcome
@@ -38,10 +42,15 @@ CLAIM = resources.DEVICE_CLAIM
 
 
 class ClaimWriter:
-    """Writes claims. Not for several threads at once."""
+    """Writes claims. Not for several threads at once.
 
-    def __init__(self, made: Calls) -> None:
+    Args:
+        holds: whether devices are still reserved; it is looked right before an allocation is written.
+    """
+
+    def __init__(self, made: Calls, holds: Callable[[Need], bool]) -> None:
         self._calls = made
+        self._holds = holds
 
     def allocate(self, write: ClaimWrite) -> str:
         """As `Cluster.allocate_claims`, of one."""
@@ -51,6 +60,9 @@ class ClaimWriter:
             wanted = claims.allocated(write.key, claim, write, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
             if claim is None or wanted == claim:
                 return ""
+            need = claims.need(claim, write)
+            if need is not None and not self._holds(need):
+                raise Refused(claims.no_longer_held(write.key))
             if wanted["metadata"] != claim["metadata"]:
                 kept = self._put(write.key, {**claim, "metadata": wanted["metadata"]})
                 if kept is None:

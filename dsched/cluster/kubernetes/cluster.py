@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from dsched.cluster import unknown_fields
+from dsched.cluster.claims import Need
 from dsched.cluster.interface import (
     Binding,
     BindOutcome,
@@ -63,6 +64,7 @@ class Kubernetes:
         reporting: whom events name as their reporter that come without a scheduler's name.
         sync_s: how long `list` waits for everything to be there.
         events_a_second: how many are sent at most.
+        holds: whether devices are reserved for whom claims with them are written for.
     """
 
     kind = "kubernetes"
@@ -74,6 +76,7 @@ class Kubernetes:
         reporting: str = "dsched",
         sync_s: float = SYNC_S,
         events_a_second: float = A_SECOND,
+        holds: Callable[[Need], bool] = lambda need: True,
     ) -> None:
         self._access = access
         self._sync_s = sync_s
@@ -84,7 +87,7 @@ class Kubernetes:
         self._calls = Calls(access)
         self._binder = Binder(self._many)
         self._volumes = VolumeWriter(self._calls)
-        self._claims = ClaimWriter(self._calls)
+        self._claims = ClaimWriter(self._calls, holds)
         self._recorder = Recorder(access, reporting, events_a_second)
         self._writer = Writer(access, self._known)
         self._unknown = unknown_fields.Telling(self._recorder.record)

@@ -276,23 +276,23 @@ def pods_of(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def settled(claim: Object, ended: Ended) -> Object:
-    """The claim without pods that are over: with nobody left it has no devices and no finalizer, and is gone where it
-    was to be deleted or belonged to one of them."""
+    """The claim without pods that are over. With nobody left it has no devices and no finalizer, which wakes who waits
+    for devices; and is gone after that, where it was to be deleted or belonged to one of them."""
     metadata, status = claim["metadata"], dict(claim.get("status") or {})
     users = status.get("reservedFor") or []
     left = [each for each in users if each.get("uid") not in ended.pods]
     leaving = metadata.get("deletionTimestamp")
     owner = next((each for each in metadata.get("ownerReferences") or () if _is_owning_pod(each)), None)
-    if not left and (leaving or (owner is not None and owner.get("uid") in ended.pods)):
+    over = bool(leaving) or (owner is not None and owner.get("uid") in ended.pods)
+    if not left and over and not status.get("allocation"):
         freed = claims.without_finalizer(claim)
-        if not freed["metadata"].get("finalizers"):
-            return GONE
-        return {**freed, "status": claims.without_devices(status)}
-    if len(left) == len(users):
-        return claim
-    if left or claims.without_finalizer(claim) == claim:
+        return freed if freed["metadata"].get("finalizers") else GONE
+    if left or not (over or len(left) < len(users)):
+        return claim if len(left) == len(users) else {**claim, "status": {**status, "reservedFor": left}}
+    freed = claims.without_finalizer(claim)
+    if freed == claim and not over:  # somebody else has given it its devices
         return {**claim, "status": {**status, "reservedFor": left}}
-    return {**claims.without_finalizer(claim), "status": claims.without_devices(status)}
+    return {**freed, "status": claims.without_devices(status)}
 
 
 def from_template(pod: FoundPod, name: str, template: Object, attempt: int) -> Object:

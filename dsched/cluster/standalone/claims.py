@@ -19,14 +19,13 @@ import msgspec
 
 from dsched.clock import Clock
 from dsched.cluster import claims, sound
-from dsched.cluster.claims import Refused
+from dsched.cluster.claims import Need, Refused
 from dsched.cluster.standalone import keys, stored
 from dsched.cluster.standalone.objects import Objects, read_object
 from dsched.cluster.standalone.stored import Object
 from dsched.manifests import kinds
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.meta import PodKey
-from dsched.model.resource_claims import charged
 from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store, Value
@@ -56,8 +55,6 @@ Found = Object | Refused | None
 Request = TypeVar("Request", bound=AboutClaim)
 Becomes = Callable[[Object | None, Request], Object | None]
 """What a claim becomes; None leaves it as it is. Raises Refused."""
-Need = tuple[str, list[str], list[str]]
-"""Uid of a pod, the holders of which one must still hold devices for it, and the devices."""
 CHANGED, LOST = "changed", "lost"
 """Why a claim was not written."""
 GONE: Object = {"gone": True}
@@ -200,13 +197,13 @@ class ClaimWriter:
                 after[request.key] = result
         needs: dict[str, list[Need]] = {key: [] for key in wanted}
         for _, request in waiting:
-            if _allocates(request, before[request.key]):
-                needs[request.key].append(_need(request))
+            if (need := _need(request, before[request.key])) is not None:
+                needs[request.key].append(need)
         changes = [(key, before[key], after[key], needs[key]) for key in wanted if after[key] is not before[key]]
         refused = self._write(changes)
         for number, request in waiting:
             if refused.get(request.key) == LOST:
-                answers[number] = f"the devices of resourceclaim {request.key} are no longer held for its pod"
+                answers[number] = claims.no_longer_held(request.key)
         return [(number, request) for number, request in waiting if refused.get(request.key) == CHANGED]
 
     def _read(self, wanted: Sequence[str]) -> list[Found]:
@@ -262,18 +259,8 @@ def _pod(key: PodKey, raw: bytes, line: bytes) -> FoundPod:
     return FoundPod(key, msgspec.json.decode(raw, type=dict), stored.pod_state(line))
 
 
-def _allocates(request: AboutClaim, before: Found) -> bool:
-    """Whether a request gives devices to a claim that has none."""
-    has = isinstance(before, dict) and bool((before.get("status") or {}).get("allocation"))
-    return isinstance(request, ClaimWrite) and request.allocation is not None and not has
-
-
-def _need(request: AboutClaim) -> Need:
-    """What the pod must still hold."""
-    assert isinstance(request, ClaimWrite)
-    given = charged(request.allocation)
-    names = [str(each.id) if each.share_id is None else f"{each.id}/share/{each.share_id}" for each in given]
-    return request.pod_uid, [request.uid, request.pod_uid], names
+def _need(request: AboutClaim, before: Found) -> Need | None:
+    return claims.need(before, request) if isinstance(request, ClaimWrite) and not isinstance(before, Refused) else None
 
 
 def _leaving(now: str, claim: Object | None, request: Leaving) -> Object:

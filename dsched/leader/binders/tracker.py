@@ -16,6 +16,7 @@ from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.leader.binders.device_claims import DeviceClaims
 from dsched.leader.binders.foreign_binds import ForeignBinds
 from dsched.leader.binders.node_quarantine import NodeQuarantine
 from dsched.leader.binders.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
@@ -119,6 +120,7 @@ class BindTracker:
         self._quarantine = quarantine
         self._traces = traces
         self.foreign_binds = ForeignBinds(memory.clock)
+        self.claims = DeviceClaims(state, memory, cluster)
         self._assumed: dict[PodUid, AssumedPod] = {}
         self._pace = Pace()
         self._full = False
@@ -243,6 +245,7 @@ class BindTracker:
         for assumed in pods:
             self._pace.settled(assumed.handed_out_at, now)
             self._assumed.pop(assumed.info.uid, None)
+            self.claims.ended(assumed.info.uid)
             self._cache.confirm(assumed.info.uid)
             self._quarantine.bound(assumed.node)
             info = assumed.seen or assumed.info
@@ -352,6 +355,7 @@ class BindTracker:
         self, assumed: AssumedPod, target: QueueName, message: str, plugins: frozenset[str] = frozenset()
     ) -> None:
         """End a reservation without a bind: Unreserve, forget, queue the pod again (NOWHERE: it is gone)."""
+        self.claims.give_back(assumed.info, written=assumed.handed_out_at > 0)
         assumed.framework.run_unreserve(assumed.state, assumed.info, assumed.node)
         pod = self._pending.get(assumed.info.key)
         if pod is not None and pod.uid == assumed.info.uid and target is not QueueName.NOWHERE:

@@ -87,7 +87,7 @@ class Inventory:
     def forget(self, pod: PodUid) -> None:
         """A pod will not have what was promised to its claims; a no-op where nothing was."""
         for holder in [holder for holder, known in self._promises.items() if known.pod == pod]:
-            self._drop(holder)
+            self.drop(holder)
 
     def stale_rows(self, table: NodeTable, version: int) -> Sequence[int] | None:
         """The table rows of nodes whose devices were taken or given back since `allocated` had this version; None where
@@ -128,11 +128,12 @@ class Inventory:
             self._extended[claim.of_pod] = key
         self.allocated.put(key, claim.allocation)
         if claim.allocation is not None:
-            self._drop(claim.uid)
+            self.drop(claim.uid)
             if claim.of_pod is not None:
-                self._drop(claim.of_pod)
+                self.drop(claim.of_pod)
 
-    def _drop(self, holder: str) -> None:
+    def drop(self, holder: str) -> None:
+        """Nothing is promised to a claim, or to a pod's claim that has yet to be made, any more."""
         if self._promises.pop(holder, None) is not None:
             self.allocated.put(_promise_key(holder), None)
 
@@ -147,6 +148,18 @@ def of(snapshot: Snapshot, features: Features) -> Inventory:
     if found is None:
         found = of_snapshot[features] = Inventory(snapshot, features)
     return found.refresh()
+
+
+def look(snapshot: Snapshot, gone: str = "") -> None:
+    """Take in what has changed, now: a claim that gets devices and loses them before anybody looks would count as
+    promised for ever.
+
+    Args:
+        gone: uid of a claim that is no more, whatever it was promised.
+    """
+    for known in _known.get(snapshot, {}).values():
+        known.refresh()
+        known.drop(gone)
 
 
 @lru_cache(maxsize=4)

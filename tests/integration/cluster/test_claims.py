@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pytest
 
 from dsched.clock import ManualClock
+from dsched.cluster.claims import Need
 from dsched.cluster.interface import Cluster
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
@@ -344,6 +345,17 @@ class TestAtAnApiServer:
         system.api.fault(method, path, status=403)
         again: Callable[[ExtendedClaim], Any] = system.another().create_claim
         assert (method == "POST") is (again(extended()) == made), "what stands is not made again, what is owed is said"
+
+    def test_who_comes_too_late_gives_nothing_away(self, system: AtAnApiServer) -> None:
+        asked: list[Need] = []
+        late = Kubernetes(Access(system.api.kubeconfig()), holds=lambda need: bool(asked.append(need)))
+        system.opened.append(late)
+        (told,) = late.allocate_claims([write("gpu-0")])
+        assert told == f"the devices of resourceclaim {KEY} are no longer held for its pod"
+        assert "finalizers" not in now(system)["metadata"]
+        assert asked == [Need(WEB_UID, [UID, WEB_UID], ["gpu.example.com/n1/gpu-0"])]
+        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
+        assert late.allocate_claims([write("gpu-0")]) == [""], "what is written already needs no reservation"
 
     def test_a_refusal_is_said(self, system: AtAnApiServer) -> None:
         system.api.fault("PUT", "resourceclaims/gpus/status$", status=422)

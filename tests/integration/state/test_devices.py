@@ -114,6 +114,18 @@ def test_a_claim_that_shows_in_the_cluster_is_no_longer_charged(store, epoch, qu
     assert store.redis.hlen(store.key(keys.DEVICES.name)) == 0
 
 
+@pytest.mark.parametrize("text", ["", "nonsense", '{"c":{"x":1}}'])
+def test_whether_devices_are_held(store, queue, held, usage, text):
+    uid = pod_of("a")[1]
+    assert not devices.holds(store, (uid, ["claim"], [GPU]))
+    reserve(held, queue, usage, "a", devices=[charge(), charge("other", more=1)])
+    assert devices.holds(store, (uid, ["none", "claim"], [GPU]))
+    assert devices.holds(store, (uid, ["claim"], []))
+    assert not devices.holds(store, (uid, ["claim", "other"], [GPU, "more"]))
+    store.redis.hset(store.key(keys.DEVICES.name), uid, text)
+    assert not devices.holds(store, (uid, ["claim"], [GPU]))
+
+
 def test_reservations_that_nobody_can_read_hold_nothing(store, queue, held, usage):
     reserve(held, queue, usage, "a", devices=[charge()])
     store.redis.hset(store.key(keys.RESERVATIONS.name), pod_of("a")[1], "nonsense")

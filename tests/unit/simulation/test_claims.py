@@ -89,7 +89,8 @@ def test_an_evicted_pod_gives_its_devices_back(simulation: Any) -> None:
     simulated = simulation(*CLUSTER, TEMPLATE, low)
     run(simulated)
     uid = next(info.uid for _, info in simulated.memory.snapshot.table.placed())
-    assert [event.new for event in simulated._claims.gone(uid)] == [None]
+    freed, gone = simulated._claims.gone(uid)
+    assert (freed.new["status"], gone.new) == ({}, None), "who waits for devices hears of the first"
     assert not simulated.memory.snapshot.others("ResourceClaim")
 
 

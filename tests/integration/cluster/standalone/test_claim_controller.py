@@ -197,7 +197,7 @@ def test_a_pod_that_is_over_gives_its_claims_back(store, apply, leader, lead, de
     else:
         assert delete(kinds.POD, WEB)
     if how == "unheard of":
-        lead(2)
+        lead(2).hear()
     else:
         leader.hear()
     left = {each["metadata"]["name"]: each for each in claims(store)}

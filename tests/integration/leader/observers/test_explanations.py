@@ -97,11 +97,9 @@ def test_without_nodes_and_with_a_prefilter_that_says_no(rig: Rig) -> None:
     led.run()
     (attempt,) = attempt_history.read(rig.store, WEB)
     assert (attempt.nodes, attempt.groups, attempt.message) == (0, (), "no nodes available to schedule pods")
-    rig.apply(
-        node_manifest("n1"), pod_manifest("shop/claims", resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])
-    )
+    rig.apply(node_manifest("n1"), pod_manifest("shop/grouped", schedulingGroup={"podGroupName": "group"}))
     led.run()
-    (attempt,) = attempt_history.read(rig.store, PodKey("shop/claims"))
+    (attempt,) = attempt_history.read(rig.store, PodKey("shop/grouped"))
     assert attempt.result == "unschedulable"
     assert [(group.nodes, group.examples) for group in attempt.groups] == [(1, ())]
 

@@ -1,0 +1,305 @@
+"""Pods with claims for devices in standalone mode, from a template to a bound pod: a leader and a binder over Redis."""
+
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dsched.cluster.interface import Binding, BindOutcome, BindVerdict
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.cluster.standalone.objects import Objects
+from dsched.errors import StaleEpoch
+from dsched.framework.runtime import Framework
+from dsched.fsck import inspection
+from dsched.manifests import kinds
+from dsched.model.messages import BindRequest
+from dsched.plugins import profiles
+from dsched.state.client import Store
+from dsched.state.devices import read_ledger
+from dsched.state.results import Outcome
+from tests.devices import make_slice
+from tests.integration.leader.rig import Led, Rig
+from tests.integration.workers.agreeing import Agreeing
+from tests.manifests import Json, node_manifest, pod_manifest
+from workers.running_plugins import RunningPlugins
+
+A, B, C = "default/a", "default/b", "default/c"
+
+
+def device_class(name: str = "gpu") -> Json:
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": {}}
+
+
+def template(count: int = 1) -> Json:
+    asked = {"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpu", "namespace": "default"},
+        "spec": {"spec": {"devices": {"requests": [asked]}}},
+    }
+
+
+def pod(key: str) -> Json:
+    value = pod_manifest(key)
+    value["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    return value
+
+
+def sharing(key: str) -> Json:
+    value = pod_manifest(key)
+    value["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "shared"}]
+    return value
+
+
+def shared() -> Json:
+    spec = template()["spec"]["spec"]
+    metadata = {"name": "shared", "namespace": "default"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
+
+
+def refused(binding: Binding) -> BindOutcome:
+    """As an admission webhook has it."""
+    return BindOutcome(binding.key, binding.uid, BindVerdict.REFUSED, message="not here")
+
+
+class Working:
+    """A leader that sees to claims, and a binder."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.store = rig, rig.store
+        self.lead()
+
+        def frameworks(config: Any, handle: Any) -> dict[str, Framework]:
+            return profiles.frameworks(rig.configuration, rig.plugins, handle, devices=True)
+
+        system = SimpleNamespace(
+            cluster=StandaloneCluster(rig.store, rig.clock),
+            store=rig.store,
+            frameworks=frameworks,
+            config=rig.configuration,
+            following=Agreeing(),
+        )
+        module = importlib.import_module("workers.binder")
+        self.binder = module.Binder(SimpleNamespace(system=system, name="binder-0", slots=RunningPlugins()))
+
+    def lead(self) -> None:
+        """Another leader takes over."""
+        self.led: Led = self.rig.elect()
+        self.rig.cluster.lead(self.led.epoch, lambda: True)
+        self.led.take_over()
+
+    def decide(self) -> list[BindRequest]:
+        self.led.turns()
+        return self.led.requests()
+
+    def bind(self, requests: list[BindRequest]) -> dict[str, str]:
+        said: dict[str, str] = {}
+        for request in requests:
+            outcomes: list[Outcome] = self.binder.run(request)
+            self.binder.report(request, outcomes)
+            said |= {outcome.key: outcome.verdict for outcome in outcomes}
+        return said
+
+    def rest(self) -> None:
+        """Until nothing comes any more."""
+        for _ in range(20):
+            requests = self.decide()
+            if not requests:
+                return
+            self.bind(requests)
+            self.led.settle()
+        raise AssertionError("it does not come to rest")
+
+    def later(self) -> None:
+        """When all backoff is over."""
+        self.rig.clock.sleep(60)
+        self.led.term.flush_backoff()
+        self.rest()
+
+    def devices(self) -> dict[str, list[str]]:
+        """Claim to its devices, of those that have some."""
+        found = {}
+        for claim in Objects(self.store).all_of(kinds.RESOURCE_CLAIM):
+            given = (claim.get("status") or {}).get("allocation")
+            if given:
+                name = claim["metadata"]["name"]
+                found[name.rpartition("-gpu-")[0] or name] = [each["device"] for each in given["devices"]["results"]]
+        return found
+
+    def healthy(self) -> None:
+        """Nothing is held, and fsck has nothing to say."""
+        ledger = read_ledger(self.store)
+        assert (ledger.held, ledger.used) == ({}, {})
+        report = inspection.inspect(self.store, self.rig.clock, pause_s=0.0)
+        assert [str(each) for each in report.breaches] == []
+
+
+@pytest.fixture
+def rig(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    monkeypatch.setenv("DSCHED_REDIS_URL", store.url)
+    found = Rig(store, tmp_path, monkeypatch)
+    found.apply(node_manifest("n1"), device_class(), template(), make_slice("n1", ["gpu-0", "gpu-1"]))
+    return found
+
+
+@pytest.fixture
+def working(rig: Rig) -> Working:
+    return Working(rig)
+
+
+def test_a_pod_gets_a_claim_devices_and_its_node(rig: Rig, working: Working) -> None:
+    rig.apply(pod(A))
+    requests = working.decide()
+    (holds,) = read_ledger(working.store).held.values()
+    assert list(holds.values()) == [{"gpu.example.com/n1/gpu-0": 1}]
+    assert working.bind(requests) == {A: "bound"}
+    working.rest()
+    assert rig.node_of(A) == "n1"
+    assert working.devices() == {"a": ["gpu-0"]}
+    working.healthy()
+
+
+def test_each_pod_gets_its_own_and_the_rest_waits(rig: Rig, working: Working) -> None:
+    rig.apply(pod(A), pod(B), pod(C))
+    working.rest()
+    assert sorted(working.devices().values()) == [["gpu-0"], ["gpu-1"]]
+    (waiting,) = [key for key in (A, B, C) if not rig.node_of(key)]
+    assert rig.condition(waiting)[0] == "Unschedulable"
+    working.healthy()
+    first = next(key for key in (A, B, C) if key != waiting)
+    rig.delete_pod(first)
+    working.rest()
+    assert rig.node_of(waiting) == "n1", "the device that was given back is given away again"
+    assert len(working.devices()) == 2
+    working.healthy()
+
+
+def test_pods_share_a_claim(rig: Rig, working: Working) -> None:
+    rig.apply(shared(), sharing(A), sharing(B))
+    working.rest()
+    working.rest()
+    assert (rig.node_of(A), rig.node_of(B)) == ("n1", "n1")
+    assert working.devices() == {"shared": ["gpu-0"]}
+    working.healthy()
+
+
+def test_a_binder_may_run_twice(rig: Rig, working: Working) -> None:
+    rig.apply(pod(A))
+    requests = working.decide()
+    assert working.bind(requests) == {A: "bound"}
+    assert working.bind(requests) == {A: "bound"}
+    working.led.settle()
+    working.rest()
+    assert working.devices() == {"a": ["gpu-0"]}
+    working.healthy()
+
+
+def test_a_leader_dies_with_devices_in_flight(rig: Rig, working: Working) -> None:
+    rig.apply(pod(A))
+    late = working.decide()
+    working.lead()
+    assert working.led.place(A) == "active"
+    assert read_ledger(working.store).held == {}
+    with pytest.raises(StaleEpoch):
+        working.bind(late)
+    working.rest()
+    assert rig.node_of(A) == "n1"
+    working.healthy()
+
+
+def test_a_binder_that_is_late_gives_nothing_away(rig: Rig, working: Working, monkeypatch: Any) -> None:
+    """It is stopped between its first look and the claim; meanwhile another leader may give the devices away."""
+    rig.apply(template(2), pod(A))
+    (request,) = working.decide()
+    cluster = working.binder._cluster
+    write = cluster.allocate_claims
+
+    def stopped(writes: Any) -> Any:
+        monkeypatch.setattr(cluster, "allocate_claims", write)
+        working.lead()
+        assert working.led.place(A) == "active"
+        return write(writes)
+
+    monkeypatch.setattr(cluster, "allocate_claims", stopped)
+    outcomes = working.binder.run(request)
+    assert [outcome.verdict for outcome in outcomes] == ["rejected"]
+    assert "are no longer held for its pod" in outcomes[0].message
+    assert working.devices() == {}
+    working.rest()
+    assert working.devices() == {"a": ["gpu-0", "gpu-1"]}
+    working.healthy()
+
+
+def test_a_bind_that_fails_after_the_claim_was_written(rig: Rig, working: Working) -> None:
+    """The leader has not heard of the claim when the reservation ends: its device is not given to another pod."""
+    rig.apply(make_slice("n1", ["gpu-0"]), pod(A))
+    (request,) = working.decide()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(working.binder._cluster, "bind", lambda bindings: [refused(each) for each in bindings])
+        assert working.bind([request]) == {A: "refused"}
+    working.led.settle()
+    assert working.led.place(A) == "backoff"
+    assert read_ledger(working.store).held == {}
+    (claim,) = Objects(working.store).all_of(kinds.RESOURCE_CLAIM)
+    assert (claim["status"]["reservedFor"], working.devices()) == ([], {"a": ["gpu-0"]})
+    rig.apply(pod(B))
+    working.rest()
+    assert rig.condition(B)[1].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+    working.later()
+    assert (rig.node_of(A), rig.node_of(B)) == ("n1", "")
+    working.healthy()
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["so does the leader", "the leader lives"])
+def test_a_binder_dies_between_claim_and_bind(rig: Rig, working: Working, leads: bool) -> None:
+    rig.apply(pod(A))
+    (request,) = working.decide()
+    cluster = working.binder._cluster
+
+    def dies(bindings: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "bind", dies)
+        with pytest.raises(KeyboardInterrupt):
+            working.binder.run(request)
+    assert working.devices() == {"a": ["gpu-0"]}
+    if leads:
+        rig.clock.sleep(60)
+        working.rest()
+        assert rig.node_of(A) == "n1"
+    else:
+        working.lead()
+        working.rest()
+        assert rig.node_of(A) == "n1"
+    assert working.devices() == {"a": ["gpu-0"]}
+    working.healthy()
+
+
+def test_a_driver_withdraws_a_device_while_it_is_promised(rig: Rig, working: Working) -> None:
+    rig.apply(pod(A))
+    requests = working.decide()
+    rig.apply(make_slice("n1", ["gpu-1"], generation=2))
+    working.bind(requests)
+    working.rest()
+    assert rig.node_of(A) == "n1"
+    assert working.devices() == {"a": ["gpu-0"]}, "as upstream: what was decided stands"
+    working.healthy()
+
+
+def test_a_claim_is_deleted_while_its_pod_waits(rig: Rig, working: Working) -> None:
+    rig.apply(shared(), sharing(A), sharing(B), make_slice("n1", []))
+    working.rest()
+    working.rig._applier.delete(kinds.RESOURCE_CLAIM, ["default/shared"])
+    working.rest()
+    rig.apply(make_slice("n1", ["gpu-0"], generation=3))
+    working.rest()
+    assert rig.node_of(A) == ""
+    rig.apply(shared())
+    working.rest()
+    working.rest()
+    assert (rig.node_of(A), rig.node_of(B)) == ("n1", "n1")
+    working.healthy()
