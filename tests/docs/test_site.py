@@ -58,7 +58,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
 def test_a_link_that_leads_nowhere_fails_it(tmp_path: Path, link: str) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text(f"# Page\n\n{link}\n")
-    (tmp_path / "docs" / "outside.py").symlink_to(ROOT / "docs" / "outside.py")
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     config = {**yaml.safe_load(CONFIG.read_text()), "nav": ["index.md"]}
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(config))
     done = build(tmp_path / "mkdocs.yml", tmp_path / "site")

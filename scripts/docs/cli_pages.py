@@ -1,4 +1,4 @@
-"""Writes cli.md, every command with its arguments and options, from the code: ``python docs/cli_pages.py``."""
+"""Writes cli.md, every command with its arguments and options, from the code."""
 
 import inspect
 import re
@@ -9,12 +9,13 @@ from typing import Any
 
 from dsched.cli import lazy
 from dsched.cli.main import COMMANDS
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "cli.md"
+PAGE = DOCS / "cli.md"
 HEAD = """\
 # Every option
 
-Written from the code by `python docs/cli_pages.py`. `dsched COMMAND --help` says the same; what commands have in
+Written from the code by `python -m scripts.docs`. `dsched COMMAND --help` says the same; what commands have in
 common, exit codes among it, is in [commands.md](commands.md).
 """
 
@@ -73,5 +74,6 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\`*_<|\[\]])", r"\\\1", shown)
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page()}

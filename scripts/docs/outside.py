@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1].resolve()
+ROOT = Path(__file__).parents[2].resolve()
 DOCS = ROOT / "docs"
 BRANCH = "blob/main"
 LINK = re.compile(r"\]\((?P<path>\.\./[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")

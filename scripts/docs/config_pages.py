@@ -1,4 +1,4 @@
-"""Writes config-reference.md, every field of the configuration file, from the code: ``python docs/config_pages.py``."""
+"""Writes config-reference.md, every field of the configuration file, from the code."""
 
 import copy
 import json
@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import declared
-
 from dsched import config
 from dsched.config import decode, durations, plugins, schema, validation_args
 from dsched.config.feature_gates import DEFAULT
 from dsched.errors import ConfigError
+from scripts.docs import declared
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "config-reference.md"
+PAGE = DOCS / "config-reference.md"
 HEAD = """\
 # Configuration fields
 
-Written from the code by `python docs/config_pages.py`. [Configuration](configuration.md) says how a file is given and
+Written from the code by `python -m scripts.docs`. [Configuration](configuration.md) says how a file is given and
 changed while the system runs, [Extenders](extenders.md) what those do. `dsched config view` shows what a file comes to,
 `dsched config check` what is wrong with it.
 
@@ -66,7 +66,8 @@ Steps = tuple[str | int, ...]
 def page() -> str:
     """The whole page, as Markdown."""
     record = config.load(json.dumps(SAMPLE), features=DEFAULT)
-    own, parts = {}, {}
+    own: dict[str, schema.Field] = {}
+    parts: dict[str, schema.Field] = {}
     for key, field in schema.configuration(DEFAULT.version).fields.items():
         (parts if _struct(field.type) else own)[key] = field
     lines = [HEAD, declared.markdown(decode.__doc__ or "").partition("\n\n")[2], "", f"## {schema.KIND}", ""]
@@ -74,7 +75,9 @@ def page() -> str:
     for key, field in parts.items():
         kind, many = _struct(field.type), isinstance(field.type, schema.ListOf)
         assert kind is not None
-        value = getattr(record, _attribute(kind=schema.KIND, key=key).name)
+        attribute = _attribute(kind=schema.KIND, key=key)
+        assert attribute is not None
+        value = getattr(record, attribute.name)
         lines += [f"## {key}", "", *_about(_record(kind.name))]
         lines += _table(kind, (key, 0) if many else (key,), value[0] if many else value)
         if key == "profiles":
@@ -101,7 +104,7 @@ def _default_profile() -> Iterator[str]:
 
 
 def _args(name: str, kind: schema.Struct, record: Any) -> Iterator[str]:
-    check = (validation_args.CHECKED_WITH_CONFIGURATION | validation_args.CHECKED_WHEN_BUILT)[name]
+    check = {**validation_args.CHECKED_WITH_CONFIGURATION, **validation_args.CHECKED_WHEN_BUILT}[name]
     yield from _about(kind.name)
     if meaning := declared.markdown(check.__doc__ or ""):
         yield from (meaning, "")
@@ -239,5 +242,6 @@ def _with(document: dict[str, Any], at: Steps, value: Any) -> dict[str, Any]:
     return document
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page()}

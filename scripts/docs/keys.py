@@ -1,11 +1,12 @@
-"""Writes the table of keys in redis.md from the lists in the code: ``python docs/keys.py``."""
+"""Writes the table of keys in redis.md from the lists in the code."""
 
 from pathlib import Path
 
 from dsched.cluster.standalone import keys as cluster_keys
 from dsched.state import keys as state_keys
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "redis.md"
+PAGE = DOCS / "redis.md"
 BEGIN, END = "<!-- keys: begin -->\n", "<!-- keys: end -->\n"
 
 
@@ -22,5 +23,6 @@ def page(text: str) -> str:
     return f"{before}{BEGIN}{table()}{END}{after}"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page(PAGE.read_text())}

@@ -1,11 +1,12 @@
-"""Writes the tables of metrics in metrics.md from their declarations: ``python docs/metric_tables.py``."""
+"""Writes the tables of metrics in metrics.md from their declarations."""
 
 from pathlib import Path
 
 from dsched import metrics
 from dsched.metrics.instruments import ALL, DECLARED, Declared
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "metrics.md"
+PAGE = DOCS / "metrics.md"
 ORIGINS = {"kube-scheduler": ("scheduler_", "leader_election_", "kubernetes_"), "dsched": ("dsched_",)}
 
 assert metrics.__file__  # importing it declares them
@@ -40,5 +41,6 @@ def _short(bound: float) -> str:
     return f"{bound:.3g}" if bound < 1000 else f"{bound:.0f}"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page(PAGE.read_text())}

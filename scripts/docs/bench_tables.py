@@ -1,4 +1,4 @@
-"""Writes the table of upstream's workloads that cannot be run into performance.md: ``python docs/bench_tables.py``.
+"""Writes the table of upstream's workloads that cannot be run into performance.md.
 
 It is read from ``../shared/scheduler_perf_v1.37``, a copy of Kubernetes' ``test/integration/scheduler_perf``.
 """
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from dsched.bench import workloads
 from dsched.bench.workloads import Case
+from scripts.docs.declared import DOCS, ROOT
 
-PAGE = Path(__file__).parent / "performance.md"
-FOLDER = Path(__file__).parents[2] / "shared" / "scheduler_perf_v1.37"
+PAGE = DOCS / "performance.md"
+FOLDER = ROOT.parent / "shared" / "scheduler_perf_v1.37"
 BEGIN, END = "<!-- needs: begin -->\n", "<!-- needs: end -->\n"
 
 
@@ -43,5 +44,6 @@ def _group(case: Case) -> tuple[Path, str, tuple[str, ...]]:
     return case.file, case.test, tuple(case.needs)
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
+def files() -> dict[Path, str]:
+    """What the file is to hold; nothing where upstream's workloads are not at hand."""
+    return {PAGE: page(PAGE.read_text())} if FOLDER.is_dir() else {}

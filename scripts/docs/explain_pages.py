@@ -1,20 +1,20 @@
-"""Writes explain-json.md and schemas/ from what ``dsched explain`` prints: ``python docs/explain_pages.py``."""
+"""Writes explain-json.md and schemas/ from what ``dsched explain`` prints."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import declared
-
 from dsched.cli.render.explain_schema import Form, schema, version
+from scripts.docs import declared
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "explain-json.md"
-FOLDER = Path(__file__).parent / "schemas"
+PAGE = DOCS / "explain-json.md"
+FOLDER = DOCS / "schemas"
 HEAD = """\
 # Explanations as JSON
 
-Written from the code by `python docs/explain_pages.py`. What `dsched explain pod -o json` prints, with `--history` and
+Written from the code by `python -m scripts.docs`. What `dsched explain pod -o json` prints, with `--history` and
 without; [Why there?](commands.md#why-there) says what is asked. What the web page answers to `GET
 /api/pods/NAMESPACE/NAME/explanation` is the first of them, too.
 
@@ -84,8 +84,6 @@ def _type(field: dict[str, Any]) -> str:
     return str(field["type"])
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in schemas().items():
-        (FOLDER / name).write_text(text)
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page(), **{FOLDER / name: text for name, text in schemas().items()}}

@@ -1,4 +1,4 @@
-"""Writes the Redis users of deploy/redis and their table in security.md from what each needs: ``python docs/users.py``.
+"""Writes the Redis users of deploy/redis and their table in security.md from what each needs.
 
 Redis 7 tells reading from writing a key, and which commands a key may be used with (selectors). Redis 6.2 does neither:
 there a user has all of its commands for all of its keys.
@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parent / "security.md"
-FOLDER = Path(__file__).parents[1] / "deploy" / "redis"
+from scripts.docs.declared import DOCS, ROOT
+
+PAGE = DOCS / "security.md"
+FOLDER = ROOT / "deploy" / "redis"
 FILES = {6: FOLDER / "users.acl", 7: FOLDER / "users-7.acl"}
 BEGIN, END = "<!-- users: begin -->\n", "<!-- users: end -->\n"
 
@@ -209,7 +211,6 @@ def page(text: str) -> str:
     return f"{before}{BEGIN}{table()}{END}{after}"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
-    for number, file in FILES.items():
-        file.write_text(acl(number))
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page(PAGE.read_text()), **{file: acl(number) for number, file in FILES.items()}}

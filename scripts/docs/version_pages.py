@@ -1,12 +1,14 @@
-"""Writes the tables of versions.md from what is known of each version: ``python docs/version_pages.py``."""
+"""Writes the tables of versions.md from what is known of each version."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 from dsched.config import plugins, schema
 from dsched.config.feature_gates import ACTED_ON, GATES, NO_DECISION, NOT_YET, VERSIONS, Version, features, spec_at
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "versions.md"
+PAGE = DOCS / "versions.md"
 ROLES = {"no decision": NO_DECISION, "off only": NOT_YET}
 ACTIONS = {
     "InPlacePodLevelResourcesVerticalScaling": "what a pod's status says that it has as a whole counts on its node",
@@ -62,7 +64,7 @@ def _role(gate: str) -> str:
     return next((role for role, names in ROLES.items() if gate in names), "as by default")
 
 
-def _changes(before: dict[str, int | None], after: dict[str, int | None]) -> list[str]:
+def _changes(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> list[str]:
     found = []
     for name in sorted(before.keys() | after.keys()):
         if name not in before:
@@ -82,5 +84,6 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines).replace("|  |", "| |").replace("|  |", "| |")
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page()}

@@ -1,19 +1,21 @@
-"""Writes helm-values.md, every value of the chart, from its values.yaml: ``python docs/chart_pages.py``."""
+"""Writes helm-values.md, every value of the chart, from its values.yaml."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import declared
 import yaml
 
-CHART = Path(__file__).parents[1] / "deploy" / "helm" / "dsched"
-PAGE = Path(__file__).parent / "helm-values.md"
+from scripts.docs import declared
+from scripts.docs.declared import DOCS, ROOT
+
+CHART = ROOT / "deploy" / "helm" / "dsched"
+PAGE = DOCS / "helm-values.md"
 HEAD = """\
 # Values of the chart
 
-Written from `deploy/helm/dsched/values.yaml` by `python docs/chart_pages.py`. [With Helm](helm.md) says what to do with
+Written from `deploy/helm/dsched/values.yaml` by `python -m scripts.docs`. [With Helm](helm.md) says what to do with
 them. Helm refuses a value that is not listed here, or is of another type (`values.schema.json`).
 """
 WHOLE = ("resources",)
@@ -63,5 +65,6 @@ def _shown(value: Any) -> str:
     return yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False).removesuffix("\n...\n").strip()
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page()}

@@ -1,17 +1,18 @@
-"""Writes plugin-api.md, what plugins implement and are given, from the code: ``python docs/plugin_pages.py``."""
+"""Writes plugin-api.md, what plugins implement and are given, from the code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import declared
+from scripts.docs import declared
+from scripts.docs.declared import DOCS
 
-PAGE = Path(__file__).parent / "plugin-api.md"
+PAGE = DOCS / "plugin-api.md"
 INTERFACE, STATUS, EVENTS = (f"dsched/framework/{name}.py" for name in ("interface", "status", "events"))
 HEAD = """\
 # Plugin interface
 
-Written from the code by `python docs/plugin_pages.py`. [Writing a plugin](plugins.md) is the guide: how a plugin is
+Written from the code by `python -m scripts.docs`. [Writing a plugin](plugins.md) is the guide: how a plugin is
 packaged and enabled, in which process each method runs, what a scope promises, what happens when a plugin misbehaves.
 """
 HANDLES = {
@@ -89,7 +90,7 @@ def _members(members: tuple[declared.Attribute, ...]) -> list[str]:
     return ["| member | value | meaning |", "|---|---|---|", *rows, ""]
 
 
-def _values(values: tuple[declared.Attribute, ...]) -> list[str]:
+def _values(values: Sequence[declared.Attribute]) -> list[str]:
     lines = []
     for value in values:
         kind = f": {value.type}" if value.type else ""
@@ -98,12 +99,13 @@ def _values(values: tuple[declared.Attribute, ...]) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _methods(methods: tuple[declared.Method, ...]) -> list[str]:
+def _methods(methods: Sequence[declared.Method]) -> list[str]:
     lines = []
     for method in methods:
         lines += ["```python", method.signature, "```", "", *([method.meaning, ""] if method.meaning else [])]
     return lines
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page())
+def files() -> dict[Path, str]:
+    """What the files are to hold."""
+    return {PAGE: page()}
