@@ -20,6 +20,7 @@ from dsched.model.node import Node
 from dsched.model.pod import Pod
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_CONTROL = re.compile(r"(range|if|else|end|with|define|template|block)\b|\$")
 _KIND = re.compile(r"^kind:\s*[\"']?(\w+)", re.MULTILINE)
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|\S+')
 _FREE_KEYS = frozenset(
@@ -46,6 +47,7 @@ class Template:
     Attributes:
         fixed: it says the same for every index.
         kind: of the object, as far as it can be seen without putting anything in; else empty.
+        control: it has control structures or variables of its own, which are not carried out here.
     """
 
     def __init__(self, path: Path, params: Mapping[str, Any] | None = None) -> None:
@@ -62,6 +64,7 @@ class Template:
         self.path = path
         self._params = params or {}
         self.fixed = _ACTION.search(self._text) is None
+        self.control = any(_CONTROL.match(action[1]) for action in _ACTION.finditer(self._text))
 
     def object(self, index: int = 0, count: int = 1) -> dict[str, Any]:
         """The object of this index, of so many.
