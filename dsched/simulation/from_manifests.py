@@ -18,7 +18,9 @@ from dsched.model import meta
 from dsched.model.meta import PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.simulation.claims import key_of, with_claims
 
+_Made = tuple[Manifest, dict[str, Any]]
 _NAMES = uuid.uuid5(uuid.NAMESPACE_URL, "dsched:simulation")
 
 
@@ -69,6 +71,7 @@ def given(
     classes = admission.classes(*known)
     plans = [planning.plan(_named(each), None, classes, now_ms, problems) for each in manifests]
     made = [(plan.manifest, plan.value) for plan in plans if plan is not None]
+    made, claims = _with_claims(made)
     pods = _pods([(each.origin, value) for each, value in made if each.kind is kinds.POD], problems)
     problems.raise_any()
     nodes = [meta.from_builtins(value, Node) for each, value in made if each.kind is kinds.NODE]
@@ -78,8 +81,24 @@ def given(
         tuple(sorted(nodes, key=lambda node: node.name)),
         tuple(pod for pod in there if pod.node_name),
         tuple(sorted(waiting, key=lambda pod: pod.metadata.creation_timestamp)),
-        tuple((each.kind.name, each.key, value) for each, value in made if each.kind not in (kinds.POD, kinds.NODE)),
+        (
+            *((each.kind.name, each.key, value) for each, value in made if each.kind not in (kinds.POD, kinds.NODE)),
+            *((kinds.RESOURCE_CLAIM.name, key_of(claim), claim) for claim in claims),
+        ),
     )
+
+
+def _with_claims(made: Sequence[_Made]) -> tuple[list[_Made], list[dict[str, Any]]]:
+    """The objects, with pods that wait naming their claims; and those that were made of templates for them."""
+    templates = {each.key: value for each, value in made if each.kind is kinds.RESOURCE_CLAIM_TEMPLATE}
+    found: list[_Made] = []
+    claims: list[dict[str, Any]] = []
+    for each, value in made:
+        if each.kind is kinds.POD and templates and not value["spec"].get("nodeName"):
+            value, own = with_claims(value, templates)
+            claims += own
+        found.append((each, value))
+    return found, claims
 
 
 def _values(manifests: Sequence[Manifest], kind: kinds.Kind) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ of Permit plugins ends with the pods that they hold back, once for each pod. A p
 again is left as it is in the end (`dsched.simulation.turned_away`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -25,6 +25,7 @@ from dsched.scheduler.memory import Memory
 from dsched.scheduler.queue import QueuedPod
 from dsched.simulation import capacity
 from dsched.simulation.capacity import Usage
+from dsched.simulation.claims import SimulatedClaims
 from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.offline_cycle import OfflineCycle
 from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
@@ -78,7 +79,10 @@ class Simulation:
         given.fill(self.memory.snapshot)
         self._before = Usage.of(self.memory.snapshot.table)
         self._clock = ManualClock(now_ms)
-        self._made = OfflineCycle(configured, plugins, self.memory, Selector(seed), self._clock, read=read)
+        self._made = OfflineCycle(
+            configured, plugins, self.memory, Selector(seed), self._clock, read=read, devices=True
+        )
+        self._claims = SimulatedClaims(self.memory.snapshot, self._clock)
         self._waiting = self._made.waiting
         self._queue = SimulatedQueue(self._made.frameworks, self._made.pending, self._clock)
         self._outcomes: dict[PodUid, PodOutcome] = {}
@@ -133,6 +137,7 @@ class Simulation:
         if decision.promised not in (None, node):  # who is where he was promised to be frees nothing
             self._queue.happened(released(pod.info, decision.promised or NO_NODE))
         self._note(PodOutcome(pod.key, Ending.PLACED, node, pod.attempts), pod.uid)
+        self._happened(self._claims.bound(decision.state))
         self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=pod.info.pod.on(node)))
 
     def _unplaced(self, pod: QueuedPod, decision: Decision) -> None:
@@ -148,6 +153,11 @@ class Simulation:
             self._evict(victim, pod)
         if decision.victims:
             self._queue.try_again(pod)
+        self._happened(self._claims.given_back(decision.deallocations, decision.deleted_claims))
+
+    def _happened(self, events: Iterable[ClusterEvent]) -> None:
+        for event in events:
+            self._queue.happened(event)
 
     def _evict(self, victim: PodInfo, preemptor: QueuedPod) -> None:
         node = self.memory.snapshot.table.node_of(victim.uid) or NO_NODE
@@ -156,6 +166,7 @@ class Simulation:
         evicted = PodOutcome(victim.key, Ending.EVICTED, node, attempts, evicted_by=preemptor.key)
         self._note(evicted, victim.uid)
         self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=victim.pod.on(node)))
+        self._happened(self._claims.gone(victim.uid))
 
     # -- pods that Permit holds back -------------------------------------------------------------------------------
 

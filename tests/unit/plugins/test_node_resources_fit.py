@@ -9,10 +9,15 @@ from dsched.errors import PluginError
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, Code, Resource
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
 from dsched.model.pod import Pod
+from dsched.plugins.dynamic_resources import objects
 from dsched.plugins.node_resources_fit import NodeResourcesFit
-from tests.builders import make_container, make_node, make_pod, make_table
+from tests.builders import make_container, make_node, make_pod, make_snapshot, make_table
+from tests.devices import asking, make_claim, make_class, make_slice, result
+from tests.unit.framework.frameworks import Handle
 from tests.unit.plugins.asking import filtered, reasons, scored
+from tests.unit.plugins.dynamic_resources import judging as devices
 from tests.unit.plugins.hints import queues
 
 NO_HANDLE: Any = None
@@ -179,3 +184,67 @@ class TestHints:
     def test_a_node_that_came_or_grew_helps(self, old: Any, new: Any, expected: bool) -> None:
         action = Action.ADD if old is None else Action.UPDATE
         assert queues(fit(), self.POD, Resource.NODE, action, old, new) is expected
+
+
+class TestDevices:
+    """A DeviceClass stands for a resource: nodes that have none of it are left to DynamicResources."""
+
+    POD = make_pod(requests={GPU: 1})
+    NODES = (make_node("n1"), make_node("n2", allocatable={GPU: 0}), make_node("n3", allocatable={GPU: 1}))
+    CLASS = make_class("gpu", extendedResourceName=GPU)
+
+    def fit(self, snapshot: Snapshot, **weights: int) -> NodeResourcesFit:
+        scoring = ScoringStrategy("MostAllocated", tuple(ResourceSpec(*each) for each in weights.items()), ())
+        args = NodeResourcesFitArgs((), (), scoring)
+        return NodeResourcesFit(args, Handle(snapshot), features=devices.features())
+
+    def refused(self, found: NodeResourcesFit, snapshot: Snapshot) -> list[str]:
+        state, info = CycleState(), PodInfo(self.POD)
+        found.pre_filter(state, info, snapshot)
+        verdict = found.filter_table(state, info, snapshot.table, snapshot.table.all_rows)
+        few = found.filter_few(state, info, snapshot.table, range(len(snapshot.table)))
+        assert [status is None for status in few] == (verdict.index == 0).tolist()
+        return [name for name, number in zip(snapshot.table.names, verdict.index, strict=True) if number]
+
+    def test_only_nodes_that_have_some_are_counted(self) -> None:
+        busy = make_pod("shop/a", requests={GPU: 1}, node="n3")
+        snapshot = make_snapshot(self.NODES, [busy])
+        assert self.refused(self.fit(snapshot), snapshot) == ["n1", "n2", "n3"]
+        devices.put(snapshot, self.CLASS)
+        assert self.refused(self.fit(snapshot), snapshot) == ["n3"]
+
+    def test_such_pods_are_another_class(self) -> None:
+        snapshot = make_snapshot(self.NODES)
+        found = self.fit(snapshot)
+        assert found.class_part(PodInfo(self.POD)) == b""
+        devices.put(snapshot, self.CLASS)
+        assert found.class_part(PodInfo(self.POD)) == GPU.encode()
+        assert found.class_part(PodInfo(make_pod())) == b""
+
+    def test_devices_are_scored_like_what_a_node_has(self) -> None:
+        taken = make_claim("default/held", asking(), allocated=[result("d0")])
+        snapshot = make_snapshot(self.NODES)
+        devices.put(snapshot, self.CLASS, make_slice("n1", ["d0", "d1", "d2", "d3"]), taken)
+        found = self.fit(snapshot, **{GPU: 1})
+        state, info = CycleState(), PodInfo(self.POD)
+        scores = found.score_table(state, info, snapshot.table, snapshot.table.all_rows).tolist()
+        # n1: (1 + 1) of 4 devices; n2 has none; n3: 1 of 1
+        assert scores == [50, 0, 100]
+        assert found.score_few(state, info, snapshot.table, [2, 0]) == [100, 50]
+
+    def test_classes_that_come_wake_pods(self) -> None:
+        snapshot = make_snapshot(self.NODES)
+        found, other = self.fit(snapshot), make_class("gpu", extendedResourceName="example.com/other")
+        assert queues(found, self.POD, Resource.DEVICE_CLASS, Action.ADD, None, self.CLASS)
+        assert not queues(found, self.POD, Resource.DEVICE_CLASS, Action.ADD, None, other)
+        assert queues(found, self.POD, Resource.DEVICE_CLASS, Action.UPDATE, other, self.CLASS)
+        assert not queues(found, self.POD, Resource.DEVICE_CLASS, Action.UPDATE, self.CLASS, self.CLASS)
+        implicit = make_pod(requests={f"{objects.IMPLICIT_PREFIX}gpu": 1})
+        assert queues(found, implicit, Resource.DEVICE_CLASS, Action.ADD, None, make_class("gpu"))
+
+    def test_a_node_without_the_resource_may_help(self) -> None:
+        snapshot = make_snapshot(self.NODES)
+        found = self.fit(snapshot)
+        assert not queues(found, self.POD, Resource.NODE, Action.ADD, None, make_node("n4"))
+        devices.put(snapshot, self.CLASS)
+        assert queues(found, self.POD, Resource.NODE, Action.ADD, None, make_node("n4"))
