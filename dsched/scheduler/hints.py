@@ -173,7 +173,7 @@ def _registrations(framework: Framework) -> _Registered:
                 registrations = plugin.events_to_register()
             except Exception as error:
                 raise PluginError(f"plugin {plugin.name}: events_to_register failed: {error!r}") from error
-            if _passes_over_taints(registrations):
+            if not framework.profile.features.since(37) and _passes_over_taints(registrations):
                 registrations = [*registrations, _TAINTS]
             for registration in registrations:
                 for action in registration.actions:
@@ -185,7 +185,7 @@ def _registrations(framework: Framework) -> _Registered:
 def _passes_over_taints(registrations: Sequence[Registration]) -> bool:
     """Whether a plugin wants to hear of nodes that come, but not of those whose taints change.
 
-    Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap`` (kubernetes issue 109437).
+    Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap`` (kubernetes issue 109437); until v1.36.
     """
     nodes = [each for each in registrations if each.resource is Resource.NODE]
     hears = any(Action.UPDATE in each.actions and each.about_taints for each in nodes)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dsched.clock import ManualClock
+from dsched.config import Features
 from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -15,7 +16,8 @@ from dsched.scheduler.hints import Hints
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods, QueuedPod
 from tests.builders import make_node, make_pod
-from tests.unit.framework.frameworks import NAME, default_framework, framework_of
+from tests.unit.framework.frameworks import NAME, default_framework, framework_of, frameworks
+from tests.versions import V36, V37
 
 SORTING = default_framework()
 
@@ -93,6 +95,7 @@ def test_events_and_the_plugins_in_tree(event: ClusterEvent, plugin: str, helps:
     assert helped(default_framework(), event, plugin) is helps
 
 
+PLAIN = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 BY_TAINTS = ["InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit"]
 BY_TAINTS += ["VolumeBinding", "VolumeRestrictions", "VolumeZone"]
 BARE, CORDONED = make_node("n1", cpu="1"), make_node("n1", cpu="1", unschedulable=True)
@@ -112,6 +115,16 @@ def test_taints_and_uncordoning_help_who_registers_for_nodes_that_come(plugin: s
     assert helps(CORDONED, BARE) is (plugin in [*BY_TAINTS, "NodeUnschedulable"])
     assert not helps(BARE, CORDONED)
     assert not helps(BARE, BARE)
+
+
+@pytest.mark.parametrize("features", [V36, V37], ids=["1.36", "1.37"])
+def test_since_137_taints_and_uncordoning_help_only_who_registers_for_them(features: Features) -> None:
+    framework = frameworks(PLAIN, features=features)[NAME]
+    for before, after in ((BARE, TAINTED), (CORDONED, BARE)):
+        event = ClusterEvent(Resource.NODE, Action.UPDATE, before, after)
+        for plugin in BY_TAINTS:
+            assert helped(framework, event, plugin) is not features.since(37), plugin
+    assert helped(framework, ClusterEvent(Resource.NODE, Action.UPDATE, TAINTED, BARE), "TaintToleration")
 
 
 @pytest.mark.parametrize(
