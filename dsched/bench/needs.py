@@ -12,9 +12,7 @@ from dsched.config.feature_gates import NOT_YET
 from dsched.manifests import kinds
 
 DYNAMIC, GROUPS, PROFILES = "dynamic resources", "pod groups", "profiles of a Go process"
-STEADY, CONTROL = "a steady state of pods", "control structures in templates"
 _OPCODES = {
-    "allocResourceClaims": DYNAMIC,
     "createResourceClaims": DYNAMIC,
     "createResourceDriver": DYNAMIC,
     "createPodGroups": GROUPS,
@@ -78,12 +76,8 @@ def _operation(
             yield _FIELDS[field], field
         elif isinstance(given, Mapping) and "opcode" in given:
             yield from _operation(given, params, read)
-    if raw.get("steadyState") or params.get(str(raw.get("steadyStateParam", "")).removeprefix("$")):
-        yield STEADY, "steadyState"
     if opcode in ("createAny", "updateAny") and isinstance(path := raw.get("templatePath"), str):
         template = read(path)
         name = template.kind
-        if template.control:
-            yield CONTROL, path
         if name and name not in kinds.BY_NAME:
             yield _KINDS.get(name, f"objects of kind {name}"), name

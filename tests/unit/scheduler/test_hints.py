@@ -10,7 +10,7 @@ from dsched.framework.interface import Action, ClusterEvent, Hint, Registration,
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.promises import released
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, PodKey
 from dsched.model.node import Node
 from dsched.scheduler.hints import Hints
 from dsched.scheduler.ports import QueueName
@@ -273,3 +273,40 @@ def test_a_hint_that_is_the_same_for_a_class_is_asked_once(per_class: bool) -> N
     found = Hints({NAME: framework_of(plugin)}).helped(event, pending)
     assert [pod.info.pod.metadata.name for pod in found] == ["a", "b", "d"]
     assert sorted(asked) == (["a", "c"] if per_class else ["a", "b", "c", "d"])
+
+
+def test_an_event_about_a_claim_is_asked_about_with_those_that_name_it() -> None:
+    asked: list[str] = []
+
+    def hint(pod: Any, event: ClusterEvent) -> Hint:
+        asked.append(pod.key)
+        return Hint.QUEUE
+
+    def claim(event: ClusterEvent) -> str | None:
+        return event.new
+
+    pending = PendingPods(ManualClock(), Backoff())
+    for name in ("a", "b", "c"):
+        made = make_pod(f"shop/{name}", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": name}]})
+        pod = pending.add(PodInfo(made), SORTING)
+        pending.requeued(pod, SORTING, frozenset({"Test"}))
+        pending.placed(pod, QueueName.GATED if name == "b" else QueueName.UNSCHEDULABLE)
+    registration = Registration(Resource.RESOURCE_CLAIM, frozenset({Action.ADD}), hint, claim=claim)
+    hints = Hints({NAME: framework_of(registering("Test", registration))})
+    for named, found in (("shop/b", ["shop/b"]), ("shop/none", []), (None, ["shop/a", "shop/b", "shop/c"])):
+        event = ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD, new=named)
+        assert [pod.key for pod in hints.helped(event, pending)] == found
+        assert asked == found
+        asked.clear()
+    pending.drop(PodKey("shop/b"))
+    assert hints.helped(ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD, new="shop/b"), pending) == []
+
+
+def test_an_event_that_a_plugin_fails_to_understand_is_asked_about_with_all() -> None:
+    def claim(event: ClusterEvent) -> str | None:
+        raise ValueError("what is this?")
+
+    registration = Registration(Resource.RESOURCE_CLAIM, frozenset({Action.ADD}), claim=claim)
+    pending, pod = rejected("Test")
+    hints = Hints({NAME: framework_of(registering("Test", registration))})
+    assert hints.helped(ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD, new={}), pending) == [pod]
