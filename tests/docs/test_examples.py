@@ -186,3 +186,19 @@ def name_of(line: Mapping[str, Any]) -> str:
     (told,) = [value for value in line.values() if isinstance(value, dict) and "metadata" in value]
     name: str = told["metadata"]["name"]
     return name
+
+
+def test_07_gpus_by_claims(reader: Reader) -> None:
+    *shown, delete, wait, look, fsck, down = commands(EXAMPLES / "07-gpus")
+    told = reader.shell(*shown)
+    assert "settled: 4 pods, 3 bound or finished, 1 not bound" in told
+    assert "0/2 nodes are available: 2 cannot allocate all claims." in told
+    assert reader.nodes() == {"training": "gpu-b", "tuning": "gpu-a", "notebook": "gpu-a", "too-many": ""}
+    devices = {line.split()[-1]: line.split()[-2] for line in told.splitlines() if "allocated,reserved" in line}
+    assert devices["tuning"] == "gpu.example.com/gpu-a/gpu-0,gpu.example.com/gpu-a/gpu-1"
+    assert devices["notebook"] == "gpu.example.com/gpu-a/gpu-2"
+    assert devices["training"].count("gpu.example.com/gpu-b/") == 2
+    (given,) = [line for line in reader.shell(delete, wait, look).splitlines() if line.endswith("too-many")]
+    assert given.count("gpu.example.com/gpu-b/") == 3
+    assert reader.shell(fsck).startswith("clean: ")
+    reader.shell(down)
