@@ -74,6 +74,7 @@ class Reader:
             held=ledger.held,
             unreadable_held=ledger.unreadable,
             used=ledger.used,
+            moving=ledger.moving,
             sees_to_claims=self._objects.sees_to_claims,
             broken=seen.broken,
         )
@@ -81,7 +82,7 @@ class Reader:
     def again(self, first: View, suspects: Suspects) -> View:
         """The suspects as they are now, judged with the schedulers that are known already."""
         moment = standings.moment(self._store)
-        ledger = devices.read_ledger(self._store) if suspects.devices else devices.Ledger({}, {}, {})
+        ledger = devices.read_ledger(self._store) if suspects.devices else devices.Ledger()
         looked = self._lookout.look(_asked(first, suspects))
         texts = {} if looked is None else looked.reservations
         held, unreadable = _parsed(texts)
@@ -104,6 +105,7 @@ class Reader:
             held=ledger.held,
             unreadable_held=ledger.unreadable,
             used=ledger.used,
+            moving=ledger.moving,
             sees_to_claims=self._objects.sees_to_claims,
             broken=seen.broken,
         )

@@ -107,7 +107,7 @@ class View:
         standings: the pods' places.
         reservations: those that can be read; unreadable: the texts of those that cannot.
         claims: claims for devices, by key; held: what reserved pods hold of devices; unreadable_held: the texts of what
-            cannot be read of that; used: the sums of what is held.
+            cannot be read of that; used: the sums of what is held; moving: of what they say nothing.
         sees_to_claims: whether the leader gives devices back when pods are gone.
         broken: pods and nodes that cannot be read, and why.
         schedulers: the names of the schedulers whose pods are ours.
@@ -130,6 +130,7 @@ class View:
     held: Mapping[PodUid, Held] = field(default_factory=dict)
     unreadable_held: Mapping[PodUid, str] = field(default_factory=dict)
     used: Mapping[str, str] = field(default_factory=dict)
+    moving: frozenset[str] = frozenset()
     sees_to_claims: bool = False
     broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
 

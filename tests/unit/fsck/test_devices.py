@@ -80,6 +80,10 @@ def test_sums_that_are_wrong(used, said):
     ]
 
 
+def test_sums_of_what_moved_while_it_was_read_say_nothing():
+    assert check(held={WEB: {"uid-a": {GPU: 1}}}, used={}, moving=frozenset({GPU})) == []
+
+
 @pytest.mark.parametrize("there", [[], [a_pod(uid="new")], [a_pod(finished=True)]])
 def test_devices_of_a_pod_that_is_gone(there):
     (found,) = check(claim("a", GPU, pods=["web"]), there=there)
