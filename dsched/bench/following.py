@@ -126,6 +126,12 @@ class Follower:
             pods = self._known.get(namespace) or _Pods()
             return pods.count(pods.bound, selector)
 
+    def bound_keys(self, namespace: str) -> list[str]:
+        """The keys of the pods that are bound and not deleted."""
+        with self._changed:
+            pods = self._known.get(namespace) or _Pods()
+            return [f"{namespace}/{name}" for name in sorted(pods.bound - pods.evicted)]
+
     def tried(self, namespace: str, selector: Labels) -> int:
         """How many pods are bound or were found not to fit; gated ones count, as the API server marks them."""
         with self._changed:

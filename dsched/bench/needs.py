@@ -1,4 +1,4 @@
-"""What workloads need that dsched does not have: dynamic resources, pod groups, and the like.
+"""What workloads need that dsched does not have: pod groups, operations with claims for devices, and the like.
 
 Found in operations as they stand in a file, in the kinds of the objects that they create, and in feature gates.
 """
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dsched.bench.operations import KNOWN
+from dsched.bench.templates import Template
 from dsched.config.feature_gates import NOT_YET
 from dsched.manifests import kinds
 
 DYNAMIC, GROUPS, PROFILES = "dynamic resources", "pod groups", "profiles of a Go process"
 _OPCODES = {
-    "allocResourceClaims": DYNAMIC,
     "createResourceClaims": DYNAMIC,
     "createResourceDriver": DYNAMIC,
     "createPodGroups": GROUPS,
@@ -22,11 +22,6 @@ _OPCODES = {
 }
 _FIELDS = {"countMultiplier": GROUPS, "countMultiplierParam": GROUPS}
 _KINDS = {
-    "DeviceClass": DYNAMIC,
-    "DeviceTaintRule": DYNAMIC,
-    "ResourceClaim": DYNAMIC,
-    "ResourceClaimTemplate": DYNAMIC,
-    "ResourceSlice": DYNAMIC,
     "CompositePodGroup": GROUPS,
     "PodGroup": GROUPS,
     "Workload": GROUPS,
@@ -42,16 +37,21 @@ Needs = Mapping[str, Sequence[str]]
 """What is needed, and what of the workload says so."""
 
 
-def of(template: Sequence[Mapping[str, Any]], gates: Mapping[str, bool], kind: Callable[[str], str]) -> Needs:
+def of(
+    template: Sequence[Mapping[str, Any]],
+    params: Mapping[str, Any],
+    gates: Mapping[str, bool],
+    read: Callable[[str], Template],
+) -> Needs:
     """What dsched does not have of what a workload needs.
 
     Args:
-        template: its operations, as in the file.
-        kind: of the object in the template with this path; empty where it cannot be seen.
+        template: its operations, as in the file; params: what parameters in them stand for.
+        read: gives the template with this path.
     """
     found: dict[str, list[str]] = {}
     for raw in template:
-        for what, by in _operation(raw, kind):
+        for what, by in _operation(raw, params, read):
             found.setdefault(what, []).append(by)
     for gate in (name for name, on in gates.items() if on and name in NOT_YET):
         default = DYNAMIC if gate.startswith("DRA") else f"the feature {gate}"
@@ -65,7 +65,9 @@ def told(needs: Needs) -> str:
     return f"needs {listed}, which dsched does not have"
 
 
-def _operation(raw: Mapping[str, Any], kind: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _operation(
+    raw: Mapping[str, Any], params: Mapping[str, Any], read: Callable[[str], Template]
+) -> Iterator[tuple[str, str]]:
     opcode = str(raw.get("opcode"))
     if opcode not in KNOWN:
         yield _OPCODES.get(opcode, "an operation that is not known"), opcode
@@ -73,8 +75,9 @@ def _operation(raw: Mapping[str, Any], kind: Callable[[str], str]) -> Iterator[t
         if field in _FIELDS:
             yield _FIELDS[field], field
         elif isinstance(given, Mapping) and "opcode" in given:
-            yield from _operation(given, kind)
+            yield from _operation(given, params, read)
     if opcode in ("createAny", "updateAny") and isinstance(path := raw.get("templatePath"), str):
-        name = kind(path)
+        template = read(path)
+        name = template.kind
         if name and name not in kinds.BY_NAME:
             yield _KINDS.get(name, f"objects of kind {name}"), name

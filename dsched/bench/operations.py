@@ -72,7 +72,7 @@ class CreateNamespaces(Counted, frozen=True, kw_only=True):
 
 
 class CreatePods(Counted, frozen=True, kw_only=True):
-    """Pods, as fast as they can be written; in a steady state, a new one for each that was bound.
+    """Pods, as fast as they can be written; in a steady state for a time, a new one for each that was bound.
 
     Attributes:
         signature_batch_size: so many pods in a row have the same label ``signature``; 0 as 1.
@@ -155,6 +155,12 @@ class UpdateAny(CreateAny, frozen=True, kw_only=True):
     subresources: Sequence[str] = ()
 
 
+class AllocResourceClaims(Operation, frozen=True, kw_only=True):
+    """Gives the claims of a namespace devices of nodes drawn by chance."""
+
+    namespace: str
+
+
 class StartCollectingMetrics(Operation, frozen=True, kw_only=True):
     """Counts the pods of some namespaces from here on."""
 
@@ -178,6 +184,7 @@ KNOWN: Mapping[str, type[Operation]] = {
     "sleep": Sleep,
     "createAny": CreateAny,
     "updateAny": UpdateAny,
+    "allocResourceClaims": AllocResourceClaims,
     "startCollectingMetrics": StartCollectingMetrics,
     "stopCollectingMetrics": StopCollectingMetrics,
 }
@@ -236,8 +243,10 @@ def _check(operation: Operation, origin: str) -> None:
     if isinstance(operation, CreatePods):
         if operation.collect_metrics and operation.skip_wait_to_completion:
             wrong = "collectMetrics and skipWaitToCompletion exclude each other"
-        if operation.steady_state:
-            raise Unsupported(f"{origin} needs a steady state of pods, which dsched bench does not have")
+        if operation.steady_state and operation.skip_wait_to_completion:
+            wrong = "steadyState and skipWaitToCompletion exclude each other"
+        if operation.steady_state and not operation.duration:
+            wrong = "steadyState needs a duration"
         if operation.signature_batch_size < 0:
             wrong = f"signatureBatchSize: {operation.signature_batch_size} is negative"
     elif isinstance(operation, Barrier) and operation.stage_requirement not in ("Scheduled", "Attempted"):

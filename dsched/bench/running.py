@@ -6,13 +6,17 @@ Source: kubernetes v1.37 test/integration/scheduler_perf/executor.go ``WorkloadE
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from random import Random
 
 from dsched.bench import depths
+from dsched.bench.allocating import allocated
 from dsched.bench.background import Background, Pace
 from dsched.bench.following import Follower
+from dsched.bench.gates import emulated
 from dsched.bench.making import Maker, with_claim
 from dsched.bench.metering import Hooks, Meter, Stretch
 from dsched.bench.operations import (
+    AllocResourceClaims,
     Barrier,
     Churn,
     CreateAny,
@@ -98,6 +102,8 @@ class Runner:
                 self._update_any(operation)
             case CreateAny():
                 self._create_any(operation)
+            case AllocResourceClaims():
+                self._allocate(operation)
             case StartCollectingMetrics():
                 self._meter.begin(operation.name, operation.namespaces, operation.label_selector)
             case StopCollectingMetrics():
@@ -120,6 +126,9 @@ class Runner:
         self._namespace(namespace)
         path = operation.pod_template_path or self._case.pod_template
         template, batch = self._template(path, operation.template_params), max(1, operation.signature_batch_size)
+        if operation.steady_state:
+            self._keep_creating(number, operation, namespace, template)
+            return
         pods = list(self._maker.pods(template, namespace, operation.count, batch))
         volume = self._template(operation.persistent_volume_template_path)
         claim = self._template(operation.persistent_volume_claim_template_path)
@@ -137,6 +146,39 @@ class Runner:
         self._wait(number, "bound", operation.count, partial(self._follower.bound, namespace, {}))
         if operation.collect_metrics:
             self._meter.end()
+
+    def _keep_creating(self, number: int, operation: CreatePods, namespace: str, template: Template | None) -> None:
+        """Delete each pod as soon as it is seen bound, and create another one: the queue is never empty, and the
+        cluster stays as it was.
+
+        Source: test/integration/scheduler_perf/executor.go ``createPodsSteadily``.
+        """
+        if operation.collect_metrics:
+            self._meter.begin("", [namespace], {})
+        self._writer.create(list(self._maker.pods(template, namespace, operation.count)))
+        until, replaced = time.monotonic() + duration_s(operation), set[str]()
+
+        def bound() -> list[str]:
+            return [key for key in self._follower.bound_keys(namespace) if key not in replaced]
+
+        self._hooks.goal("bound", 0)
+        while (left_s := until - time.monotonic()) > 0:
+            self._follower.wait(lambda: bool(bound()), min(LOOK_S, left_s))
+            self._hooks.check()
+            self._background.check()
+            keys = bound()
+            self._writer.delete_pods(keys)
+            self._writer.create(list(self._maker.pods(template, namespace, len(keys))))
+            replaced.update(keys)
+            self._hooks.progress(len(replaced))
+        if not replaced:
+            raise WorkloadFailed(f"operation {number}: no pod was bound in {operation.duration}")
+        if operation.collect_metrics:
+            self._meter.end()
+
+    def _allocate(self, operation: AllocResourceClaims) -> None:
+        features = emulated(self._case.feature_gates).features
+        self._writer.apply(allocated(self._store, operation.namespace, features, Random(self._case.name)))
 
     def _delete_pods(self, number: int, operation: DeletePods) -> None:
         keys = self._follower.keys(operation.namespace, operation.label_selector)

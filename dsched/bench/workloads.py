@@ -81,7 +81,7 @@ class Case:
         Raises:
             ConfigError: a template cannot be read.
         """
-        return needs.of(self.template, self.feature_gates, lambda path: Template(self.path(path)).kind)
+        return needs.of(self.template, self.workload.params, self.feature_gates, lambda path: Template(self.path(path)))
 
     @property
     def declared_features(self) -> list[str]:

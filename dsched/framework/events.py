@@ -79,9 +79,12 @@ class Registration:
         about_taints: whether updates that taint, untaint or uncordon a node are among these events. Of a plugin that
             registers for nodes that come and not for such updates, each of them queues every pod that it rejected, as
             in kube-scheduler. Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap``.
+        claim: the ``namespace/name`` of a ResourceClaim that a pod has to name, in its spec or its status, for an event
+            to help it; None for an event that may help others. So that of many pods those alone are looked at.
     """
 
     resource: Resource
     actions: frozenset[Action]
     hint: HintFn | None = None
     about_taints: bool = True
+    claim: Callable[[ClusterEvent], str | None] | None = None

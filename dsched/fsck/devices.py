@@ -22,7 +22,7 @@ def check(view: View) -> Iterator[Finding]:
     yield from _twice(view)
     yield from _leaked(view)
     yield from _sums(view)
-    if view.sees_to_claims and view.leads and view.at_rest:
+    if view.devices.seen_to and view.leads and view.at_rest:
         yield from _of_the_dead(view)
 
 
@@ -30,11 +30,11 @@ def _twice(view: View) -> Iterator[Finding]:
     """Devices with more than one owner. A pod and the claim that it holds a device for are one."""
     owners: dict[str, dict[str, str]] = {}
     own: dict[str, list[str]] = {}
-    for claim in view.claims.values():
+    for claim in view.devices.claims.values():
         own.setdefault(claim.owner, []).append(claim.uid)
         for device in claim.devices:
             owners.setdefault(device, {})[claim.uid] = f"resourceclaim {claim.key}"
-    for uid, holds in view.held.items():
+    for uid, holds in view.devices.ledger.held.items():
         for holder, amounts in holds.items():
             for device in amounts:
                 having = owners.setdefault(device, {})
@@ -48,25 +48,25 @@ def _twice(view: View) -> Iterator[Finding]:
 
 
 def _leaked(view: View) -> Iterator[Finding]:
-    for uid, holds in view.held.items():
+    for uid, holds in view.devices.ledger.held.items():
         if uid not in view.reservations and uid not in view.unreadable:
             what = ", ".join(sorted(name for amounts in holds.values() for name in amounts))
             yield Finding(_I12, Kind.UID, uid, "held", f"holds {what}, and there is no reservation for it")
-    for uid, text in view.unreadable_held.items():
+    for uid, text in view.devices.ledger.unreadable.items():
         yield Finding(_I12, Kind.UID, uid, "text", f"what it holds of devices is {text!r}, which nobody can read")
 
 
 def _sums(view: View) -> Iterator[Finding]:
-    true = devices.sums(view.held.values())
-    for name in sorted(true.keys() | view.used.keys()):
-        used, held = view.used.get(name, "0"), str(true.get(name, 0))
-        if used != held and name not in view.moving:
+    true = devices.sums(view.devices.ledger.held.values())
+    for name in sorted(true.keys() | view.devices.ledger.used.keys()):
+        used, held = view.devices.ledger.used.get(name, "0"), str(true.get(name, 0))
+        if used != held and name not in view.devices.ledger.moving:
             what = f"devices:used says {used}, and reserved pods hold {held} of it"
             yield Finding(_I12, Kind.DEVICE, name, f"used {used} {held}", what)
 
 
 def _of_the_dead(view: View) -> Iterator[Finding]:
-    for claim in view.claims.values():
+    for claim in view.devices.claims.values():
         for key, uid in claim.pods if claim.devices or claim.shares else ():
             pod = view.owner(uid, key)
             if pod is None or pod.finished:

@@ -14,7 +14,7 @@ from dsched.errors import StateError
 from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
-from dsched.fsck.view import View
+from dsched.fsck.view import SeenDevices, View
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state import devices, reservations, standings
 from dsched.state.client import Store
@@ -70,12 +70,7 @@ class Reader:
             standings=places,
             reservations=held,
             unreadable=unreadable,
-            claims=self._objects.claims(),
-            held=ledger.held,
-            unreadable_held=ledger.unreadable,
-            used=ledger.used,
-            moving=ledger.moving,
-            sees_to_claims=self._objects.sees_to_claims,
+            devices=SeenDevices(self._objects.claims(), ledger, self._objects.sees_to_claims),
             broken=seen.broken,
         )
 
@@ -83,6 +78,7 @@ class Reader:
         """The suspects as they are now, judged with the schedulers that are known already."""
         moment = standings.moment(self._store)
         ledger = devices.read_ledger(self._store) if suspects.devices else devices.Ledger()
+        claims = self._objects.claims() if suspects.devices else {}
         looked = self._lookout.look(_asked(first, suspects))
         texts = {} if looked is None else looked.reservations
         held, unreadable = _parsed(texts)
@@ -101,12 +97,7 @@ class Reader:
             standings={} if looked is None else looked.pods,
             reservations=held,
             unreadable=unreadable,
-            claims=self._objects.claims() if suspects.devices else {},
-            held=ledger.held,
-            unreadable_held=ledger.unreadable,
-            used=ledger.used,
-            moving=ledger.moving,
-            sees_to_claims=self._objects.sees_to_claims,
+            devices=SeenDevices(claims, ledger, self._objects.sees_to_claims),
             broken=seen.broken,
         )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from dsched.framework.pod_info import Demand
 from dsched.fsck.findings import Kind
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state.devices import Held
+from dsched.state.devices import Ledger
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Moment, Standing
 
@@ -78,6 +78,21 @@ class SeenClaim(NamedTuple):
     pods: tuple[tuple[PodKey, PodUid], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SeenDevices:
+    """Who has which devices.
+
+    Attributes:
+        claims: claims for devices, by key.
+        ledger: what reserved pods hold.
+        seen_to: whether the leader gives devices back when pods are gone.
+    """
+
+    claims: Mapping[str, SeenClaim] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+    seen_to: bool = False
+
+
 class Told(NamedTuple):
     """The events kept of a pod: how many, and how many of them (repeats counted) say that it was scheduled."""
 
@@ -106,9 +121,7 @@ class View:
         usage: fields of ``node:NAME``.
         standings: the pods' places.
         reservations: those that can be read; unreadable: the texts of those that cannot.
-        claims: claims for devices, by key; held: what reserved pods hold of devices; unreadable_held: the texts of what
-            cannot be read of that; used: the sums of what is held; moving: of what they say nothing.
-        sees_to_claims: whether the leader gives devices back when pods are gone.
+        devices: who has which.
         broken: pods and nodes that cannot be read, and why.
         schedulers: the names of the schedulers whose pods are ours.
         now_ms: when it was read, ms since the epoch.
@@ -126,12 +139,7 @@ class View:
     standings: Mapping[PodKey, Standing] = field(default_factory=dict)
     reservations: Mapping[PodUid, Reservation] = field(default_factory=dict)
     unreadable: Mapping[PodUid, str] = field(default_factory=dict)
-    claims: Mapping[str, SeenClaim] = field(default_factory=dict)
-    held: Mapping[PodUid, Held] = field(default_factory=dict)
-    unreadable_held: Mapping[PodUid, str] = field(default_factory=dict)
-    used: Mapping[str, str] = field(default_factory=dict)
-    moving: frozenset[str] = frozenset()
-    sees_to_claims: bool = False
+    devices: SeenDevices = field(default_factory=SeenDevices)
     broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
 
     @property

@@ -9,7 +9,8 @@ class Kind:
 
     Attributes:
         name: as in ``kind:``.
-        api_version: the only one that is taken.
+        api_version: the one that is kept and shown.
+        same_as: older ones that are taken as well, because objects are written the same way in them.
         plural: names its hash in Redis (``cluster:PLURAL``) and the kind on the command line.
         singular: what the command line prints before an object's name.
         short: kubectl's short names.
@@ -20,6 +21,7 @@ class Kind:
     plural: str
     namespaced: bool
     short: tuple[str, ...] = ()
+    same_as: tuple[str, ...] = ()
 
     @property
     def singular(self) -> str:
@@ -31,7 +33,7 @@ class Kind:
 
 
 _STORAGE = "storage.k8s.io/v1"
-_DEVICES = "resource.k8s.io/v1"
+_DEVICES, _DEVICES_BEFORE = "resource.k8s.io/v1", ("resource.k8s.io/v1beta2",)
 
 POD = Kind("Pod", "v1", "pods", True, ("po",))
 NODE = Kind("Node", "v1", "nodes", False, ("no",))
@@ -49,11 +51,13 @@ CSI_NODE = Kind("CSINode", _STORAGE, "csinodes", False)
 CSI_DRIVER = Kind("CSIDriver", _STORAGE, "csidrivers", False)
 CSI_STORAGE_CAPACITY = Kind("CSIStorageCapacity", _STORAGE, "csistoragecapacities", True)
 VOLUME_ATTACHMENT = Kind("VolumeAttachment", _STORAGE, "volumeattachments", False)
-DEVICE_CLASS = Kind("DeviceClass", _DEVICES, "deviceclasses", False)
-RESOURCE_SLICE = Kind("ResourceSlice", _DEVICES, "resourceslices", False)
+DEVICE_CLASS = Kind("DeviceClass", _DEVICES, "deviceclasses", False, same_as=_DEVICES_BEFORE)
+RESOURCE_SLICE = Kind("ResourceSlice", _DEVICES, "resourceslices", False, same_as=_DEVICES_BEFORE)
 DEVICE_TAINT_RULE = Kind("DeviceTaintRule", _DEVICES, "devicetaintrules", False)
-RESOURCE_CLAIM = Kind("ResourceClaim", _DEVICES, "resourceclaims", True)
-RESOURCE_CLAIM_TEMPLATE = Kind("ResourceClaimTemplate", _DEVICES, "resourceclaimtemplates", True)
+RESOURCE_CLAIM = Kind("ResourceClaim", _DEVICES, "resourceclaims", True, same_as=_DEVICES_BEFORE)
+RESOURCE_CLAIM_TEMPLATE = Kind(
+    "ResourceClaimTemplate", _DEVICES, "resourceclaimtemplates", True, same_as=_DEVICES_BEFORE
+)
 
 ALL = (
     NAMESPACE,

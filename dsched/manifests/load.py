@@ -135,7 +135,7 @@ def _kind(value: dict[str, Any], origin: str, problems: Problems) -> kinds.Kind 
         problems.add(origin, _unknown_kind(name))
         return None
     version = value.get("apiVersion")
-    if version != kind.api_version:
+    if version not in (kind.api_version, *kind.same_as):
         found = f'"{version}" is not' if version else "is missing: expected"
         problems.add(origin, f"apiVersion: {found} {kind.api_version}, the one taken for kind {kind.name}")
         return None

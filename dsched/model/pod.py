@@ -319,6 +319,15 @@ class Pod(ApiRecord, frozen=True):
         return int(text) if text.isdigit() else 0
 
     @property
+    def named_claims(self) -> tuple[str, ...]:
+        """``namespace/name`` of the ResourceClaims that spec and status name."""
+        if not self.spec.resource_claims:
+            return ()
+        names = [each.resource_claim_name for each in self.spec.resource_claims]
+        names += [each.resource_claim_name for each in self.status.resource_claim_statuses]
+        return tuple(f"{self.metadata.namespace or 'default'}/{name}" for name in names if name)
+
+    @property
     def deleting(self) -> bool:
         return self.metadata.deletion_timestamp != ""
 

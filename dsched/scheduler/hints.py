@@ -6,7 +6,7 @@ function, asked about this very pod, says Queue.
 Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``, ``moveAllToActiveOrBackoffQueue``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import random
 
 from dsched.errors import PluginError
@@ -25,8 +25,9 @@ _log = logger(__name__)
 _HINTS = {Hint.QUEUE: "Queue", Hint.SKIP: "QueueSkip"}
 """As metrics have them. Source: pkg/scheduler/metrics/metrics.go ``QueueingHintResultQueue``."""
 
-_Registered = dict[tuple[str, str], dict[str, list[HintFn | None]]]
-"""(resource, action) to plugin and its hint functions; None among them means that every such event helps."""
+_Registered = dict[tuple[str, str], dict[str, list[Registration]]]
+"""(resource, action) to plugin and its registrations; one without a hint function means that every such event helps."""
+_ClaimOf = Callable[[ClusterEvent], str | None]
 
 
 class Hints:
@@ -39,6 +40,7 @@ class Hints:
         self._per_class = {name: _per_class(framework) for name, framework in frameworks.items()}
         self._interested_in: dict[tuple[Resource, Action], frozenset[str]] = {}
         self._silent: dict[str, frozenset[str]] = {name: _silent(framework) for name, framework in frameworks.items()}
+        self._claim_of = _claim_of(self._registered, self._silent, self._per_class)
         self._labels = {profile: _labels(registered) for profile, registered in self._registered.items()}
 
     def helped(self, event: ClusterEvent, pending: PendingPods, emptied: set[int] | None = None) -> list[QueuedPod]:
@@ -51,12 +53,27 @@ class Hints:
         """
         found: list[list[QueuedPod]] = []
         for plugin in self._interested(event) if pending.any_rejected else ():
-            for pods in pending.rejected_by(plugin):
-                if helped := self._helped(plugin, event, pods, emptied):
+            claim = self._named(plugin, event)
+            # An event about a claim helps those that name it; to look at all takes the longer, the more pods wait.
+            rejected = pending.rejected_by(plugin) if claim is None else [pending.rejected_naming(claim, plugin)]
+            for pods in rejected:
+                if pods and (helped := self._helped(plugin, event, pods, emptied)):
                     found.append(helped)
         if len(found) == 1:
             return found[0]
         return list({id(pod): pod for pods in found for pod in pods}.values())  # some were rejected by two plugins
+
+    def _named(self, plugin: str, event: ClusterEvent) -> str | None:
+        """The claim that a pod has to name for the event to help it, as far as the plugin goes; None where it may help
+        any."""
+        claim_of = self._claim_of.get((event.resource.value, event.action.value, plugin))
+        if claim_of is None:
+            return None
+        try:
+            return answered(plugin, (str, type(None)), claim_of, event)
+        except PluginFailure as failure:
+            _log.warning("event not understood, all pods looked at", extra={"action": "hint", "error": str(failure)})
+            return None
 
     def _helped(
         self, plugin: str, event: ClusterEvent, pods: Mapping[PodKey, QueuedPod], emptied: set[int] | None
@@ -96,7 +113,7 @@ class Hints:
         for plugin in plugins:
             if plugin in self._silent.get(profile, frozenset()):
                 return True
-            if any(_asked(plugin, hint, pod, event) is Hint.QUEUE for hint in registered.get(plugin, ())):
+            if any(_asked(plugin, each.hint, pod, event) is Hint.QUEUE for each in registered.get(plugin, ())):
                 return True
         return False
 
@@ -131,6 +148,25 @@ def _per_class(framework: Framework) -> frozenset[str]:
     return _silent(framework) | {
         plugin.name for plugin in framework.plugins if getattr(plugin, "hints_per_class", False)
     }
+
+
+def _claim_of(
+    registered: Mapping[str, _Registered],
+    silent: Mapping[str, frozenset[str]],
+    per_class: Mapping[str, frozenset[str]],
+) -> dict[tuple[str, str, str], _ClaimOf]:
+    """(resource, action, plugin) to what says which claim a pod has to name, where every profile agrees."""
+    found: dict[tuple[str, str, str], _ClaimOf | None] = {}
+    for profile, events in registered.items():
+        others = silent[profile] | per_class[profile]
+        for (resource, action), plugins in events.items():
+            for plugin, registrations in plugins.items():
+                key = resource, action, plugin
+                told = [each.claim for each in registrations]
+                (first, *more) = told
+                clear = first is not None and not more and plugin not in others and found.get(key, first) is not None
+                found[key] = first if clear else None
+    return {key: claim_of for key, claim_of in found.items() if claim_of is not None}
 
 
 def _concerns(event: ClusterEvent, pod: QueuedPod) -> bool:
@@ -173,19 +209,19 @@ def _registrations(framework: Framework) -> _Registered:
                 registrations = plugin.events_to_register()
             except Exception as error:
                 raise PluginError(f"plugin {plugin.name}: events_to_register failed: {error!r}") from error
-            if _passes_over_taints(registrations):
+            if not framework.profile.features.since(37) and _passes_over_taints(registrations):
                 registrations = [*registrations, _TAINTS]
             for registration in registrations:
                 for action in registration.actions:
                     event = (registration.resource.value, action.value)
-                    registered.setdefault(event, {}).setdefault(plugin.name, []).append(registration.hint)
+                    registered.setdefault(event, {}).setdefault(plugin.name, []).append(registration)
     return registered
 
 
 def _passes_over_taints(registrations: Sequence[Registration]) -> bool:
     """Whether a plugin wants to hear of nodes that come, but not of those whose taints change.
 
-    Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap`` (kubernetes issue 109437).
+    Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap`` (kubernetes issue 109437); until v1.36.
     """
     nodes = [each for each in registrations if each.resource is Resource.NODE]
     hears = any(Action.UPDATE in each.actions and each.about_taints for each in nodes)

@@ -123,6 +123,7 @@ class PendingPods:
         self._backoff = backoff
         self._pods: dict[PodKey, QueuedPod] = {}
         self._rejected_by: dict[str, dict[bytes, dict[PodKey, QueuedPod]]] = {}
+        self._naming: dict[str, dict[PodKey, QueuedPod]] = {}
         self._last_us = 0
         self._suspects: set[PodKey] = set()
         self.heard: Callable[[tape.Line], None] | None = None
@@ -145,6 +146,14 @@ class PendingPods:
     def rejected_by(self, plugin: str) -> Iterator[Mapping[PodKey, QueuedPod]]:
         """Unschedulable and gated pods that the plugin rejected, those of a class together."""
         return iter(self._rejected_by.get(plugin, {}).values())
+
+    def rejected_naming(self, claim: str, plugin: str) -> Mapping[PodKey, QueuedPod]:
+        """Rejected and gated pods that name a ResourceClaim, and that this plugin rejected.
+
+        Args:
+            claim: ``namespace/name``.
+        """
+        return {key: pod for key, pod in self._naming.get(claim, {}).items() if plugin in pod.plugins}
 
     def unschedulable_since(self, before_us: int, *, gated: bool = False) -> list[QueuedPod]:
         """Unschedulable pods that were put there before a time, but for those that are about to be moved.
@@ -333,6 +342,8 @@ class PendingPods:
         if pod.place in (QueueName.UNSCHEDULABLE, QueueName.GATED):
             for plugin in pod.plugins:
                 self._rejected_by.setdefault(plugin, {}).setdefault(pod.info.class_key, {})[pod.key] = pod
+            for claim in pod.info.pod.named_claims:
+                self._naming.setdefault(claim, {})[pod.key] = pod
 
     def _unindex(self, pod: QueuedPod) -> None:
         if not pod.rejected:
@@ -343,3 +354,8 @@ class PendingPods:
             pods.pop(pod.key, None)
             if not pods:
                 classes.pop(pod.info.class_key, None)
+        for claim in pod.info.pod.named_claims:
+            naming = self._naming.get(claim, {})
+            naming.pop(pod.key, None)
+            if not naming:
+                self._naming.pop(claim, None)

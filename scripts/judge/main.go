@@ -25,6 +25,7 @@ type line struct {
 	Promise *promise        `json:"promise"`
 	Decide  *question       `json:"decide"`
 	Place   *place          `json:"place"`
+	Hint    *happening      `json:"hint"`
 }
 
 type begin struct {
@@ -125,6 +126,12 @@ func (a *answering) take(raw []byte) error {
 		return a.standing.promise(given.Promise.Pod, given.Promise.Node)
 	case given.Place != nil:
 		return a.standing.place(given.Place.Node)
+	case given.Hint != nil:
+		found, err := a.standing.hint(given.Hint)
+		if err != nil {
+			return err
+		}
+		return a.out.Encode(found)
 	case given.Decide != nil:
 		return a.answer(given.Decide)
 	}

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
@@ -13,4 +15,14 @@ var gates = map[string]bool{"SchedulerAsyncPreemption": false, "DynamicResourceA
 
 func recorder() profile.RecorderFactory {
 	return func(string) events.EventRecorder { return &events.FakeRecorder{} }
+}
+
+// pop takes the next pod out of the queue.
+func pop(w *world) (*framework.QueuedPodInfo, error) {
+	return w.scheduler.SchedulingQueue.Pop(logr.Discard())
+}
+
+// putBack has the queue hold a pod that was rejected.
+func putBack(w *world, logger logr.Logger, pod *framework.QueuedPodInfo) error {
+	return w.scheduler.SchedulingQueue.AddUnschedulableIfNotPresent(logger, pod, w.scheduler.SchedulingQueue.SchedulingCycle())
 }

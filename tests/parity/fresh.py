@@ -41,16 +41,16 @@ def recording(chance: random.Random, features: Features) -> list[tape.Line]:
 
 def cluster(chance: random.Random) -> ManifestCluster:
     """A few nodes, pods on them, and pods that wait."""
-    nodes = [_node(chance, number) for number in range(chance.randint(2, 14))]
+    nodes = [node(chance, number) for number in range(chance.randint(2, 14))]
     there = range(chance.randint(0, 4 * len(nodes)))
-    bound = [_pod(chance, f"there-{number}", chance.choice(nodes).name) for number in there]
-    pending = [_pod(chance, f"new-{number}") for number in range(chance.randint(10, 60))]
+    bound = [pod(chance, f"there-{number}", chance.choice(nodes).name) for number in there]
+    pending = [pod(chance, f"new-{number}") for number in range(chance.randint(10, 60))]
     others = [("Namespace", name, {"metadata": {"name": name}}) for name in ("a", "b")]
     others += [_budget(chance, number) for number in range(chance.randint(0, 2))]
     return ManifestCluster(tuple(nodes), tuple(bound), tuple(pending), tuple(others))
 
 
-def _node(chance: random.Random, number: int) -> Node:
+def node(chance: random.Random, number: int) -> Node:
     name = f"n{number:02}"
     labels = {HOST: name, ZONE: chance.choice("xyz")} | ({"disk": "ssd"} if chance.random() < 0.3 else {})
     taints = chance.choice([(), (), (), ("spot=yes:NoSchedule",), ("slow=:PreferNoSchedule",)])
@@ -61,7 +61,7 @@ def _node(chance: random.Random, number: int) -> Node:
     )
 
 
-def _pod(chance: random.Random, name: str, node: str = "") -> Pod:
+def pod(chance: random.Random, name: str, node: str = "") -> Pod:
     app = chance.choice(APPS)
     spec: Json = {}
     if chance.random() < 0.2:

@@ -32,7 +32,7 @@ def registrations(snapshot: Callable[[], Snapshot], features: Features) -> Seque
     of_claims = _ANY if features.since(37) else _COME_OR_CHANGED
     return (
         Registration(Resource.NODE, _COME_OR_CHANGED, _after_node_change, about_taints=False),
-        Registration(Resource.RESOURCE_CLAIM, of_claims, partial(_after_claim_change, claims)),
+        Registration(Resource.RESOURCE_CLAIM, of_claims, partial(_after_claim_change, claims), claim=_claim_to_name),
         Registration(Resource.POD, frozenset({Action.UPDATE}), partial(_after_pod_change, claims)),
         Registration(Resource.DEVICE_CLASS, _COME_OR_CHANGED),
         Registration(Resource.RESOURCE_SLICE, _COME_OR_CHANGED),
@@ -72,6 +72,15 @@ def _after_claim_change(claims: Claims, pod: Pod, event: ClusterEvent) -> Hint:
     if all(claim.uid != new["metadata"].get("uid") for claim in found.claims):
         return Hint.SKIP
     return _hint(old is None or (old.get("status") or {}) != (new.get("status") or {}))
+
+
+def _claim_to_name(event: ClusterEvent) -> str | None:
+    """The claim, unless it has given devices back, which may help any pod. To others `_after_claim_change` says no."""
+    old: Mapping[str, Any] | None = event.old
+    new: Mapping[str, Any] | None = event.new
+    if new is None or (old is not None and _allocated(old) and not _allocated(new)):
+        return None
+    return f"{new['metadata'].get('namespace', '')}/{new['metadata']['name']}"
 
 
 def _after_pod_change(claims: Claims, pod: Pod, event: ClusterEvent) -> Hint:

@@ -4,28 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dsched.bench.templates import Template, render
+from dsched.bench.templates import Template
 from dsched.errors import ConfigError
-
-
-@pytest.mark.parametrize(
-    ("text", "made"),
-    [
-        ("pod-{{ .Index }}", "pod-7"),
-        ("pod-{{.Index}}-of-{{.Count}}", "pod-7-of-20"),
-        ("{{ DivideInt 30000 .Count }}Mi", "1500Mi"),
-        ("{{ DivideInt .Index 2 }}", "3"),
-        ("{{ DivideFloat .Index 2 }}", "3.5"),
-        ("8{{ Mod .Index 5 }}", "82"),
-        ("{{ AddInt .Index 1 }} {{ SubtractInt .Index 8 }} {{ MultiplyInt .Index 3 }}", "8 -1 21"),
-        ("{{ AddFloat 0.5 .Index }} {{ SubtractFloat 1 0.5 }} {{ MultiplyFloat 0.5 .Index }}", "7.5 0.5 3.5"),
-        ('{{- "a b" -}}', "a b"),
-        ("{{ .zone }}", "east"),
-        ("no action", "no action"),
-    ],
-)
-def test_actions_are_carried_out(text: str, made: str) -> None:
-    assert render(text, {"Index": 7, "Count": 20, "zone": "east"}) == made
 
 
 @pytest.mark.parametrize(

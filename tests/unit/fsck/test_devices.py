@@ -3,8 +3,9 @@
 import pytest
 
 from dsched.fsck import devices
-from dsched.fsck.view import SeenClaim
+from dsched.fsck.view import SeenClaim, SeenDevices
 from dsched.model.meta import PodKey, PodUid
+from dsched.state.devices import Ledger
 from tests.unit.fsck.seeing import VERSION, a_pod, reservation, told, view
 
 GPU, OTHER = "gpu.example.com/n1/gpu-0", "gpu.example.com/n1/gpu-1"
@@ -16,17 +17,15 @@ def claim(name: str = "c", *given: str, owner: str = "", pods=(), shares=()) -> 
     return SeenClaim(f"shop/{name}", f"uid-{name}", owner, given, tuple(shares), users)
 
 
-def check(*claims, held=None, used=None, **more):
+def check(*claims, held=None, unreadable=None, used=None, moving=(), **more):
     given = {PodUid(uid): holds for uid, holds in (held or {}).items()}
     counted = {name: str(amount) for name, amount in devices.devices.sums(given.values()).items()}
     more.setdefault("reservations", [reservation()] if held else [])
     pods = more.pop("there", [a_pod()])
+    ledger = Ledger(given, unreadable or {}, counted if used is None else used, frozenset(moving))
     seen = view(
         *pods,
-        claims={each.key: each for each in claims},
-        held=given,
-        used=counted if used is None else used,
-        sees_to_claims=True,
+        devices=SeenDevices({each.key: each for each in claims}, ledger, seen_to=True),
         **more,
     )
     return list(devices.check(seen))
@@ -69,7 +68,7 @@ def test_a_pod_without_a_reservation_holds_devices():
 
 
 def test_what_nobody_can_read():
-    (found,) = check(unreadable_held={WEB: "x"})
+    (found,) = check(unreadable={WEB: "x"})
     assert str(found) == "I12 uid-web: what it holds of devices is 'x', which nobody can read"
 
 
@@ -81,7 +80,7 @@ def test_sums_that_are_wrong(used, said):
 
 
 def test_sums_of_what_moved_while_it_was_read_say_nothing():
-    assert check(held={WEB: {"uid-a": {GPU: 1}}}, used={}, moving=frozenset({GPU})) == []
+    assert check(held={WEB: {"uid-a": {GPU: 1}}}, used={}, moving=[GPU]) == []
 
 
 @pytest.mark.parametrize("there", [[], [a_pod(uid="new")], [a_pod(finished=True)]])

@@ -5,17 +5,19 @@ from typing import Any
 import pytest
 
 from dsched.clock import ManualClock
+from dsched.config import Features
 from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader.promises import released
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, PodKey
 from dsched.model.node import Node
 from dsched.scheduler.hints import Hints
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods, QueuedPod
 from tests.builders import make_node, make_pod
-from tests.unit.framework.frameworks import NAME, default_framework, framework_of
+from tests.unit.framework.frameworks import NAME, default_framework, framework_of, frameworks
+from tests.versions import V36, V37
 
 SORTING = default_framework()
 
@@ -93,6 +95,7 @@ def test_events_and_the_plugins_in_tree(event: ClusterEvent, plugin: str, helps:
     assert helped(default_framework(), event, plugin) is helps
 
 
+PLAIN = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 BY_TAINTS = ["InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit"]
 BY_TAINTS += ["VolumeBinding", "VolumeRestrictions", "VolumeZone"]
 BARE, CORDONED = make_node("n1", cpu="1"), make_node("n1", cpu="1", unschedulable=True)
@@ -112,6 +115,16 @@ def test_taints_and_uncordoning_help_who_registers_for_nodes_that_come(plugin: s
     assert helps(CORDONED, BARE) is (plugin in [*BY_TAINTS, "NodeUnschedulable"])
     assert not helps(BARE, CORDONED)
     assert not helps(BARE, BARE)
+
+
+@pytest.mark.parametrize("features", [V36, V37], ids=["1.36", "1.37"])
+def test_since_137_taints_and_uncordoning_help_only_who_registers_for_them(features: Features) -> None:
+    framework = frameworks(PLAIN, features=features)[NAME]
+    for before, after in ((BARE, TAINTED), (CORDONED, BARE)):
+        event = ClusterEvent(Resource.NODE, Action.UPDATE, before, after)
+        for plugin in BY_TAINTS:
+            assert helped(framework, event, plugin) is not features.since(37), plugin
+    assert helped(framework, ClusterEvent(Resource.NODE, Action.UPDATE, TAINTED, BARE), "TaintToleration")
 
 
 @pytest.mark.parametrize(
@@ -260,3 +273,40 @@ def test_a_hint_that_is_the_same_for_a_class_is_asked_once(per_class: bool) -> N
     found = Hints({NAME: framework_of(plugin)}).helped(event, pending)
     assert [pod.info.pod.metadata.name for pod in found] == ["a", "b", "d"]
     assert sorted(asked) == (["a", "c"] if per_class else ["a", "b", "c", "d"])
+
+
+def test_an_event_about_a_claim_is_asked_about_with_those_that_name_it() -> None:
+    asked: list[str] = []
+
+    def hint(pod: Any, event: ClusterEvent) -> Hint:
+        asked.append(pod.key)
+        return Hint.QUEUE
+
+    def claim(event: ClusterEvent) -> str | None:
+        return event.new
+
+    pending = PendingPods(ManualClock(), Backoff())
+    for name in ("a", "b", "c"):
+        made = make_pod(f"shop/{name}", spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": name}]})
+        pod = pending.add(PodInfo(made), SORTING)
+        pending.requeued(pod, SORTING, frozenset({"Test"}))
+        pending.placed(pod, QueueName.GATED if name == "b" else QueueName.UNSCHEDULABLE)
+    registration = Registration(Resource.RESOURCE_CLAIM, frozenset({Action.ADD}), hint, claim=claim)
+    hints = Hints({NAME: framework_of(registering("Test", registration))})
+    for named, found in (("shop/b", ["shop/b"]), ("shop/none", []), (None, ["shop/a", "shop/b", "shop/c"])):
+        event = ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD, new=named)
+        assert [pod.key for pod in hints.helped(event, pending)] == found
+        assert asked == found
+        asked.clear()
+    pending.drop(PodKey("shop/b"))
+    assert hints.helped(ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD, new="shop/b"), pending) == []
+
+
+def test_an_event_that_a_plugin_fails_to_understand_is_asked_about_with_all() -> None:
+    def claim(event: ClusterEvent) -> str | None:
+        raise ValueError("what is this?")
+
+    registration = Registration(Resource.RESOURCE_CLAIM, frozenset({Action.ADD}), claim=claim)
+    pending, pod = rejected("Test")
+    hints = Hints({NAME: framework_of(registering("Test", registration))})
+    assert hints.helped(ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD, new={}), pending) == [pod]

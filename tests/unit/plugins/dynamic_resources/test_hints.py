@@ -3,10 +3,19 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from dsched.framework.interface import Action, Resource
+from dsched.clock import ManualClock
+from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.framework.pod_info import PodInfo
+from dsched.scheduler.hints import Hints
+from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import Backoff, PendingPods
 from tests.builders import make_node
 from tests.devices import asking, make_claim, make_class, make_slice, result, taint_rule
+from tests.unit.framework.frameworks import NAME
 from tests.unit.plugins.dynamic_resources.judging import claiming, cluster, framework, generated, plugin
 from tests.unit.plugins.hints import queues
 
@@ -71,3 +80,43 @@ def test_the_pod_gets_its_generated_claim() -> None:
     assert queues(found, pod, Resource.POD, Action.UPDATE, unnamed, pod)
     assert not queues(found, pod, Resource.POD, Action.UPDATE, pod, pod)
     assert not queues(found, pod, Resource.POD, Action.UPDATE, pod, unnamed)
+
+
+def held(name: str, *, taken: bool) -> Any:
+    return make_claim(f"default/{name}", asking(), allocated=[result("d0")] if taken else [])
+
+
+EVENTS = st.tuples(st.sampled_from(["mine", "other", "web-c", "elsewhere"]), st.booleans(), st.booleans())
+
+
+@given(
+    events=st.lists(EVENTS, min_size=1, max_size=4),
+    action=st.sampled_from(Action),
+    version=st.sampled_from([34, 35, 36, 37]),
+)
+def test_looking_at_the_pods_that_name_a_claim_is_looking_at_all(
+    events: list[tuple[str, bool, bool]], action: Action, version: int
+) -> None:
+    owned, claim = generated("web", make_claim("default/web-c", asking()))
+    unnamed, _ = generated("late", make_claim("default/late-c", asking()))
+    pods = [claiming("mine"), claiming("other"), claiming("web-c"), owned, unnamed]
+    pods = [replace(pod, metadata=replace(pod.metadata, name=f"p{at}")) for at, pod in enumerate(pods)]
+    made = framework(cluster(FREE, OTHER, claim), version)
+    pending = PendingPods(ManualClock(), Backoff())
+    for pod in pods:
+        queued = pending.add(PodInfo(pod), made)
+        pending.requeued(queued, made, frozenset({"DynamicResources"}))
+        pending.placed(queued, QueueName.UNSCHEDULABLE)
+    hints, everywhere = Hints({NAME: made}), Hints({NAME: made})
+    everywhere._claim_of.clear()
+    for name, before, after in events:
+        old, new = held(name, taken=before), held(name, taken=after)
+        event = ClusterEvent(
+            Resource.RESOURCE_CLAIM,
+            action,
+            None if action is Action.ADD else old,
+            None if action is Action.DELETE else new,
+        )
+        assert [pod.key for pod in hints.helped(event, pending)] == [
+            pod.key for pod in everywhere.helped(event, pending)
+        ]
