@@ -117,8 +117,8 @@ def read_held(store: Store) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
 def _parsed(texts: Mapping[bytes, bytes]) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
     found: dict[PodUid, Held] = {}
     unreadable: dict[PodUid, str] = {}
-    for field, told in texts.items():
-        uid, text = PodUid(raw.text(field)), raw.text(told)
+    for name, told in texts.items():
+        uid, text = PodUid(raw.text(name)), raw.text(told)
         try:
             found[uid] = parse(text)
         except ValueError:
