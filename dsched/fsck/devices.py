@@ -60,7 +60,7 @@ def _sums(view: View) -> Iterator[Finding]:
     true = devices.sums(view.devices.ledger.held.values())
     for name in sorted(true.keys() | view.devices.ledger.used.keys()):
         used, held = view.devices.ledger.used.get(name, "0"), str(true.get(name, 0))
-        if used != held:
+        if used != held and name not in view.devices.ledger.moving:
             what = f"devices:used says {used}, and reserved pods hold {held} of it"
             yield Finding(_I12, Kind.DEVICE, name, f"used {used} {held}", what)
 

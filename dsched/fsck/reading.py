@@ -77,7 +77,7 @@ class Reader:
     def again(self, first: View, suspects: Suspects) -> View:
         """The suspects as they are now, judged with the schedulers that are known already."""
         moment = standings.moment(self._store)
-        ledger = devices.read_ledger(self._store) if suspects.devices else devices.Ledger({}, {}, {})
+        ledger = devices.read_ledger(self._store) if suspects.devices else devices.Ledger()
         claims = self._objects.claims() if suspects.devices else {}
         looked = self._lookout.look(_asked(first, suspects))
         texts = {} if looked is None else looked.reservations

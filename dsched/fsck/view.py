@@ -89,7 +89,7 @@ class SeenDevices:
     """
 
     claims: Mapping[str, SeenClaim] = field(default_factory=dict)
-    ledger: Ledger = field(default_factory=lambda: Ledger({}, {}, {}))
+    ledger: Ledger = field(default_factory=Ledger)
     seen_to: bool = False
 
 

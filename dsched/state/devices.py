@@ -16,7 +16,7 @@ the memory of the earlier one, and then counts what is held again (`Devices.reco
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -82,21 +82,31 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What reserved pods hold, the texts of what cannot be read of that, and the sums, as of one moment."""
+    """What reserved pods hold, the texts of what cannot be read of that, and the sums.
 
-    held: Mapping[PodUid, Held]
-    unreadable: Mapping[PodUid, str]
-    used: Mapping[str, str]
+    Attributes:
+        moving: devices, shares and counters that were taken or given back meanwhile: their sums say nothing.
+    """
+
+    held: Mapping[PodUid, Held] = field(default_factory=dict)
+    unreadable: Mapping[PodUid, str] = field(default_factory=dict)
+    used: Mapping[str, str] = field(default_factory=dict)
+    moving: frozenset[str] = frozenset()
 
 
 def read_ledger(store: Store) -> Ledger:
-    """Both at once: only pods on their way to being bound hold anything, so it is never much. Changes nothing."""
-    with client.reachable(store), store.redis.pipeline(transaction=True) as pipeline:
-        for key in (keys.DEVICES, keys.DEVICES_USED):
-            pipeline.hgetall(store.key(key.name))
-        held, used = pipeline.execute()
-    found, unreadable = _parsed(held)
-    return Ledger(found, unreadable, {raw.text(name): raw.text(amount) for name, amount in used.items()})
+    """Both, in pieces: what is held before the sums and after them, to know what moved. Changes nothing.
+
+    Raises:
+        RedisUnavailable: Redis does not answer.
+    """
+    with client.reachable(store):
+        before, _ = read_held(store)
+        used = read_used(store)
+        held, unreadable = read_held(store)
+    changed = [uid for uid in before.keys() | held.keys() if before.get(uid) != held.get(uid)]
+    moved = sums(holds[uid] for uid in changed for holds in (before, held) if uid in holds)
+    return Ledger(held, unreadable, used, frozenset(moved))
 
 
 def read_held(store: Store) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
@@ -107,8 +117,8 @@ def read_held(store: Store) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
 def _parsed(texts: Mapping[bytes, bytes]) -> tuple[dict[PodUid, Held], dict[PodUid, str]]:
     found: dict[PodUid, Held] = {}
     unreadable: dict[PodUid, str] = {}
-    for field, told in texts.items():
-        uid, text = PodUid(raw.text(field)), raw.text(told)
+    for name, told in texts.items():
+        uid, text = PodUid(raw.text(name)), raw.text(told)
         try:
             found[uid] = parse(text)
         except ValueError:

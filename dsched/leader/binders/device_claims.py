@@ -102,7 +102,8 @@ class DeviceClaims:
         try:
             claims = self._read(info)
         except ClusterUnavailable as error:
-            _log.warning("claims not looked up", extra={"action": "release", "pod": info.key, "error": str(error)})
+            extra = {"action": "release", "pod": info.key, "uid": info.uid, "error": str(error)}
+            _log.warning("claims not looked up", extra=extra)
             return
         for key, claim in claims.items():
             self._take_in(key, claim)

@@ -126,6 +126,19 @@ def test_whether_devices_are_held(store, queue, held, usage, text):
     assert not devices.holds(store, (uid, ["claim"], [GPU]))
 
 
+def test_what_moves_while_it_is_read_is_told_apart(store, queue, held, usage, monkeypatch):
+    reserve(held, queue, usage, "a", devices=[charge("c1", x=1)])
+    read = devices.read_used
+
+    def meanwhile(store: Store) -> dict[str, str]:
+        reserve(held, queue, usage, "b", devices=[charge("c2", y=1)])
+        return read(store)
+
+    monkeypatch.setattr(devices, "read_used", meanwhile)
+    ledger = devices.read_ledger(store)
+    assert (ledger.used, ledger.moving) == ({"x": "1", "y": "1"}, {"y"})
+
+
 def test_reservations_that_nobody_can_read_hold_nothing(store, queue, held, usage):
     reserve(held, queue, usage, "a", devices=[charge()])
     store.redis.hset(store.key(keys.RESERVATIONS.name), pod_of("a")[1], "nonsense")

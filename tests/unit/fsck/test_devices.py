@@ -17,12 +17,12 @@ def claim(name: str = "c", *given: str, owner: str = "", pods=(), shares=()) -> 
     return SeenClaim(f"shop/{name}", f"uid-{name}", owner, given, tuple(shares), users)
 
 
-def check(*claims, held=None, unreadable=None, used=None, **more):
+def check(*claims, held=None, unreadable=None, used=None, moving=(), **more):
     given = {PodUid(uid): holds for uid, holds in (held or {}).items()}
     counted = {name: str(amount) for name, amount in devices.devices.sums(given.values()).items()}
     more.setdefault("reservations", [reservation()] if held else [])
     pods = more.pop("there", [a_pod()])
-    ledger = Ledger(given, unreadable or {}, counted if used is None else used)
+    ledger = Ledger(given, unreadable or {}, counted if used is None else used, frozenset(moving))
     seen = view(
         *pods,
         devices=SeenDevices({each.key: each for each in claims}, ledger, seen_to=True),
@@ -77,6 +77,10 @@ def test_sums_that_are_wrong(used, said):
     assert told(check(held={WEB: {"uid-a": {GPU: 1}}}, used=used)) == [
         f"I12 {GPU}: devices:used says {said}, and reserved pods hold 1 of it"
     ]
+
+
+def test_sums_of_what_moved_while_it_was_read_say_nothing():
+    assert check(held={WEB: {"uid-a": {GPU: 1}}}, used={}, moving=[GPU]) == []
 
 
 @pytest.mark.parametrize("there", [[], [a_pod(uid="new")], [a_pod(finished=True)]])

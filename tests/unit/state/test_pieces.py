@@ -41,7 +41,6 @@ SMALL = {
     "dsched/state/phases.py": "a field a phase",
     "dsched/state/pauses.py": "paused profiles",
     "dsched/state/attempt_history.py": "ten attempts of a pod",
-    "dsched/state/devices.py": "devices of reserved pods, of which there are as many as binders take",
     "dsched/state/position.py": "the record of one pod",
     "dsched/state/usage.py": "the usage of one node",
     "dsched/state/ledger.py": "the usage of nodes, each its own",
