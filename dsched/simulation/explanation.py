@@ -134,7 +134,7 @@ def explain(
     """
     pod, snapshot = standing.pod, standing.memory.snapshot
     info, reduced = PodInfo(pod), _without_effects(configured)
-    made = OfflineCycle(reduced, plugins, standing.memory, Selector(seed), ManualClock(), read=read, devices=True)
+    made = OfflineCycle(reduced, plugins, standing.memory, Selector(seed), ManualClock(), read=read)
     framework = made.frameworks.get(pod.spec.scheduler_name)
     if framework is None:
         raise NotFound(

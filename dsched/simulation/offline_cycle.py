@@ -39,14 +39,11 @@ class OfflineCycle:
         clock: Clock,
         backoff: Backoff | None = None,
         read: ReadObjects | None = None,
-        *,
-        devices: bool = False,
     ) -> None:
         """
         Args:
             backoff: None for the usual pauses.
             read: where extenders get whole pods and nodes from.
-            devices: claims are judged; else pods with claims are refused.
 
         Raises:
             PluginError: a profile's plugins cannot be built.
@@ -55,9 +52,7 @@ class OfflineCycle:
         self.waiting = WaitingPods(clock)
         self.pending = PendingPods(clock, backoff or Backoff())
         handle = LeaderHandle(memory, self.waiting, self.pending, clock)
-        self.frameworks: Mapping[str, Framework] = profiles.frameworks(
-            configured, plugins, handle, read, devices=devices
-        )
+        self.frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle, read, devices=True)
         self.percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
         self.cycle = Cycle(
             self.frameworks,

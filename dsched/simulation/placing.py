@@ -79,9 +79,7 @@ class Simulation:
         given.fill(self.memory.snapshot)
         self._before = Usage.of(self.memory.snapshot.table)
         self._clock = ManualClock(now_ms)
-        self._made = OfflineCycle(
-            configured, plugins, self.memory, Selector(seed), self._clock, read=read, devices=True
-        )
+        self._made = OfflineCycle(configured, plugins, self.memory, Selector(seed), self._clock, read=read)
         self._claims = SimulatedClaims(self.memory.snapshot, self._clock)
         self._waiting = self._made.waiting
         self._queue = SimulatedQueue(self._made.frameworks, self._made.pending, self._clock)

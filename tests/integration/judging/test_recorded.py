@@ -5,6 +5,7 @@ import random
 import pytest
 
 from dsched import config
+from dsched.config import Features
 from dsched.judging import program
 from dsched.judging.judging import Judgement, Judging
 from dsched.leader.observers.recording import shown
@@ -14,6 +15,7 @@ from tests.builders import make_node, make_pod
 from tests.integration.recording.conftest import MakeRig, MakeTape
 from tests.integration.recording.scene import Scene
 from tests.judge_program import judge_program
+from tests.versions import V34, V37
 
 pytestmark = pytest.mark.built
 
@@ -36,12 +38,15 @@ def judged(lines: list[lines_of.Line], release: str = "1.34") -> Judgement:
     return judging.found
 
 
+@pytest.mark.parametrize(("release", "features"), [("1.34", V34), ("1.37", V37)])
 @pytest.mark.parametrize("seed", range(4))
-def test_kube_scheduler_would_have_decided_the_same(make_rig: MakeRig, tape: MakeTape, seed: int) -> None:
-    judge_program("1.34")
+def test_kube_scheduler_would_have_decided_the_same(
+    make_rig: MakeRig, tape: MakeTape, seed: int, release: str, features: Features
+) -> None:
+    judge_program(release)
     chance = random.Random(seed)
     rig = make_rig()
-    rig.configure(PLAIN)
+    rig.configuration = config.default(features)
     played = Peaceful(rig, chance)
     for _ in range(chance.randint(0, 30)):
         played.act()
@@ -53,7 +58,7 @@ def test_kube_scheduler_would_have_decided_the_same(make_rig: MakeRig, tape: Mak
     taped.seen_by(played.led)
     for _ in range(40):
         played.act()
-    found = judged(taped.lines())
+    found = judged(taped.lines(), release)
     assert found.mismatches == []
     assert found.decisions > 50
     assert found.agreed == found.decisions
