@@ -94,7 +94,7 @@ def test_a_worker_on_redis_7_reaches_no_key_by_another_command(guarded: Guarded)
         store.close()
 
 
-PREFIX = "dsched:{default}:"
+PREFIX, APART = "dsched:{default}:", "dsched:{apart}:"
 FORBIDDEN_7 = [
     ("evaluator", ("EXPIRE", PREFIX + "leader", "1")),
     ("evaluator", ("EXPIRE", PREFIX + "nodes:log", "1")),
@@ -121,14 +121,15 @@ FORBIDDEN_7 = [
 
 @pytest.mark.parametrize("user", ["evaluator", "binder"])
 def test_what_a_worker_cannot_do_whatever_the_version(guarded: Guarded, user: str) -> None:
-    """By no command that it has: the configuration, the lease, the epoch and the node log cannot be written."""
+    """By no command that it has: the configuration, the lease, the epoch and the node log cannot be written; of a
+    system of its own, for a leader runs meanwhile and writes these keys."""
     with client.connect(guarded.url_of("leader")).redis as leader:
         for name in ("leader", "leader:configuration"):
-            leader.set(PREFIX + name, "a text 1", px=600_000)
-        leader.delete(PREFIX + "nodes:log")
-        leader.xadd(PREFIX + "nodes:log", {"a": "b"}, id="5-0")
+            leader.set(APART + name, "a text 1", px=600_000)
+        leader.delete(APART + "nodes:log")
+        leader.xadd(APART + "nodes:log", {"a": "b"}, id="5-0")
         names = ("leader", "leader:configuration", "nodes:log")
-        before = {name: leader.dump(PREFIX + name) for name in names}
+        before = {name: leader.dump(APART + name) for name in names}
         store = client.connect(guarded.url_of(user))
         for name in names:
             for words in (
@@ -146,15 +147,15 @@ def test_what_a_worker_cannot_do_whatever_the_version(guarded: Guarded, user: st
                 ("SADD", "x"),
                 ("ZADD", "1", "x"),
                 ("INCRBY", "1"),
-                ("RENAME", PREFIX + "workers"),
+                ("RENAME", APART + "workers"),
                 ("XTRIM", "MAXLEN", "0"),
                 ("XDEL", "5-0"),
             ):
                 with pytest.raises(redis.ResponseError):
-                    store.redis.execute_command(words[0], PREFIX + name, *words[1:])
+                    store.redis.execute_command(words[0], APART + name, *words[1:])
         store.close()
-        assert {name: leader.dump(PREFIX + name) for name in names} == before
-        leader.delete(*(PREFIX + name for name in names))
+        assert {name: leader.dump(APART + name) for name in names} == before
+        leader.delete(*(APART + name for name in names))
 
 
 FORBIDDEN = {
