@@ -86,7 +86,7 @@ def answered_alone(farm: Workers, dispatcher: Dispatcher) -> bool:
 def test_a_ping_is_answered_by_the_worker_that_was_asked(farm: Workers) -> None:
     """A leader of the test before may have pinged both of them, once."""
     dispatcher = Dispatcher(farm.store)
-    assert any([answered_alone(farm, dispatcher) for _ in range(3)])
+    assert any(answered_alone(farm, dispatcher) for _ in range(3))
     dispatcher.close()
 
 
