@@ -1,0 +1,293 @@
+"""Whose pod is next: between queues the one with the least of what it is due, inside a queue as QueueSort has it.
+
+Pods of no queue come first, as QueueSort has them. From the top of the tree down the child with the least ratio of
+usage, the pod included, to fair share is taken (`dsched.scheduler.quota.tree.Share.ratio`), then, of those that are as
+well off, the one whose pod QueueSort puts first. What is picked counts as used while the rest of a batch is picked.
+
+A pod for which a limit leaves no room is passed over: the next of its queue that fits is tried, and it stays in the
+active queue until there is room. Pods that ask for the same stand in one line, so the next one that fits is found by
+looking at one pod of each line.
+
+How long anybody is held up: a queue whose last `PATIENCE` attempts placed nothing gets one attempt a batch until one of
+its pods is placed, and all such queues together a quarter of a batch as long as others have pods.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from dsched.framework.table import PODS, amounts
+from dsched.model.meta import PodKey
+from dsched.scheduler.ports import Amounts, QueueName
+from dsched.scheduler.queue import QueuedGroup, QueuedPod
+from dsched.scheduler.quota.ledger import Ledger
+from dsched.scheduler.quota.tree import Share
+
+PATIENCE = 64
+"""So many attempts in a row may place nothing before a queue gets only one a batch."""
+OF_A_BATCH = 4
+"""One pod of so many is of queues that place nothing, while others have pods."""
+
+HELD_BACK = 'queue "{queue}" has no room below its limit of {resource}'
+"""What a pod is told that a limit holds back."""
+
+Turn = tuple[int, str, str]
+"""Sorts pods as the active queue does: order number, text, key."""
+
+_WAITS = frozenset(QueueName) - {QueueName.NOWHERE, QueueName.GATED}
+
+
+@dataclass(slots=True, eq=False)
+class _Line:
+    """Active pods of a queue that ask for the same, the first on top; some may stand elsewhere since."""
+
+    profile: str
+    amounts: Amounts
+    pods: list[tuple[Turn, QueuedPod]] = field(default_factory=list)
+
+
+class Picking:
+    """The pods in the active queue, by queue; follows the pending pods.
+
+    Attributes:
+        paused: profiles whose pods are not picked; ``*`` for all.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.paused: frozenset[str] = frozenset()
+        self._lines: dict[str, dict[object, _Line]] = {}
+        self._stands: dict[PodKey, tuple[_Line, Turn]] = {}
+        """The one place in a line that counts, of each pod that is active and not picked."""
+        self._in_vain: dict[str, int] = {}
+        self._probed: dict[str, int] = {}
+        self._batches = 0
+
+    def moved(self, pod: QueuedPod, members: Sequence[QueuedPod] = ()) -> None:
+        """A pod stands somewhere else, or has changed; or a pod group, with its members."""
+        if pod.place is not QueueName.ACTIVE:
+            self._stands.pop(pod.key, None)
+        if isinstance(pod, QueuedGroup):
+            if pod.place is QueueName.ACTIVE:
+                self._join(pod, _together(members), pod.key)
+            return
+        if pod.place in _WAITS:
+            self.ledger.waits(pod.info)
+        else:
+            self.ledger.waits_no_more(pod.uid)
+        if pod.place is QueueName.ACTIVE:
+            requested = amounts(pod.info)
+            self._join(pod, requested, tuple(sorted(requested.items())))
+        elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
+            self._in_vain.pop(self.ledger.name_of(pod.info), None)
+
+    def dropped(self, pod: QueuedPod) -> None:
+        """A pod is no longer pending."""
+        self._stands.pop(pod.key, None)
+        self.ledger.waits_no_more(pod.uid)
+
+    def any_active(self) -> bool:
+        """Whether there are pods in the active queue, those that a limit holds back among them."""
+        return bool(self._stands)
+
+    def held_back(self) -> Iterator[tuple[QueuedPod, str]]:
+        """Pods in the active queue for which limits leave no room, and what they are told."""
+        tree = self.ledger.tree
+        for name, lines in self._lines.items():
+            leaf = tree.leaf(name)
+            for line in lines.values():
+                if leaf is not None and (full := leaf.full(line.amounts)) is not None:
+                    message = HELD_BACK.format(queue=full[0].name, resource=full[1])
+                    yield from ((pod, message) for turn, pod in line.pods if self._counts(line, turn, pod))
+
+    def pick(self, count: int) -> list[QueuedPod]:
+        """Up to so many pods of the active queue, in the order in which they are to be decided. They stay there until
+        they are popped; those that are not popped have to be told with `moved`."""
+        self._batches += 1
+        tree = self.ledger.tree
+        shares = {name: tree.leaf(name) for name in self._lines}
+        picked, taken = self._of_no_queue([name for name, share in shares.items() if share is None], count)
+        self.ledger.divide(taken)
+        queues = [share for share in shares.values() if share is not None]
+        stuck = [share for share in queues if self._in_vain.get(share.name, 0) >= PATIENCE]
+        waiting = {share.name for share in stuck}
+        stuck.sort(key=lambda share: self._probed.get(share.name, 0))
+        probes = {share.name for share in stuck[: max(1, count // OF_A_BATCH)]}
+        in_turn = [share for share in queues if share.name not in waiting or share.name in probes]
+        turns = _Turns(self._head, self._take, in_turn, probes)
+        picked += self._of_queues(turns, count - len(picked))
+        turns.undo()
+        if len(picked) < count and stuck:  # nobody else has any
+            turns = _Turns(self._head, self._take, queues, ())
+            picked += self._of_queues(turns, count - len(picked))
+            turns.undo()
+        return picked
+
+    def _of_no_queue(self, names: Sequence[str], count: int) -> tuple[list[QueuedPod], Amounts]:
+        """The pods, and what they request altogether."""
+        picked: list[QueuedPod] = []
+        taken: Counter[str] = Counter()
+        lines = [line for name in names for _, line in self._heads(name)]
+        turns = [(turn, number) for number, line in enumerate(lines) if (turn := self._first(line)) is not None]
+        heapq.heapify(turns)
+        while len(picked) < count and turns:
+            _, number = heapq.heappop(turns)
+            picked.append(self._take(lines[number]))
+            taken.update(lines[number].amounts)
+            if (turn := self._first(lines[number])) is not None:
+                heapq.heappush(turns, (turn, number))
+        return picked, taken
+
+    def _of_queues(self, turns: "_Turns", count: int) -> list[QueuedPod]:
+        picked: list[QueuedPod] = []
+        while len(picked) < count and (found := turns.next()) is not None:
+            share, pod = found
+            picked.append(pod)
+            self._in_vain[share.name] = self._in_vain.get(share.name, 0) + 1
+            self._probed[share.name] = self._batches
+        return picked
+
+    def _join(self, pod: QueuedPod, amounts: Amounts, kind: object) -> None:
+        name, profile = self.ledger.name_of(pod.info), pod.info.pod.spec.scheduler_name
+        lines = self._lines.setdefault(name, {})
+        line = lines.get((profile, kind))
+        if line is None:
+            line = lines[profile, kind] = _Line(profile, amounts)
+        turn = pod.order, pod.turn, pod.key
+        if self._stands.get(pod.key) != (line, turn):
+            self._stands[pod.key] = line, turn
+            heapq.heappush(line.pods, (turn, pod))
+
+    def _counts(self, line: _Line, turn: Turn, pod: QueuedPod) -> bool:
+        """Whether a pod stands in a line with this turn still."""
+        return self._stands.get(pod.key) == (line, turn)
+
+    def _first(self, line: _Line) -> Turn | None:
+        """The turn of the first pod of a line that stands there."""
+        while line.pods:
+            turn, pod = line.pods[0]
+            if self._counts(line, turn, pod):
+                return turn
+            heapq.heappop(line.pods)
+        return None
+
+    def _take(self, line: _Line) -> QueuedPod:
+        """The first pod of a line, which is left out from now on."""
+        _, pod = heapq.heappop(line.pods)
+        del self._stands[pod.key]
+        return pod
+
+    def _heads(self, name: str) -> "list[_Head]":
+        """The first pod of each line of a queue, those of paused profiles left out; a line in which nobody stands is
+        forgotten."""
+        lines = self._lines.get(name, {})
+        found: list[_Head] = []
+        for kind, line in [*lines.items()]:
+            turn = self._first(line)
+            if turn is None:
+                del lines[kind]
+            elif line.profile not in self.paused and "*" not in self.paused:
+                found.append((turn, line))
+        if not lines:
+            self._lines.pop(name, None)
+        return found
+
+    def _head(self, share: Share) -> "_Head | None":
+        """The first pod of a queue that limits leave room for, and its line."""
+        heads = [head for head in self._heads(share.name) if share.holds(head[1].amounts)]
+        return min(heads, key=_by_turn, default=None)
+
+
+_Head = tuple[Turn, _Line]
+
+
+def _by_turn(head: _Head) -> Turn:
+    return head[0]
+
+
+class _Turns:
+    """The order of turns, from a state of the tree on in which the pods that had one count as placed."""
+
+    def __init__(
+        self,
+        head: Callable[[Share], _Head | None],
+        take: Callable[[_Line], QueuedPod],
+        shares: Iterable[Share],
+        once: Collection[str],
+    ) -> None:
+        """
+        Args:
+            head: the first pod of a queue that may be picked; take: picks it.
+            once: names of queues that have one turn at most.
+        """
+        self._head, self._take = head, take
+        self._once = set(once)
+        self._done: set[str] = set()
+        self._taken: list[tuple[Share, Amounts]] = []
+        self._heaps: dict[Share, list[tuple[float, Turn, str, Share, Amounts]]] = {}
+        concerned = {above for share in shares for above in share.path()}
+        tops = {share.parent for share in concerned if share.parent is not None and share.parent.queue is None}
+        self._top = next(iter(tops), None)
+        if self._top is not None:
+            self._fill(self._top, concerned)
+
+    def next(self) -> tuple[Share, QueuedPod] | None:
+        """Whose turn it is, and the pod; None where nobody has any that fits."""
+        while self._top is not None and self._heaps[self._top]:
+            share, told = self._top, self._heaps[self._top][0][1]
+            while share.children:
+                share = self._heaps[share][0][3]
+            head = self._first(share)
+            if head is not None and head[0] == told:
+                pod = self._take(head[1])
+                self._taken.append((share, head[1].amounts))
+                share.use(head[1].amounts, 1)
+                if share.name in self._once:
+                    self._done.add(share.name)
+                self._renew(share)
+                return share, pod
+            self._renew(share)  # limits above it have been reached meanwhile
+        return None
+
+    def undo(self) -> None:
+        """Those that had a turn count no longer."""
+        for share, taken in self._taken:
+            share.use(taken, -1)
+        self._taken.clear()
+
+    def _fill(self, share: Share, concerned: Collection[Share]) -> tuple[Turn, Amounts] | None:
+        """Sort those below a queue; returns the turn of its first pod, and what that requests."""
+        if not share.children:
+            head = self._first(share)
+            return None if head is None else (head[0], head[1].amounts)
+        heap = self._heaps[share] = []
+        for child in share.children:
+            if child in concerned and (first := self._fill(child, concerned)) is not None:
+                heap.append((child.ratio(first[1]), first[0], child.name, child, first[1]))
+        heapq.heapify(heap)
+        return (heap[0][1], heap[0][4]) if heap else None
+
+    def _first(self, share: Share) -> _Head | None:
+        return None if share.name in self._done else self._head(share)
+
+    def _renew(self, share: Share) -> None:
+        """Sort a queue, whose turn it was, and those above it anew among their siblings."""
+        head = self._first(share)
+        first = None if head is None else (head[0], head[1].amounts)
+        while share.parent is not None:
+            heap = self._heaps[share.parent]
+            if first is None:
+                heapq.heappop(heap)
+            else:
+                heapq.heapreplace(heap, (share.ratio(first[1]), first[0], share.name, share, first[1]))
+            first = (heap[0][1], heap[0][4]) if heap else None
+            share = share.parent
+
+
+def _together(members: Sequence[QueuedPod]) -> Amounts:
+    """What pods request altogether."""
+    total: Counter[str] = Counter()
+    for pod in members:
+        total.update(pod.info.demand.requests)
+    return {**total, PODS: len(members)}

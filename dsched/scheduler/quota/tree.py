@@ -1,0 +1,277 @@
+"""The tree of queues: what each has, wants, and is due.
+
+::
+
+    Tree.charge / discharge   a pod came onto a node or left it: usage of its queue and of those above
+    Tree.wants                a pod began or ceased to wait: pending of the same
+    Tree.divide               fair shares from the top, where something has changed since
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dsched.arithmetic.fair_division import Claim, divide, is_more
+from dsched.config import durations
+from dsched.model import quantity
+from dsched.model.queues import Queue, QueueResource
+from dsched.scheduler.ports import Amounts
+
+TOP = ""
+"""The root of the tree: all that queues may have."""
+
+
+@dataclass(slots=True, eq=False)
+class Share:
+    """A queue in the tree.
+
+    Attributes:
+        queue: None for the root.
+        limits: resource to what it never exceeds; a resource without a limit is left out.
+        guaranteed: what it may always reach, at least what its children may reach together.
+        usage: of its pods on nodes and of those of all queues below.
+        pending: what those that wait ask for.
+        min_runtime_s: so long its pods run before they may be taken back.
+        running, waiting: how many pods these are.
+        fair: what it is due; a resource that it has not and does not ask for is left out.
+        contended: resources of which its children ask for more than it is due.
+    """
+
+    name: str
+    queue: Queue | None = None
+    parent: "Share | None" = None
+    children: list["Share"] = field(default_factory=list)
+    limits: dict[str, int] = field(default_factory=dict)
+    guaranteed: dict[str, int] = field(default_factory=dict)
+    weights: dict[str, int] = field(default_factory=dict)
+    min_runtime_s: float = 0.0
+    usage: dict[str, int] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
+    running: int = 0
+    waiting: int = 0
+    fair: dict[str, float] = field(default_factory=dict)
+    contended: frozenset[str] = frozenset()
+    demands: dict[str, int] = field(default_factory=dict)
+    """What it would use if there was enough, as of the last division."""
+    touched: bool = True
+    """Whether pods came, went or were placed since then."""
+    divided_anew: bool = True
+    """Whether what its children ask for differs from what it was at the last division."""
+
+    def path(self) -> Iterator["Share"]:
+        """The queue and those above it, without the root."""
+        share: Share | None = self
+        while share is not None and share.queue is not None:
+            yield share
+            share = share.parent
+
+    def holds(self, amounts: Amounts) -> bool:
+        """Whether limits, its own and those above, leave room for so much more."""
+        return self.full(amounts) is None
+
+    def full(self, amounts: Amounts) -> "tuple[Share, str] | None":
+        """The first queue, from here up, whose limit leaves no room for so much more, and the resource; None where
+        there is room."""
+        for share in self.path():
+            if resource := share.over(amounts):
+                return share, resource
+        return None
+
+    def over(self, amounts: Amounts) -> str:
+        """The resource of which so much more would exceed its own limit; empty where that is none."""
+        for resource, limit in self.limits.items():
+            more = amounts.get(resource, 0)
+            if more and self.usage.get(resource, 0) + more > limit:
+                return resource
+        return ""
+
+    def use(self, amounts: Amounts, sign: int) -> None:
+        """Count amounts as used here and above, or not any more, without looking at what is due."""
+        share: Share | None = self
+        while share is not None:
+            _add(share.usage, amounts, sign)
+            share = share.parent
+
+    def ratio(self, more: Amounts) -> float:
+        """How much it would have of what it is due, with so much more, of the resource of which that is the most: its
+        dominant one. Only what its siblings contend for counts; where they contend for nothing, all are as well off."""
+        assert self.parent is not None
+        worst = 0.0
+        for resource in self.parent.contended:
+            used = self.usage.get(resource, 0) + more.get(resource, 0)
+            if used > 0:
+                due = self.fair.get(resource, 0.0)
+                worst = max(worst, used / due if due > 0 else float("inf"))
+        return worst
+
+
+class Tree:
+    """All queues, by name; a tree is built anew when a queue comes, goes or changes.
+
+    Attributes:
+        broken: queue to why it counts for nothing: its parent is not there, it is its own ancestor, or what it says is
+            no amount or no time.
+    """
+
+    def __init__(self, queues: Iterable[Queue] = ()) -> None:
+        self.root = Share(TOP)
+        self.shares: dict[str, Share] = {}
+        self.broken: dict[str, str] = {}
+        self._build({queue.name: queue for queue in queues})
+
+    def __len__(self) -> int:
+        return len(self.shares)
+
+    def leaf(self, name: str) -> Share | None:
+        """The queue of this name that may have pods; None where there is none, or it has children."""
+        share = self.shares.get(name)
+        return None if share is None or share.children else share
+
+    def _build(self, queues: Mapping[str, Queue]) -> None:
+        below: dict[str, list[Queue]] = {}
+        for name in sorted(queues):
+            below.setdefault(queues[name].spec.parent, []).append(queues[name])
+        reached: deque[Share] = deque([self.root])
+        order: list[Share] = []
+        while reached:
+            share = reached.popleft()
+            order.append(share)
+            for queue in below.get(share.name, ()):
+                try:
+                    child = self.shares[queue.name] = _share(queue, share)
+                except ValueError as error:
+                    self.broken[queue.name] = str(error)
+                    continue
+                share.children.append(child)
+                reached.append(child)
+        for share in reversed(order):
+            _raise_guarantees(share)
+        for name in queues.keys() - self.shares.keys() - self.broken.keys():
+            parent = queues[name].spec.parent
+            self.broken[name] = (
+                f'its ancestor "{parent}" is below it or hangs in the air'
+                if parent in queues
+                else f'its parent "{parent}" does not exist'
+            )
+
+    # -- what pods do to it ------------------------------------------------------------------------------------------
+
+    def charge(self, leaf: Share, amounts: Amounts, pods: int = 1) -> None:
+        """Pods of a queue are on nodes; a negative number: they left."""
+        sign = 1 if pods > 0 else -1
+        share: Share | None = leaf
+        while share is not None:
+            _add(share.usage, amounts, sign)
+            share.running += pods
+            share.touched = True
+            share = share.parent
+
+    def wants(self, leaf: Share, amounts: Amounts, pods: int = 1) -> None:
+        """Pods of a queue wait; a negative number: they do so no more."""
+        sign = 1 if pods > 0 else -1
+        share: Share | None = leaf
+        while share is not None:
+            _add(share.pending, amounts, sign)
+            share.waiting += pods
+            share.touched = True
+            share = share.parent
+
+    # -- fair shares -------------------------------------------------------------------------------------------------
+
+    def divide(self, total: Mapping[str, float]) -> None:
+        """Bring fair shares up to date.
+
+        Args:
+            total: resource to what queues may have altogether.
+        """
+        _ask(self.root)
+        _divide(self.root, due_changed=total != self.root.fair, due=dict(total))
+
+
+def _share(queue: Queue, parent: Share) -> Share:
+    """
+    Raises:
+        ValueError: an amount is none, or the time is none.
+    """
+    spec = queue.spec
+    return Share(
+        queue.name,
+        queue,
+        parent,
+        limits={name: _amount(name, each.limit) for name, each in spec.resources.items() if each.limit is not None},
+        guaranteed={name: _amount(name, each.guaranteed) for name, each in spec.resources.items()},
+        weights={name: _weight(queue, each) for name, each in spec.resources.items()},
+        min_runtime_s=durations.parse(spec.min_runtime) / durations.SECOND,
+    )
+
+
+def _amount(resource: str, given: quantity.Quantity) -> int:
+    return quantity.amount(resource, quantity.nano(given))
+
+
+def _weight(queue: Queue, resource: QueueResource) -> int:
+    return queue.spec.weight if resource.weight is None else resource.weight
+
+
+def _raise_guarantees(share: Share) -> None:
+    for child in share.children:
+        for resource in child.guaranteed:
+            together = sum(each.guaranteed.get(resource, 0) for each in share.children)
+            share.guaranteed[resource] = max(share.guaranteed.get(resource, 0), together)
+
+
+def _add(amounts: dict[str, int], more: Amounts, sign: int) -> None:
+    for resource, amount in more.items():
+        left = amounts.get(resource, 0) + sign * amount
+        if left:
+            amounts[resource] = left
+        else:
+            amounts.pop(resource, None)
+
+
+def _ask(share: Share) -> bool:
+    """Bring up to date what a queue and those below would use; says whether that has changed. It is never more than
+    the limit, nor less than the usage."""
+    if not share.touched:
+        return False
+    share.touched = False
+    if share.children:
+        share.divided_anew |= sum(_ask(child) for child in share.children) > 0
+        wanted: Counter[str] = Counter()
+        for child in share.children:
+            wanted.update(child.demands)
+    else:
+        wanted = Counter(share.usage)
+        wanted.update(share.pending)
+    for resource, limit in share.limits.items():
+        if wanted[resource] > limit:
+            wanted[resource] = max(limit, share.usage.get(resource, 0))
+    before, share.demands = share.demands, {resource: amount for resource, amount in wanted.items() if amount > 0}
+    return share.demands != before
+
+
+def _divide(share: Share, *, due_changed: bool, due: dict[str, float]) -> None:
+    """What a queue's children are due, and theirs, as far as it may have changed."""
+    share.fair = due
+    if not share.children or not (due_changed or share.divided_anew):
+        return
+    share.divided_anew = False
+    contended: set[str] = set()
+    parts: list[dict[str, float]] = [{} for _ in share.children]
+    for resource in sorted(share.demands.keys() | {name for child in share.children for name in child.demands}):
+        claims = [_claim(child, resource) for child in share.children]
+        amount = due.get(resource, 0.0)
+        for given, part in zip(parts, divide(amount, claims), strict=True):
+            given[resource] = part
+        if is_more(sum(claim.demand for claim in claims), amount):
+            contended.add(resource)
+    share.contended = frozenset(contended)
+    for child, part_of_it in zip(share.children, parts, strict=True):
+        _divide(child, due_changed=part_of_it != child.fair, due=part_of_it)
+
+
+def _claim(share: Share, resource: str) -> Claim:
+    weight = share.weights.get(resource)
+    if weight is None:
+        weight = 1 if share.queue is None else share.queue.spec.weight
+    return Claim(share.demands.get(resource, 0), share.guaranteed.get(resource, 0), weight)
