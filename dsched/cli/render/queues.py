@@ -1,0 +1,129 @@
+"""Queues as the tree that they are, a row a resource; and one of them in words. No I/O."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dsched.cli.render import columns
+from dsched.manifests.queue_checks import parent_of
+from dsched.model import quantity
+from dsched.model.meta import from_builtins
+from dsched.model.quantity import Quantity
+from dsched.model.queues import Queue
+from dsched.observe.words import amount
+
+Object = Mapping[str, Any]
+
+INDENT = "  "
+TITLES = ("NAME", "WAITING", "RESOURCE", "WEIGHT", "GUARANTEED", "LIMIT", "USAGE", "FAIR SHARE", "PENDING", "AGE")
+"""WAITING counts pods; the amounts behind RESOURCE are of it."""
+WIDE_TITLES = ("BORROWED", "RECLAIM", "MIN RUNTIME", "NAMESPACES")
+OF_RESOURCE = ("RESOURCE", "WEIGHT", "GUARANTEED", "LIMIT", "USAGE", "FAIR SHARE", "PENDING", "BORROWED")
+_NONE = "<none>"
+_FIRST = ("cpu", "memory")
+
+
+def titles(*, wide: bool) -> list[str]:
+    """Of the columns of `rows`."""
+    return [*TITLES, *(WIDE_TITLES if wide else ())]
+
+
+def rows(values: Sequence[Object], now_ms: int, *, wide: bool) -> list[list[str]]:
+    """Children below their parents and indented; of each queue a row a resource, the first of which names it."""
+    return [cells for depth, value in in_tree(values) for cells in _rows(depth, value, now_ms, wide)]
+
+
+def in_tree(values: Sequence[Object]) -> list[tuple[int, Object]]:
+    """Queues with their depth, parents before their children, by name; at the top is whose parent is not among them, or
+    who would be below itself."""
+    by_name = {each["metadata"]["name"]: each for each in sorted(values, key=lambda each: each["metadata"]["name"])}
+    children: dict[str, list[str]] = defaultdict(list)
+    for name, value in by_name.items():
+        children[parent_of(value) if parent_of(value) in by_name else ""].append(name)
+    found: dict[str, int] = {}
+    for start in (*children[""], *by_name):
+        stack = [(0, start)]
+        while stack:
+            depth, name = stack.pop()
+            if name not in found:
+                found[name] = depth
+                stack += [(depth + 1, child) for child in reversed(children[name])]
+    return [(depth, by_name[name]) for name, depth in found.items()]
+
+
+def path_of(name: str, values: Iterable[Object]) -> list[str]:
+    """The way from the top to a queue; from where it would come back to itself, in a cluster that lets it."""
+    parents = {each["metadata"]["name"]: parent_of(each) for each in values}
+    way = [name]
+    while (above := parents.get(way[-1], "")) and above not in way:
+        way.append(above)
+    return way[::-1]
+
+
+def children_of(name: str, values: Iterable[Object]) -> list[str]:
+    """Who names the queue as its parent."""
+    return sorted(each["metadata"]["name"] for each in values if parent_of(each) == name)
+
+
+def below(name: str, values: Sequence[Object]) -> set[str]:
+    """The queue and all that are below it."""
+    found, left = {name}, [name]
+    while left:
+        new = [child for child in children_of(left.pop(), values) if child not in found]
+        found.update(new)
+        left += new
+    return found
+
+
+def resource_rows(value: Object) -> list[list[str]]:
+    """A row for each resource that the queue or its status speaks of."""
+    return list(_of_resources(from_builtins(value, Queue)))
+
+
+def facts(value: Object, path: Sequence[str], children: Sequence[str], now_ms: int) -> Iterator[tuple[str, list[str]]]:
+    """Labels and lines of what a queue is."""
+    metadata, queue = value["metadata"], from_builtins(value, Queue)
+    yield "Name", [queue.name]
+    yield "UID", [queue.metadata.uid]
+    created = metadata.get("creationTimestamp", "")
+    yield "Created", [f"{created} ({columns.age(created, now_ms)} ago)"]
+    yield "Labels", [f"{key}={text}" for key, text in sorted(queue.metadata.labels.items())]
+    yield "Place", [" > ".join(path)]
+    yield "Children", list(children)
+    yield "Weight", [str(queue.spec.weight)]
+    yield "Reclaim", [queue.spec.reclaim]
+    yield "Min Runtime", [queue.spec.min_runtime]
+    yield "Namespaces", [",".join(queue.spec.namespaces) or "all"]
+    yield "Pending Pods", [str(queue.status.pending_pods)]
+    yield "Reclaimed Pods", [str(queue.status.reclaimed_pods)]
+
+
+def _rows(depth: int, value: Object, now_ms: int, wide: bool) -> Iterator[list[str]]:
+    queue = from_builtins(value, Queue)
+    name, pending = INDENT * depth + queue.name, str(queue.status.pending_pods)
+    born = columns.age(value["metadata"].get("creationTimestamp", ""), now_ms)
+    spec = queue.spec
+    own = [spec.reclaim, spec.min_runtime, ",".join(spec.namespaces) or "all"]
+    for *amounts, borrowed in _of_resources(queue) or [[_NONE, str(spec.weight), *[_NONE] * 6]]:
+        yield [name, pending, *amounts, born, *([borrowed, *own] if wide else ())]
+        name = pending = born = ""
+        own = [""] * len(own)
+
+
+def _of_resources(queue: Queue) -> list[list[str]]:
+    """Cells as `OF_RESOURCE` names them."""
+    spec, status = queue.spec, queue.status
+    said = (status.usage, status.fair_share, status.pending, status.borrowed)
+    named = spec.resources.keys() | {name for amounts in said for name in amounts}
+    found = []
+    for name in sorted(named, key=lambda each: (each not in _FIRST, each)):
+        given = spec.resources.get(name)
+        weight = spec.weight if given is None or given.weight is None else given.weight
+        guaranteed, limit = (None, None) if given is None else (given.guaranteed, given.limit)
+        told = (guaranteed, limit, *(each.get(name) for each in said))
+        found.append([name, str(weight), *(_NONE if each is None else _shown(name, each) for each in told)])
+    return found
+
+
+def _shown(resource: str, given: Quantity) -> str:
+    return amount(resource, quantity.amount(resource, quantity.nano(given)))

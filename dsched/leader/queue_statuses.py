@@ -1,0 +1,114 @@
+"""What the leader says of queues: on the objects themselves, and as metrics."""
+
+from collections import Counter
+from collections.abc import Set as AbstractSet
+
+from dsched.cluster.interface import Cluster, SchedulingStatus
+from dsched.leader.failure import UNSCHEDULABLE, Failures
+from dsched.metrics import QUEUE_AMOUNTS, QUEUE_PODS, QUEUE_RECLAIMED
+from dsched.model.meta import PodUid
+from dsched.model.quantity import Quantity
+from dsched.model.queues import QueueStatus
+from dsched.scheduler.queue import QueuedGroup
+from dsched.scheduler.quota.picking import Picking
+from dsched.scheduler.quota.tree import Share
+
+EVERY_S = 2.0
+
+
+TOLD_AT_ONCE = 500
+"""Pods at a look that are told that a limit holds them back."""
+
+
+class QueueStatuses:
+    """Writes statuses of queues that have changed since it last did, and tells pods that a limit holds them back."""
+
+    def __init__(self, picking: Picking, failures: Failures, cluster: Cluster) -> None:
+        self._picking = picking
+        self._failures = failures
+        self._ledger = picking.ledger
+        self._cluster = cluster
+        self._held: dict[PodUid, str] = {}
+        self._written: dict[str, QueueStatus] = {}
+        self._counted: dict[str, int] = {}
+        self._told: Counter[str] = Counter()
+
+    def write(self) -> None:
+        """Bring statuses and metrics up to date; that of a queue is counted on from what its object says."""
+        shares = self._ledger.divide().shares
+        found = {name: self._status(share) for name, share in shares.items()}
+        changed = {name: status for name, status in found.items() if self._written.get(name) != status}
+        if changed:
+            self._cluster.report_queues(changed)
+        self._clear(self._written.keys() - found.keys())
+        self._written = found
+        for name, share in shares.items():
+            _measure(name, share)
+            QUEUE_RECLAIMED.labels(name).inc(self._ledger.reclaimed[name] - self._told[name])
+        self._told = Counter(self._ledger.reclaimed)
+        self._tell_held()
+
+    def close(self) -> None:
+        """Another leader says how things are from now on."""
+        self._clear(self._written.keys())
+
+    def _tell_held(self) -> None:
+        """Say why on pods that wait in the active queue for room below a limit, once for each reason."""
+        news: list[SchedulingStatus] = []
+        held: dict[PodUid, str] = {}
+        for pod, message in self._picking.held_back():
+            if isinstance(pod, QueuedGroup) or (self._held.get(pod.uid) != message and len(news) == TOLD_AT_ONCE):
+                continue
+            held[pod.uid] = message
+            if self._held.get(pod.uid) != message:
+                news.append(SchedulingStatus(pod.key, pod.uid, UNSCHEDULABLE, message))
+        self._held = held
+        if news:
+            self._failures.tell(news)
+
+    def _clear(self, names: AbstractSet[str]) -> None:
+        for gauge in (QUEUE_AMOUNTS, QUEUE_PODS):
+            for name in names:
+                gauge.remove_by_labels({"queue": name})
+
+    def _status(self, share: Share) -> QueueStatus:
+        assert share.queue is not None
+        before = self._counted.setdefault(share.name, share.queue.status.reclaimed_pods)
+        reclaimed = self._ledger.reclaimed[share.name]
+        borrowed = {name: used - share.guaranteed.get(name, 0) for name, used in share.usage.items()}
+        return QueueStatus(
+            usage=_texts(share.usage),
+            fair_share=_texts({name: round(due) for name, due in share.fair.items()}),
+            borrowed=_texts(borrowed),
+            pending=_texts(share.pending),
+            pending_pods=share.waiting,
+            reclaimed_pods=before + reclaimed,
+        )
+
+
+def _texts(amounts: dict[str, int]) -> dict[str, Quantity]:
+    """As quantities; CPU is counted in milli-units."""
+    return {
+        resource: f"{amount}m" if resource == "cpu" and amount % 1000 else str(_whole(resource, amount))
+        for resource, amount in sorted(amounts.items())
+        if amount > 0
+    }
+
+
+def _whole(resource: str, amount: int) -> int:
+    return amount // 1000 if resource == "cpu" else amount
+
+
+def _measure(name: str, share: Share) -> None:
+    for resource in share.usage.keys() | share.fair.keys() | share.guaranteed.keys() | share.limits.keys():
+        unit = 1000 if resource == "cpu" else 1
+        for what, amounts in (
+            ("used", share.usage),
+            ("fair", share.fair),
+            ("guaranteed", share.guaranteed),
+            ("limit", share.limits),
+        ):
+            if resource in amounts or what in ("used", "fair"):
+                QUEUE_AMOUNTS.labels(name, resource, what).set(amounts.get(resource, 0) / unit)
+    QUEUE_PODS.labels(name, "running").set(share.running)
+    QUEUE_PODS.labels(name, "pending").set(share.waiting)

@@ -1,0 +1,1 @@
+"""FairShare: queues between teams. See docs/queues.md; what it knows of them is in `dsched.scheduler.quota`."""

@@ -1,0 +1,140 @@
+"""FairShare: which queue a pod is of, whether it may be, and that no queue holds more than its limit.
+
+Inside a queue pods are sorted as PrioritySort sorts them; whose queue's pod is next is worked out in
+`dsched.scheduler.quota.picking`, which the leader asks where a profile sorts with this plugin.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dsched.config.feature_gates import UNSAID, Features
+from dsched.config.types import SchedulerConfiguration
+from dsched.engine.failed_attempt import FailedAttempt
+from dsched.errors import PluginError
+from dsched.framework import interface
+from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Action, Code, PostFilterResult, Registration, Resource, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import amounts
+from dsched.model.meta import NodeName
+from dsched.model.pod import Pod
+from dsched.plugins.fair_share.reclaim import Reclaim
+from dsched.plugins.priority_sort import PrioritySort
+
+NAME = "FairShare"
+UNKNOWN = 'queue "{queue}" does not exist'
+BROKEN = 'queue "{queue}" cannot be used: {why}'
+NO_LEAF = 'queue "{queue}" has queues below it; pods go into one of these'
+NOT_ALLOWED = 'queue "{queue}" may not be used by pods of namespace "{namespace}"'
+TOO_LARGE = 'pod requests {amount} of {resource}, more than the limit of queue "{queue}"'
+FULL = 'queue "{queue}" would exceed its limit of {resource}'
+
+
+class Arguments(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What the configuration may say of it.
+
+    Attributes:
+        kueue_label: whether ``kueue.x-k8s.io/queue-name`` names a pod's queue where its own label does not.
+    """
+
+    kueue_label: bool = False
+
+
+class FairShare(PrioritySort):
+    name = NAME
+    takes_features = True
+
+    def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
+        """Without a leader that divides the cluster (``handle.queues``), it only sorts."""
+        super().__init__(args, handle)
+        decoded(args)
+        self._queues: Any = getattr(handle, "queues", None)
+        self._reclaim = Reclaim(handle, features) if self._queues is not None else None
+
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """Whether the pod's queue is there, takes pods of its namespace, and is large enough for it."""
+        if self._queues is None:
+            return None
+        info = PodInfo(pod)
+        name = self._queues.name_of(info)
+        wrong = self._wrong(name, info) if name else ""
+        return interface.unresolvable(wrong) if wrong else None
+
+    def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """The pod is counted on its node already: whether that exceeds a limit above it."""
+        if self._queues is None or not (name := self._queues.name_of(pod)):
+            return None
+        leaf = self._queues.tree.leaf(name)
+        if leaf is None:
+            return interface.unresolvable(self._wrong(name, pod) or UNKNOWN.format(queue=name))
+        for share in leaf.path():
+            for resource, limit in share.limits.items():
+                if share.usage.get(resource, 0) > limit and amounts(pod).get(resource, 0):
+                    return Status(Code.UNSCHEDULABLE, (FULL.format(queue=share.name, resource=resource),))
+        return None
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
+        """Nothing to do: who is on a node no more does not count."""
+
+    def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        """Make room for the pod in its own queue by priority, in others by what these are due."""
+        if self._reclaim is None:
+            return PostFilterResult(None, interface.unschedulable(""))
+        return self._reclaim.post_filter(attempt)
+
+    def events_to_register(self) -> Sequence[Registration]:
+        """Queues that come and change, labels of namespaces, and pods that leave room below a limit."""
+        return (
+            Registration(Resource.QUEUE, frozenset({Action.ADD, Action.UPDATE, Action.DELETE})),
+            Registration(Resource.NAMESPACE, frozenset({Action.ADD, Action.UPDATE})),
+            Registration(Resource.ASSIGNED_POD, frozenset({Action.DELETE})),
+        )
+
+    def _wrong(self, name: str, pod: PodInfo) -> str:
+        """Why pods like this one are never taken into a queue; empty where they are."""
+        tree = self._queues.tree
+        share, namespace = tree.shares.get(name), pod.pod.metadata.namespace or "default"
+        if share is None:
+            why = tree.broken.get(name)
+            return BROKEN.format(queue=name, why=why) if why else UNKNOWN.format(queue=name)
+        if share.children:
+            return NO_LEAF.format(queue=name)
+        allowed = share.queue.spec.namespaces
+        if allowed and namespace not in allowed:
+            return NOT_ALLOWED.format(queue=name, namespace=namespace)
+        wanted = amounts(pod)
+        for above in share.path():
+            for resource, limit in above.limits.items():
+                if wanted.get(resource, 0) > limit:
+                    amount = f"{wanted[resource]}m" if resource == "cpu" else str(wanted[resource])
+                    return TOO_LARGE.format(amount=amount, resource=resource, queue=above.name)
+        return ""
+
+
+def arguments(config: SchedulerConfiguration) -> Arguments | None:
+    """What a configuration says of it; None where its pods are not sorted by it, which holds for all profiles."""
+    profile = config.profiles[0]
+    if NAME not in [plugin.name for plugin in profile.plugins["queueSort"]]:
+        return None
+    return decoded(profile.args.get(NAME))
+
+
+def decoded(args: Any) -> Arguments:
+    """
+    Raises:
+        PluginError: they are not what `Arguments` says.
+    """
+    given = args if isinstance(args, Mapping) else {}
+    try:
+        return msgspec.convert(given, Arguments)
+    except msgspec.ValidationError as error:
+        raise PluginError(f"arguments of plugin {NAME}: {error}") from error
+
+
+_sort: type[interface.QueueSortPlugin] = FairShare
+_pre_enqueue: type[interface.PreEnqueuePlugin] = FairShare
+_post_filter: type[interface.PostFilterPlugin] = FairShare
+_reserve: type[interface.ReservePlugin] = FairShare
+_enqueue: type[interface.EnqueueExtensions] = FairShare
