@@ -1,0 +1,137 @@
+"""Pod groups as standalone mode keeps them: applied, changed, watched, deleted, and told what came of them."""
+
+from typing import Any
+
+import pytest
+
+from dsched.cluster.interface import Change, GroupStatus
+from dsched.cluster.standalone.applying import Applier
+from dsched.cluster.standalone.objects import Objects
+from dsched.cluster.standalone.statuses import StatusWriter
+from dsched.errors import ManifestError, StaleEpoch
+from dsched.manifests import kinds
+from dsched.model.pod_groups import GroupKey
+from tests.manifests import group_manifest, other_manifest
+
+GROUP = kinds.POD_GROUP
+
+
+def stored(store) -> Any:
+    (value,) = Objects(store).get(GROUP, ["default/train"])
+    return value
+
+
+def test_a_group_is_listed_and_watched(store, cluster, apply):
+    version = cluster.newest_version()
+    apply(group_manifest())
+    assert [each["metadata"]["name"] for each in cluster.list().others["PodGroup"]] == ["train"]
+    (event,), version = cluster.watch(version, 0)
+    assert (event.change, event.kind, event.key) == (Change.ADDED, "PodGroup", "default/train")
+    assert event.object["spec"]["disruptionMode"] == {"single": {}}
+    Applier(store).delete(GROUP, ["default/train"])
+    (event,), _ = cluster.watch(version, 0)
+    assert (event.change, event.key) == (Change.DELETED, "default/train")
+
+
+def test_its_class_gives_the_priority(store, apply):
+    high = other_manifest("PriorityClass", "scheduling.k8s.io/v1", "high", value=1000)
+    apply(group_manifest(priorityClassName="high"), high)
+    spec = stored(store)["spec"]
+    assert (spec["priority"], "preemptionPolicy" in spec) == (1000, False)
+
+
+def test_min_count_may_change_and_nothing_else(store, apply):
+    apply(group_manifest())
+    assert apply(group_manifest(min_count=3))[0].outcome == "configured"
+    assert apply(group_manifest(min_count=3))[0].outcome == "unchanged"
+    with pytest.raises(ManifestError, match=r"immutable except for spec.schedulingPolicy.gang.minCount \(changed: pri"):
+        apply(group_manifest(min_count=4, priority=5))
+    assert stored(store)["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+
+
+def test_a_manifest_says_nothing_of_the_status(store, apply):
+    scheduled = {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "Scheduled"}]}
+    apply({**group_manifest(), "status": scheduled})
+    assert "status" not in stored(store)
+    assert apply({**group_manifest(), "status": scheduled})[0].outcome == "unchanged"
+
+
+def status(uid: str, scheduled: bool = False, message: str = "no", key: str = "default/train") -> GroupStatus:
+    return GroupStatus(GroupKey(key), uid, scheduled, "Scheduled" if scheduled else "Unschedulable", message)
+
+
+@pytest.fixture
+def uid(store, apply) -> str:
+    """Of a group."""
+    apply(group_manifest())
+    return stored(store)["metadata"]["uid"]
+
+
+def test_a_condition_is_written_and_told_to_watchers(store, cluster, uid):
+    version = cluster.newest_version()
+    cluster.report_groups([status(uid)])
+    condition = {
+        "type": "PodGroupInitiallyScheduled",
+        "status": "False",
+        "lastTransitionTime": "2023-11-14T22:13:20Z",
+        "reason": "Unschedulable",
+        "message": "no",
+    }
+    found = stored(store)
+    assert found["status"] == {"conditions": [condition]}
+    assert found["spec"]["disruptionMode"] == {"single": {}}
+    (event,), _ = cluster.watch(version, 0)
+    assert (event.change, event.kind, event.key, event.uid) == (Change.MODIFIED, "PodGroup", "default/train", uid)
+    assert event.object == found
+
+
+def test_the_same_word_again_is_no_change(cluster, clock, uid):
+    cluster.report_groups([status(uid)])
+    version = cluster.newest_version()
+    clock.advance(60)
+    cluster.report_groups([status(uid), status(uid)])
+    assert cluster.newest_version() == version
+
+
+def test_what_was_scheduled_once_stays_so(store, cluster, uid):
+    cluster.report_groups([status(uid), status(uid, scheduled=True, message=""), status(uid)])
+    cluster.report_groups([status(uid)])
+    (condition,) = stored(store)["status"]["conditions"]
+    assert (condition["status"], condition["reason"]) == ("True", "Scheduled")
+
+
+def test_groups_that_are_gone_or_others_are_passed_over(cluster, uid):
+    version = cluster.newest_version()
+    cluster.report_groups([status("another"), status(uid, key="default/none")])
+    assert cluster.newest_version() == version
+
+
+def test_the_condition_stays_when_the_group_is_applied_again(store, cluster, apply, uid):
+    cluster.report_groups([status(uid)])
+    apply(group_manifest(min_count=3))
+    assert stored(store)["status"]["conditions"][0]["message"] == "no"
+
+
+def test_a_group_that_changed_meanwhile_is_looked_at_again(store, cluster, apply, uid, monkeypatch):
+    read, counts = StatusWriter._read, [4, 3]
+
+    def changed_after(self, wanted):
+        found = read(self, wanted)
+        if counts:
+            apply(group_manifest(min_count=counts.pop(0)))
+        return found
+
+    monkeypatch.setattr(StatusWriter, "_read", changed_after)
+    cluster.report_groups([status(uid)])
+    found = stored(store)
+    assert (counts, found["spec"]["schedulingPolicy"]) == ([], {"gang": {"minCount": 3}})
+    assert found["status"]["conditions"][0]["message"] == "no"
+
+
+def test_a_leader_that_was_replaced_says_nothing(store, cluster, uid):
+    cluster.lead(1, lambda: True)
+    store.redis.set(store.key("leader:epoch"), 2)
+    version = cluster.newest_version()
+    with pytest.raises(StaleEpoch):
+        cluster.report_groups([status(uid)])
+    assert cluster.newest_version() == version

@@ -1,0 +1,237 @@
+"""A pod group in the queue, reserved whole or not at all, and handed from leader to leader."""
+
+from typing import Any
+
+import pytest
+
+from dsched import config
+from dsched.manifests import kinds
+from dsched.model.meta import PodKey
+from dsched.scheduler.ports import QueueName
+from dsched.state import keys
+from dsched.state.queue import read_records
+from dsched.state.reservations import read_reservations
+from tests.integration.leader.checker import Checker
+from tests.integration.leader.rig import Rig
+from tests.manifests import group_manifest, node_manifest, pod_manifest
+from tests.unit.scheduler.grouped import features
+
+GROUP = "podgroup/default/train"
+
+
+@pytest.fixture
+def grouped(rig: Rig) -> Rig:
+    """A system in which pod groups are on."""
+    rig.configuration = config.default(features(topology=True))
+    return rig
+
+
+def members(count: int, start: int = 0, cpu: str = "1", **spec: Any) -> list[dict[str, Any]]:
+    pods = [
+        pod_manifest(f"default/train-{number}", schedulingGroup={"podGroupName": "train"}, **spec)
+        for number in range(start, start + count)
+    ]
+    for pod in pods:
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu
+    return pods
+
+
+def queue_of(rig: Rig, key: str) -> str:
+    records = {record.key: record.fields for record in read_records(rig.store)}
+    return records.get(PodKey(key), {}).get("queue", "")
+
+
+def beside(rig: Rig) -> list[str]:
+    members = [member.decode().split(" ") for member in rig.store.redis.zrange(rig.store.key(keys.GROUP.name), 0, -1)]
+    return [pod for group, pod in members if group == "default/train"]
+
+
+def bound(rig: Rig, count: int) -> list[str | None]:
+    return [rig.node_of(f"default/train-{number}") for number in range(count)]
+
+
+def test_a_gang_waits_for_its_pods_and_is_bound_whole(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=3))
+    led = grouped.lead()
+    grouped.apply(*members(2))
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated" and beside(grouped) == ["default/train-0", "default/train-1"]
+    assert queue_of(grouped, "default/train-0") == "group"
+    check.settled()
+    grouped.apply(*members(1, start=2))
+    led.run()
+    assert bound(grouped, 3) == ["n1"] * 3
+    assert queue_of(grouped, GROUP) == "" and beside(grouped) == []
+    check.at_rest()
+
+
+def test_pods_wait_by_themselves_for_their_group(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1"), *members(2))
+    led = grouped.lead()
+    led.run()
+    assert [queue_of(grouped, f"default/train-{number}") for number in range(2)] == ["gated", "gated"]
+    grouped.apply(group_manifest(min_count=2))
+    led.run()
+    assert bound(grouped, 2) == ["n1", "n1"]
+    check.at_rest()
+
+
+def test_a_gang_that_does_not_fit_goes_to_backoff_whole(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1", cpu="2"), group_manifest(min_count=3), *members(3))
+    led = grouped.lead()
+    led.run()
+    assert queue_of(grouped, GROUP) == "backoff" and len(beside(grouped)) == 3
+    assert read_reservations(grouped.store) == []
+    reason, message = grouped.condition("default/train-0")
+    assert reason == "Unschedulable" and "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining" in message
+    check.settled()
+    grouped.apply(node_manifest("n2"))
+    grouped.clock.advance(11_000)
+    led.run()
+    assert None not in bound(grouped, 3) and "" not in bound(grouped, 3)
+    check.at_rest()
+
+
+def test_what_is_left_of_a_group_is_tried_again(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1", cpu="2"), group_manifest(min_count=2), *members(3))
+    led = grouped.lead()
+    led.run()
+    assert sorted(bound(grouped, 3)) == ["", "n1", "n1"]
+    assert queue_of(grouped, GROUP) == "backoff" and len(beside(grouped)) == 1
+    check.settled()
+
+
+def test_a_deleted_pod_leaves_its_group(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1", cpu="1"), group_manifest(min_count=2), *members(2))
+    led = grouped.lead()
+    led.run()
+    grouped.delete_pod("default/train-0")
+    led.run()
+    assert beside(grouped) == ["default/train-1"]
+    grouped.delete_pod("default/train-1")
+    led.run()
+    assert (queue_of(grouped, GROUP), beside(grouped)) == ("", [])
+    check.at_rest()
+
+
+def test_a_reservation_that_is_refused_undoes_the_whole_group(grouped: Rig) -> None:
+    """One of the pods is no longer in flight when Redis reserves."""
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=2))
+    led = grouped.lead()
+    grouped.apply(*members(2))
+    led.hear()
+    reserve = led.term.state.reservations.reserve_ahead
+
+    def without_one(*args: Any) -> int:
+        led.term.state.line.settle()
+        grouped.store.redis.hset(grouped.store.key("pod:default/train-1"), "queue", "elsewhere")
+        return int(reserve(*args))
+
+    led.term.state.reservations.reserve_ahead = without_one
+    led.turns()
+    assert read_reservations(grouped.store) == []
+    assert queue_of(grouped, GROUP) == "backoff"
+    assert led.term.memory.cache.snapshot.table.grouped == {}
+
+
+def test_a_pod_whose_bind_is_refused_for_good_goes_back_to_its_group(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=2), *members(2))
+    led = grouped.lead()
+    led.turns()
+    (request,) = led.requests()
+    first = request.pods[0]
+    standing = grouped.binder.begin(request)
+    outcomes = grouped.binder.bind(request, standing[1:])
+    outcomes.append(grouped.binder.outcome(first, "rejected", "no"))
+    grouped.binder.report(request, outcomes)
+    led.turns()
+    assert queue_of(grouped, first.key) in ("group", "reserved")
+    grouped.clock.advance(11_000)
+    led.run()
+    assert bound(grouped, 2) == ["n1", "n1"]
+    check.at_rest()
+
+
+@pytest.mark.parametrize("when", ["gated", "backoff", "popped", "reserved"])
+def test_a_new_leader_finds_groups_as_they_stand(grouped: Rig, check: Checker, when: str) -> None:
+    grouped.apply(node_manifest("n1", cpu="1" if when == "backoff" else "4"), group_manifest(min_count=2))
+    led = grouped.lead()
+    if when == "gated":
+        grouped.apply(*members(1))
+        led.run()
+    elif when == "backoff":
+        grouped.apply(*members(2))
+        led.run()
+    else:
+        grouped.apply(*members(2))
+        led.hear()
+        if when == "popped":
+            led.term.state.queue.pop("x", 10, grouped.clock.now_ms(), from_backoff=True)
+        else:
+            led.turns()
+    later = grouped.lead()
+    grouped.apply(node_manifest("n2"), *members(2 if when == "gated" else 0, start=1))
+    later.run()
+    grouped.clock.advance(11_000)
+    later.run()
+    assert "" not in bound(grouped, 2)
+    check.at_rest()
+
+
+def test_a_group_that_goes_leaves_its_pods_waiting(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1", cpu="1"), group_manifest(min_count=2), *members(2))
+    led = grouped.lead()
+    led.run()
+    delete_group(grouped)
+    led.run()
+    assert (queue_of(grouped, GROUP), queue_of(grouped, "default/train-0")) == ("", QueueName.GATED)
+    grouped.apply(node_manifest("n2"), group_manifest(min_count=2))
+    led.run()
+    assert "" not in bound(grouped, 2)
+
+
+def delete_group(rig: Rig) -> None:
+    assert rig._applier.delete(kinds.POD_GROUP, ["default/train"]) == [True]
+
+
+def test_room_is_made_for_a_gang(grouped: Rig, check: Checker) -> None:
+    low = [pod_manifest(f"default/low-{number}") for number in range(2)]
+    for pod in low:
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+    grouped.apply(node_manifest("n1", cpu="2"), *low)
+    led = grouped.lead()
+    led.run()
+    grouped.apply(group_manifest(min_count=2, priority=10), *members(2, priority=10))
+    led.run()
+    grouped.clock.advance(11_000)
+    led.run()
+    assert bound(grouped, 2) == ["n1", "n1"]
+
+
+def test_a_gang_that_is_disrupted_together_is_evicted_from_all_its_nodes(grouped: Rig, check: Checker) -> None:
+    grouped.apply(*[node_manifest(name, cpu="1") for name in ("n1", "n2")])
+    grouped.apply(group_manifest(min_count=2, disruptionMode={"all": {}}), *members(2))
+    led = grouped.lead()
+    led.run()
+    assert sorted(map(str, bound(grouped, 2))) == ["n1", "n2"]
+    high = pod_manifest("default/high", priority=10)
+    high["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+    grouped.apply(high)
+    led.run()
+    grouped.clock.advance(11_000)
+    led.run()
+    assert bound(grouped, 2) == [None, None] and grouped.node_of("default/high") in ("n1", "n2")
+    check.at_rest()
+
+
+def test_groups_whose_pods_are_alike_are_told_apart(grouped: Rig, check: Checker) -> None:
+    other = [pod_manifest(f"default/other-{n}", schedulingGroup={"podGroupName": "other"}) for n in range(2)]
+    for pod in other:
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=2), group_manifest("default/other", min_count=3))
+    led = grouped.lead()
+    grouped.apply(*members(2), *other)
+    led.run()
+    assert bound(grouped, 2) == ["n1", "n1"]
+    assert [queue_of(grouped, "default/other-0"), queue_of(grouped, "podgroup/default/other")] == ["group", "gated"]
+    check.settled()
