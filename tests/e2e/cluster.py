@@ -17,6 +17,7 @@ Json = dict[str, Any]
 
 SCHEDULER = "dsched"
 DEADLINE_S = 120.0
+DELETION_DEADLINE_S = 300.0
 AT_ONCE = 8
 RETRY_S = 0.2
 
@@ -70,6 +71,13 @@ class Cluster:
 
         _each(create, nodes)
 
+    def wait_known(self, *nodes: str) -> None:
+        """Wait until the scheduler has heard of the status of these nodes, which may come after a pod that is created
+        later: a pod is placed on each."""
+        probes = [make_pod(f"on-{node}", nodeSelector={"kubernetes.io/hostname": node}) for node in nodes]
+        self.add_pods(*probes)
+        self.wait_placed(*(probe["metadata"]["name"] for probe in probes))
+
     def add_priority(self, name: str, value: int) -> str:
         """Create a PriorityClass whose pods evict nobody; its name, which is the namespace's own."""
         own = f"{name}-{self.namespace}"
@@ -94,8 +102,13 @@ class Cluster:
         _each(create, pods)
 
     def delete_all_pods(self) -> None:
-        """Delete the namespace's pods at once, in one request."""
-        self.core.delete_collection_namespaced_pod(self.namespace, grace_period_seconds=0)
+        """Delete the namespace's pods at once. A request for thousands may outlast the API server's patience, which then
+        breaks its answer off: it is asked again.
+        """
+        persistently(
+            lambda: self.core.delete_collection_namespaced_pod(self.namespace, grace_period_seconds=0),
+            DELETION_DEADLINE_S,
+        )
 
     def delete_pods(self, *names: str) -> None:
         """Delete pods at once."""
@@ -159,11 +172,13 @@ class Cluster:
             time.sleep(RETRY_S)
 
     def _open(self) -> list[Any]:
-        """Pods without a node and what they say, for messages."""
+        """Pods without a node and what they say, for messages, or why they could not be asked for."""
+        try:
+            pods = self.pods()
+        except (HTTPError, client.ApiException) as error:
+            return [error]
         return [
-            (pod["metadata"]["name"], scheduled_condition(pod))
-            for pod in self.pods()
-            if not pod["spec"].get("nodeName")
+            (pod["metadata"]["name"], scheduled_condition(pod)) for pod in pods if not pod["spec"].get("nodeName")
         ][:10]
 
     def _json(self, objects: Any) -> Any:
@@ -203,12 +218,12 @@ def scheduled_condition(pod: Json) -> Json:
     return next((each for each in conditions if each["type"] == "PodScheduled"), {})
 
 
-def persistently(create: Callable[[], Any]) -> None:
-    """Create an object while the API server may be away; it may have been created by a call that failed."""
-    deadline = time.monotonic() + DEADLINE_S
+def persistently(change: Callable[[], Any], deadline_s: float = DEADLINE_S) -> None:
+    """Create or delete while the API server may be away; a call that failed may have done it already."""
+    deadline = time.monotonic() + deadline_s
     while True:
         try:
-            create()
+            change()
             return
         except (HTTPError, client.ApiException) as error:
             if isinstance(error, client.ApiException) and error.status == 409:
