@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,6 +55,15 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(autouse=True)
+def broker_connections_end_with_the_test() -> Iterator[None]:
+    """Celery keeps connections to brokers in pools of the process: a test that ends without closing them would have
+    another one fail, in which the collector finds them."""
+    yield
+    if (pools := sys.modules.get("kombu.pools")) is not None:
+        pools.reset()
 
 
 @pytest.fixture

@@ -36,6 +36,16 @@ def resizing_manifest(key: str, node: str, *, asked: tuple[str, ...], has: tuple
     return {**pod, "status": {"phase": "Running", "containerStatuses": statuses}}
 
 
+def deferred_manifest(key: str, node: str, cpu: str, *, priority: int = 100, uid: str = "") -> Json:
+    """A pod on a node that has one CPU, and asks for more than there is room for."""
+    pod = resizing_manifest(key, node, asked=(cpu,), has=("1",))
+    pod["spec"]["priority"] = priority
+    pod["status"]["conditions"] = [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]
+    if uid:
+        pod["metadata"]["uid"] = uid
+    return pod
+
+
 def node_manifest(name: str = "n1", *, labels: dict[str, str] | None = None, **allocatable: str) -> Json:
     """A node with 4 cores, 8Gi and room for 110 pods, unless told otherwise."""
     return {
@@ -44,6 +54,30 @@ def node_manifest(name: str = "n1", *, labels: dict[str, str] | None = None, **a
         "metadata": {"name": name, "labels": labels or {}},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110", **allocatable}},
     }
+
+
+def group_manifest(key: str = "default/train", min_count: int | None = 2, **spec: Any) -> Json:
+    """A pod group ``namespace/name``, a gang of at least so many pods, of policy basic for None; further fields of its
+    spec by name."""
+    namespace, name = key.split("/")
+    policy: Json = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulingPolicy": policy, **spec},
+    }
+
+
+def queue_manifest(name: str = "train", parent: str = "", **spec: Any) -> Json:
+    """A queue; further fields of its spec by name."""
+    spec = {"parent": parent, **spec} if parent else spec
+    return {"apiVersion": "dsched.io/v1alpha1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+
+
+def guaranteed(**amounts: Any) -> Json:
+    """Resources of a queue that are guaranteed."""
+    return {resource: {"guaranteed": amount} for resource, amount in amounts.items()}
 
 
 def other_manifest(kind: str, version: str, name: str, **fields: Any) -> Json:

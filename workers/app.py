@@ -87,7 +87,7 @@ class System:
 
     def frameworks(self, config: SchedulerConfiguration, handle: Any) -> dict[str, Framework]:
         """The frameworks of a configuration's profiles, for a handle."""
-        return profiles.frameworks(config, self.following.plugins, handle, devices=True)
+        return profiles.frameworks(config, self.following.plugins, handle)
 
 
 class Late(Exception):

@@ -14,7 +14,7 @@ from celery.signals import worker_process_shutdown
 
 from dsched import log
 from dsched.cluster import opening
-from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster
+from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster, PodEvent
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ClusterError, StaleEpoch
 from dsched.framework.cycle_state import CycleState
@@ -60,6 +60,10 @@ class BinderHandle(WorkerHandle):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(Snapshot(), cluster)
         self.epoch = 0
+
+    def event(self, pod: PodInfo, kind: str, reason: str, message: str) -> None:
+        """Record an event about a pod, ``Normal`` or ``Warning``."""
+        self.cluster.record([PodEvent(pod.key, pod.uid, kind, reason, message, pod.pod.spec.scheduler_name)])
 
     def bind(self, pod: PodInfo, node: NodeName) -> Status | None:
         """Bind one pod through the cluster, as DefaultBinder does; None when it is bound there."""

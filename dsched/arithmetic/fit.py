@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic.requests import CORE_RESOURCES
+
 PODS = "pods"
 _CODE_BITS = 40
 _FEW_FLAGS = 8
@@ -116,6 +118,31 @@ def shortages(
     else:  # some fit; having no flags, they are the first group
         del kinds[0]
     return index, tuple(kinds)
+
+
+def resize_shortage(
+    requests: Mapping[str, int], counted: Mapping[str, int], columns: PlainColumns, row: int, devices: Collection[str]
+) -> Shortage | None:
+    """Whether a pod that is on a node fits there with what it requests; None where it does. What is counted for it
+    already need not be free again, so that mostly nothing has to be: the node must not be overfull. The pod itself
+    counts as one more all the same.
+
+    Args:
+        requests: as `shortages` has them; counted: what the node counts for the pod.
+    Source: ``adjustDeltasToAccomodateCacheDiscrepancy``.
+    """
+    short = [PODS] if columns.pod_count[row] >= columns.allowed_pods[row] else []
+    hopeless = False
+    for name, amount in requests.items():
+        amounts = columns.amounts(name)
+        whole, more = amounts.allocatable[row], max(0, amount - counted.get(name, 0))
+        core = name in CORE_RESOURCES
+        left_to_devices = name in devices and whole <= 0
+        if more <= whole - amounts.requested[row] or left_to_devices or not (core or more):
+            continue
+        short.append(name)
+        hopeless = hopeless or (amount if core else more) > whole
+    return Shortage(tuple(short), hopeless) if short else None
 
 
 def few_shortages(

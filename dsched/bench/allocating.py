@@ -17,6 +17,7 @@ from dsched.manifests.load import Manifest
 from dsched.model.resource_claims import Allocation
 from dsched.plugins.dynamic_resources import inventory
 from dsched.plugins.dynamic_resources.allocator import Allocator
+from dsched.simulation.live_cluster import fill
 from dsched.state.client import Store
 
 CLAIM = kinds.RESOURCE_CLAIM
@@ -28,17 +29,14 @@ def allocated(store: Store, namespace: str, features: Features, rng: Random) -> 
     Raises:
         ConfigError: there are not enough devices for a claim.
     """
-    listing = StandaloneCluster(store).list()
-    snapshot = Snapshot()
-    for kind, objects in listing.others.items():
-        for value in objects:
-            snapshot.put(kind, _key(value), value)
+    listing, snapshot = StandaloneCluster(store).list(), Snapshot()
+    fill(snapshot, listing, {}, without=())
     known, nodes = inventory.of(snapshot, features), list(listing.nodes)
     allocators: dict[bytes, Allocator] = {}
     found: list[Manifest] = []
-    for value in listing.others.get(CLAIM.name, ()):
-        claim = known.objects.claims.get(_key(value))
-        if claim is None or claim.allocation is not None or value["metadata"]["namespace"] != namespace:
+    for key, value in snapshot.others(CLAIM.name).items():
+        claim = known.objects.claims.get(key)
+        if claim is None or claim.allocation is not None or not key.startswith(f"{namespace}/"):
             continue
         before = allocators.get(claim.spec_key)
         allocator = before.alike([claim.record]) if before else _allocator(claim.record, known)
@@ -55,8 +53,3 @@ def allocated(store: Store, namespace: str, features: Features, rng: Random) -> 
 
 def _allocator(claim: Any, known: inventory.Inventory) -> Allocator:
     return Allocator([claim], known.objects.classes.get, known.index, known.allocated, known.selectors, known.features)
-
-
-def _key(value: Any) -> str:
-    metadata = value["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])

@@ -1,12 +1,13 @@
 """Counting pods by the cluster's watch: one pass over its log, objects are never decoded.
 
 Upstream counts in its informer. The time of a bind is when it was seen here, so a count is late by up to `POLL_S`,
-never early.
+never early. Who acts on each bind follows closely, as an informer would (`Follower.closely`).
 """
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dsched.cluster.standalone.watch_log import Entry, WatchLog
@@ -14,6 +15,8 @@ from dsched.errors import DschedError
 from dsched.state.client import Store
 
 POLL_S = 0.03
+CLOSE_S = 0.002
+"""So long between two looks while it is followed closely; what comes meanwhile is taken at once."""
 _POD = b"Pod"
 _CONDITION = b"PodScheduled"
 
@@ -88,6 +91,7 @@ class Follower:
         self._counters: list[Counter] = []
         self._changed = threading.Condition()
         self._over = threading.Event()
+        self._close = False
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
 
@@ -99,6 +103,15 @@ class Follower:
         """Stop following."""
         self._over.set()
         self._thread.join()
+
+    @contextmanager
+    def closely(self) -> Iterator[None]:
+        """Hear of changes as they come. Else looking now and then costs those who are measured less."""
+        self._close = True
+        try:
+            yield
+        finally:
+            self._close = False
 
     def announce(self, key: str, labels: Labels, *, gated: bool = False) -> None:
         """Say what a pod is like before it is written: the log is not decoded."""
@@ -166,7 +179,7 @@ class Follower:
     def _run(self) -> None:
         while not self._over.is_set():
             try:
-                entries = self._log.read(self._version, 0.0)
+                entries = self._log.read(self._version, POLL_S if self._close else 0.0)
             except DschedError as error:
                 with self._changed:
                     self._error = error
@@ -176,7 +189,7 @@ class Follower:
                 self._version = entries[-1][0]
                 self._take(entries)
             if len(entries) < 1000:
-                self._over.wait(POLL_S)
+                self._over.wait(CLOSE_S if self._close else POLL_S)
 
     def _take(self, entries: list[Entry]) -> None:
         now = time.monotonic()

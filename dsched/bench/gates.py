@@ -39,14 +39,16 @@ def emulated(gates: Mapping[str, bool]) -> Emulated:
     NodeDeclaredFeatures can only be off in a version before 1.37, so that 1.36 is taken for it, as upstream does.
     """
     version = Version(1, 36) if gates.get(_DECLARED) is False else NEWEST
-    can = {gate: on for gate, on in gates.items() if _can(version, gate, on)}
+    can = {gate: on for gate, on in gates.items() if _can(version, gate, gates)}
     without = {gate: on for gate, on in gates.items() if gate not in can or gate in NO_DECISION}
     return Emulated(Asked(version, tuple(sorted(can.items()))), without)
 
 
-def _can(version: Version, gate: str, on: bool) -> bool:
+def _can(version: Version, gate: str, gates: Mapping[str, bool]) -> bool:
+    """Whether a gate can be set as these say, with those among them that it needs."""
+    needed = [each for each in feature_gates.DEPENDS_ON.get(gate, ()) if each in gates]
     try:
-        feature_gates.features(version, {gate: on})
+        feature_gates.features(version, {each: gates[each] for each in (gate, *needed)})
     except ConfigError:
         return False
     return True

@@ -15,22 +15,17 @@ DYNAMIC, GROUPS, PROFILES = "dynamic resources", "pod groups", "profiles of a Go
 _OPCODES = {
     "createResourceClaims": DYNAMIC,
     "createResourceDriver": DYNAMIC,
-    "createPodGroups": GROUPS,
     "waitForPodGroups": GROUPS,
     "startCollectingProfile": PROFILES,
     "stopCollectingProfile": PROFILES,
 }
-_FIELDS = {"countMultiplier": GROUPS, "countMultiplierParam": GROUPS}
 _KINDS = {
     "CompositePodGroup": GROUPS,
-    "PodGroup": GROUPS,
     "Workload": GROUPS,
 }
 _GATES = {
     "CompositePodGroup": GROUPS,
-    "GenericWorkload": GROUPS,
     "PodGroupPreemptionPolicy": GROUPS,
-    "TopologyAwareWorkloadScheduling": GROUPS,
 }
 
 Needs = Mapping[str, Sequence[str]]
@@ -71,12 +66,10 @@ def _operation(
     opcode = str(raw.get("opcode"))
     if opcode not in KNOWN:
         yield _OPCODES.get(opcode, "an operation that is not known"), opcode
-    for field, given in raw.items():
-        if field in _FIELDS:
-            yield _FIELDS[field], field
-        elif isinstance(given, Mapping) and "opcode" in given:
+    for given in raw.values():
+        if isinstance(given, Mapping) and "opcode" in given:
             yield from _operation(given, params, read)
-    if opcode in ("createAny", "updateAny") and isinstance(path := raw.get("templatePath"), str):
+    if opcode in ("createAny", "createPodGroups", "updateAny") and isinstance(path := raw.get("templatePath"), str):
         template = read(path)
         name = template.kind
         if name and name not in kinds.BY_NAME:

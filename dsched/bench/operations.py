@@ -76,6 +76,7 @@ class CreatePods(Counted, frozen=True, kw_only=True):
 
     Attributes:
         signature_batch_size: so many pods in a row have the same label ``signature``; 0 as 1.
+        count_multiplier: so many times ``count`` pods are made.
     """
 
     namespace: str | None = None
@@ -90,6 +91,8 @@ class CreatePods(Counted, frozen=True, kw_only=True):
     duration_param: str = ""
     signature_batch_size: int = 1
     signature_batch_size_param: str = ""
+    count_multiplier: int = 1
+    count_multiplier_param: str = ""
 
 
 class CreatePodSets(Counted, frozen=True, kw_only=True):
@@ -148,6 +151,10 @@ class CreateAny(Counted, frozen=True, kw_only=True):
     count: int = 1
 
 
+class CreatePodGroups(CreateAny, frozen=True, kw_only=True):
+    """Pod groups from a template."""
+
+
 class UpdateAny(CreateAny, frozen=True, kw_only=True):
     """Writes objects anew from a template, at once or so many a second."""
 
@@ -183,6 +190,7 @@ KNOWN: Mapping[str, type[Operation]] = {
     "barrier": Barrier,
     "sleep": Sleep,
     "createAny": CreateAny,
+    "createPodGroups": CreatePodGroups,
     "updateAny": UpdateAny,
     "allocResourceClaims": AllocResourceClaims,
     "startCollectingMetrics": StartCollectingMetrics,
@@ -205,6 +213,9 @@ def read(raw: Mapping[str, Any], params: Mapping[str, Any], origin: str) -> Oper
     except msgspec.ValidationError as error:
         raise ConfigError(f"{origin} ({opcode}): {error}") from error
     _check(operation, origin)
+    if isinstance(operation, CreatePods) and operation.count_multiplier > 1:
+        count = operation.count * operation.count_multiplier
+        return msgspec.structs.replace(operation, count=count, count_multiplier=1)
     return operation
 
 
@@ -249,6 +260,8 @@ def _check(operation: Operation, origin: str) -> None:
             wrong = "steadyState needs a duration"
         if operation.signature_batch_size < 0:
             wrong = f"signatureBatchSize: {operation.signature_batch_size} is negative"
+        if operation.count_multiplier < 1:
+            wrong = f"countMultiplier: {operation.count_multiplier} is not above 0"
     elif isinstance(operation, Barrier) and operation.stage_requirement not in ("Scheduled", "Attempted"):
         wrong = f'stageRequirement: "{operation.stage_requirement}" is neither Scheduled nor Attempted'
     elif isinstance(operation, Churn):

@@ -162,15 +162,16 @@ class Runner:
             return [key for key in self._follower.bound_keys(namespace) if key not in replaced]
 
         self._hooks.goal("bound", 0)
-        while (left_s := until - time.monotonic()) > 0:
-            self._follower.wait(lambda: bool(bound()), min(LOOK_S, left_s))
-            self._hooks.check()
-            self._background.check()
-            keys = bound()
-            self._writer.delete_pods(keys)
-            self._writer.create(list(self._maker.pods(template, namespace, len(keys))))
-            replaced.update(keys)
-            self._hooks.progress(len(replaced))
+        with self._follower.closely():
+            while (left_s := until - time.monotonic()) > 0:
+                self._follower.wait(lambda: bool(bound()), min(LOOK_S, left_s))
+                self._hooks.check()
+                self._background.check()
+                keys = bound()
+                self._writer.delete_pods(keys)
+                self._writer.create(list(self._maker.pods(template, namespace, len(keys))))
+                replaced.update(keys)
+                self._hooks.progress(len(replaced))
         if not replaced:
             raise WorkloadFailed(f"operation {number}: no pod was bound in {operation.duration}")
         if operation.collect_metrics:

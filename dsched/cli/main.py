@@ -49,7 +49,7 @@ COMMANDS = {
         "Delete objects, at once: those that manifests name, or those of a kind by name, by labels, or all.",
     ),
     "get": Source("dsched.cli.commands.get", "Show objects."),
-    "describe": Source("dsched.cli.commands.describe", "Everything about one pod or node."),
+    "describe": Source("dsched.cli.commands.describe", "Everything about one pod, node, pod group or queue."),
     "wait": Source(
         "dsched.cli.commands.wait", "Wait for pods: exit code 0 when it is so, 1 when the time is up first."
     ),
@@ -100,7 +100,7 @@ COMMANDS = {
         "Ask kube-scheduler's own framework about every decision of a recording, on what that decision saw.",
     ),
     "bench": Source("dsched.cli.commands.bench", "How fast a whole system on this machine is."),
-    "explain": Source("dsched.cli.commands.explain", "Why a pod would go where it would go, now."),
+    "explain": Source("dsched.cli.commands.explain", "Why a pod or a pod group would go where it would go, now."),
     "ui": Source(
         "dsched.cli.commands.ui",
         "Serve a web page about a running system: queues, nodes, why a pod waits, and where a manifest would go.",

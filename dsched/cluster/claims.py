@@ -15,7 +15,7 @@ import msgspec
 
 from dsched.model.claim_requests import FINALIZER, MOST_CONSUMERS, ClaimRelease, ClaimWrite, ExtendedClaim
 from dsched.model.meta import PodUid, from_builtins
-from dsched.model.resource_claims import Allocation, ResourceClaimSpec, charged
+from dsched.model.resource_claims import Allocation, ClaimConsumer, ResourceClaimSpec, charged
 
 Object = dict[str, Any]
 
@@ -44,7 +44,8 @@ class Refused(Exception):
 
 
 def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Object:
-    """The claim with its devices, the finalizer that keeps it while it has them, and the pod in reservedFor.
+    """The claim with its devices, the finalizer that keeps it while it has them, and the pod, or its pod group, in
+    reservedFor.
 
     Args:
         now: RFC 3339; the time of allocation where the request wants one and the claim has none.
@@ -67,10 +68,11 @@ def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Ob
     if write.stamped and not given.get("allocationTimestamp"):
         given = {**given, "allocationTimestamp": now}
     consumers = list(status.get("reservedFor") or ())
-    if not any(each.get("uid") == write.pod_uid for each in consumers):
+    consumer = write.consumer or ClaimConsumer("", "pods", write.pod.partition("/")[2], write.pod_uid)
+    if not any(each.get("uid") == consumer.uid for each in consumers):
         if len(consumers) >= MOST_CONSUMERS:
             raise Refused(f"resourceclaim {key} is used by {len(consumers)} pods, which is as many as there may be")
-        consumers.append({"resource": "pods", "name": write.pod.partition("/")[2], "uid": write.pod_uid})
+        consumers.append(msgspec.to_builtins(consumer))
     return {**claim, "metadata": metadata, "status": {**status, "allocation": given, "reservedFor": consumers}}
 
 
@@ -89,12 +91,12 @@ def no_longer_held(key: str) -> str:
 
 
 def released(claim: Object | None, release: ClaimRelease) -> Object | None:
-    """The claim without the pod, and without devices where that is asked for and nobody else uses it; None where there
-    is no such claim any more."""
+    """The claim without the pod or the pod group, and without devices where that is asked for and nobody else uses it;
+    None where there is no such claim any more."""
     if claim is None or claim["metadata"].get("uid") != release.uid:
         return None
     status = dict(claim.get("status") or {})
-    others = [each for each in status.get("reservedFor") or () if each.get("uid") != release.pod_uid]
+    others = [each for each in status.get("reservedFor") or () if each.get("uid") != release.consumer]
     if len(others) < len(status.get("reservedFor") or ()):
         status["reservedFor"] = others
     if release.deallocate and not others:

@@ -15,6 +15,8 @@ from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite,
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import GroupKey
+from dsched.model.queues import QueueStatus
 from dsched.model.volumes import ClaimBinding, NodeSelection
 
 if TYPE_CHECKING:
@@ -146,6 +148,23 @@ class SchedulingStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """What the scheduler writes onto a pod group: the condition PodGroupInitiallyScheduled.
+
+    Attributes:
+        scheduled: its status.
+        generation: of the group as it was decided on.
+    """
+
+    key: GroupKey
+    uid: str
+    scheduled: bool
+    reason: str
+    message: str
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PodEvent:
     """An event about a pod, as ``kubectl describe`` shows it. Repeats of the newest one are counted, not stored.
 
@@ -185,12 +204,26 @@ class Cluster(Protocol):
         """
         ...
 
-    def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
+    def lead(
+        self,
+        epoch: int,
+        holds: Callable[[], bool],
+        profiles: Collection[str] = (),
+        *,
+        groups: bool = False,
+        group_claims: bool = False,
+        queues: bool = False,
+        coscheduling: bool = False,
+    ) -> None:
         """This process leads from now on: what it reports and deletes is refused, or waits, once it does not any more.
 
         Args:
             holds: whether its lease is known to be good at the moment; from any thread.
             profiles: the schedulerNames of the pods that it schedules.
+            groups, queues: whether it schedules pod groups, and pods by queues: else a cluster need not have them, nor
+                let them be read.
+            group_claims: whether claims for devices may be a pod group's: whoever sees to claims makes these, too.
+            coscheduling: whether groups and labels of scheduler-plugins are read as those of Kubernetes.
         """
         ...
 
@@ -270,6 +303,15 @@ class Cluster(Protocol):
 
     def report(self, statuses: Sequence[SchedulingStatus]) -> None:
         """Write conditions and nominated nodes; pods that are gone, bound or have another UID are passed over."""
+        ...
+
+    def report_groups(self, statuses: Sequence[GroupStatus]) -> None:
+        """Write conditions of pod groups where they change; one that was scheduled once stays so. Groups that are gone
+        or have another UID are passed over."""
+        ...
+
+    def report_queues(self, statuses: Mapping[str, QueueStatus]) -> None:
+        """Write the status of queues, by name, where it has changed; queues that are gone are passed over."""
         ...
 
     def record(self, events: Sequence[PodEvent]) -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from dsched.cluster.interface import Cluster
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import ConfigError
+from dsched.model import coscheduling
+from dsched.model.queues import PLUGIN
 from dsched.state import devices
 from dsched.state.client import Store
 
@@ -94,8 +96,9 @@ def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration",
     Raises:
         ConfigError: there are no credentials for it, as far as that is checked.
     """
+    translated = config.features.enabled(coscheduling.GATE)
     if chosen.kind is Kind.STANDALONE:
-        return StandaloneCluster(store)
+        return StandaloneCluster(store, coscheduling=translated)
     from dsched.cluster.kubernetes.cluster import Kubernetes
 
     access = open_access(chosen, config)
@@ -104,4 +107,13 @@ def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration",
     qps = config.client_connection.qps
     a_second = qps if qps > 0 else math.inf
     holds = partial(devices.holds, store)
-    return Kubernetes(access, config.profiles[0].scheduler_name, events_a_second=a_second, holds=holds)
+    groups = config.features.enabled("GenericWorkload")
+    return Kubernetes(
+        access,
+        config.profiles[0].scheduler_name,
+        events_a_second=a_second,
+        holds=holds,
+        groups=groups,
+        queues=config.enables(PLUGIN),
+        coscheduling=translated,
+    )

@@ -9,7 +9,7 @@ No I/O: the caller reads the file. Imports nothing of dsched but ``dsched.errors
 
 from dsched.config.feature_gates import Features
 from dsched.config.load import completed, completed_document, default, load
-from dsched.config.schema import EXTENSION_POINTS
+from dsched.config.schema import EXTENSION_POINTS, extension_points
 from dsched.config.types import (
     ClientConnection,
     DefaultPreemptionArgs,
@@ -59,5 +59,6 @@ __all__ = [
     "completed",
     "completed_document",
     "default",
+    "extension_points",
     "load",
 ]

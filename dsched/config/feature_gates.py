@@ -1,7 +1,8 @@
 """Which version of kube-scheduler is emulated, and its feature gates: which there are, since when, and which are on.
 
 Every gate of upstream that touches scheduling is in `GATES`. What is set of them is refused where upstream would refuse
-it, and also where dsched could not do as it says: see `UNCHANGEABLE` and `NOT_YET`.
+it, and also where dsched could not do as it says: see `ACTED_ON` and `NOT_YET`. Features that upstream does not have
+are behind gates of dsched's own, in `OWN`.
 
 Source: kubernetes v1.37 pkg/features/kube_features.go ``defaultVersionedKubernetesFeatureGates``; component-base
 featuregate/feature_gate.go ``unsafeSetFromMap``.
@@ -108,6 +109,15 @@ GATES: Mapping[str, tuple[Spec, ...]] = {
 }
 """Gate to what holds of it, oldest first."""
 
+OWN: Mapping[str, tuple[Spec, ...]] = {
+    "DschedCoscheduling": _specs("1.34 alpha off"),
+    "DschedDeviceBestFit": _specs("1.34 alpha off"),
+    "DschedDevicePreemption": _specs("1.34 alpha off"),
+    "DschedGangPlacement": _specs("1.34 alpha off"),
+}
+"""Gates of dsched's own, in the same form. Their names begin with ``Dsched``, which no gate of upstream does. They are
+there in every version, and ``AllAlpha`` does not set them: it asks for what upstream has."""
+
 NO_DECISION = frozenset(
     {
         "InterPodAffinityHostnameFastPath",
@@ -121,14 +131,36 @@ NO_DECISION = frozenset(
 
 ACTED_ON = frozenset(
     {
+        "DRAWorkloadResourceClaims",
+        "DynamicResourceAllocation",
+        "GenericWorkload",
         "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingSchedulerPreemption",
         "NodeDeclaredFeatures",
         "StorageCapacityScoring",
         "TaintTolerationComparisonOperators",
+        "TopologyAwareWorkloadScheduling",
         "VolumeLimitScaling",
     }
 )
 """Gates that can be turned on and off, where upstream lets them be."""
+
+ACTED_ON_SINCE: Mapping[str, Version] = {
+    "DRAWorkloadResourceClaims": Version(1, 37),
+    "GenericWorkload": Version(1, 37),
+    "TopologyAwareWorkloadScheduling": Version(1, 37),
+}
+"""Gates that cannot be turned on in the versions before, though these have them: pod groups had another API there."""
+
+DEPENDS_ON: Mapping[str, tuple[str, ...]] = {
+    "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
+    "DschedCoscheduling": ("GenericWorkload",),
+    "DschedGangPlacement": ("GenericWorkload",),
+    "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
+}
+"""Gates that can be on only together with others.
+
+Source: pkg/features/kube_features.go ``defaultKubernetesFeatureGateDependencies``."""
 
 NOT_YET = frozenset(
     {
@@ -138,16 +170,13 @@ NOT_YET = frozenset(
         "DRAListTypeAttributes",
         "DRANodeAllocatableResources",
         "DRAOptionalNodeOperations",
-        "DRAWorkloadResourceClaims",
-        "GenericWorkload",
-        "InPlacePodVerticalScalingSchedulerPreemption",
         "PodGroupPreemptionPolicy",
-        "TopologyAwareWorkloadScheduling",
     }
 )
 """Gates of features that dsched does not have: they can only be off. Of the other gates outside `ACTED_ON` and
 `NO_DECISION`, dsched decides as by their default, which cannot be changed."""
 
+_OWN_PREFIX = "Dsched"
 _SPECIAL: Mapping[str, Stage] = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
 """They set every gate of a stage that is not set by itself."""
 
@@ -171,7 +200,7 @@ class Features:
         Raises:
             KeyError: there is no such gate at all.
         """
-        if gate not in GATES:
+        if gate not in GATES and gate not in OWN:
             raise KeyError(gate)
         return gate in self.on
 
@@ -181,9 +210,14 @@ class Features:
 
     @property
     def gates(self) -> list[tuple[str, Stage, bool]]:
-        """Every gate that the version has, its stage, and whether it is on."""
+        """Every gate of upstream that the version has, its stage, and whether it is on."""
         specs = ((name, spec_at(name, self.version)) for name in GATES)
         return [(name, spec.stage, name in self.on) for name, spec in specs if spec is not None]
+
+    @property
+    def own_gates(self) -> list[tuple[str, bool]]:
+        """Every gate of dsched's own, and whether it is on."""
+        return [(name, name in self.on) for name in OWN]
 
     def __str__(self) -> str:
         """``1.37``, ``1.37 A=true,B=false``."""
@@ -192,7 +226,8 @@ class Features:
 
 def spec_at(gate: str, version: Version) -> Spec | None:
     """What holds of a gate in a version; None where the version does not have it."""
-    return next((spec for spec in reversed(GATES[gate]) if spec.since <= version), None)
+    specs = OWN[gate] if gate in OWN else GATES[gate]
+    return next((spec for spec in reversed(specs) if spec.since <= version), None)
 
 
 def features(version: Version, gates: Mapping[str, bool] = MappingProxyType({})) -> Features:
@@ -202,9 +237,11 @@ def features(version: Version, gates: Mapping[str, bool] = MappingProxyType({}))
         ConfigError: a gate does not exist in that version, is locked, or dsched cannot do as it says.
     """
     errors = [error for gate, on in gates.items() for error in _refusals(gate, on, version)]
+    on = frozenset(_on(version, gates))
+    errors += _alone(on)
     if errors:
         raise refused("--feature-gates", errors, "leave these gates out, or emulate another version")
-    return Features(version, frozenset(_on(version, gates)), tuple(sorted(gates.items())))
+    return Features(version, on, tuple(sorted(gates.items())))
 
 
 def _on(version: Version, gates: Mapping[str, bool]) -> Iterable[str]:
@@ -213,18 +250,20 @@ def _on(version: Version, gates: Mapping[str, bool]) -> Iterable[str]:
         spec = spec_at(name, version)
         if spec is None:
             continue
-        default = wide.get(spec.stage, spec.on) if _changeable(name) and not spec.locked else spec.on
+        default = wide.get(spec.stage, spec.on) if _changeable(name, version) and not spec.locked else spec.on
         if gates.get(name, default):
             yield name
+    yield from (name for name in OWN if gates.get(name, False))
 
 
 def _refusals(gate: str, on: bool, version: Version) -> Iterable[str]:
     """Source: ``unsafeSetFromMap``; the last two are dsched's own."""
-    if gate in _SPECIAL:
+    if gate in _SPECIAL or gate in OWN:
         return
     said = "true" if on else "false"
     if gate not in GATES:
-        yield f"unrecognized feature gate: {gate}"
+        known = f" (dsched's own are {', '.join(OWN)})" if gate.startswith(_OWN_PREFIX) else ""
+        yield f"unrecognized feature gate: {gate}{known}"
         return
     spec = spec_at(gate, version)
     if spec is None:
@@ -233,12 +272,24 @@ def _refusals(gate: str, on: bool, version: Version) -> Iterable[str]:
         yield f"cannot set feature gate {gate} to {said}, feature is locked to {str(spec.on).lower()}"
     elif on and gate in NOT_YET:
         yield f"cannot set feature gate {gate} to true, dsched does not have this feature yet"
-    elif spec.on != on and not _changeable(gate):
+    elif on and gate in ACTED_ON and version < ACTED_ON_SINCE.get(gate, OLDEST):
+        yield f"cannot set feature gate {gate} to true, dsched has this feature as it is since {ACTED_ON_SINCE[gate]}"
+    elif spec.on != on and not _changeable(gate, version):
         yield f"cannot set feature gate {gate} to {said}, dsched always decides as if it were {str(spec.on).lower()}"
 
 
-def _changeable(gate: str) -> bool:
-    return gate in ACTED_ON or gate in NO_DECISION
+def _changeable(gate: str, version: Version) -> bool:
+    return gate in NO_DECISION or (gate in ACTED_ON and version >= ACTED_ON_SINCE.get(gate, OLDEST))
+
+
+def _alone(on: frozenset[str]) -> list[str]:
+    """Gates that are on without those that they depend on. Source: component-base ``validateDependencies``."""
+    missing = {gate: [each for each in needs if each not in on] for gate, needs in DEPENDS_ON.items() if gate in on}
+    return [
+        f"{gate} is enabled, but depends on features that are disabled: [{' '.join(names)}]"
+        for gate, names in missing.items()
+        if names
+    ]
 
 
 def parse_gates(text: str) -> dict[str, bool]:
@@ -297,8 +348,8 @@ def refused(source: str, errors: Iterable[str], advice: str) -> ConfigError:
     )
 
 
-UNSAID = features(OLDEST)
-"""What is meant where nothing is said: by releases of dsched that did not write down what they emulated, and by code
-that is not told."""
+UNSAID = features(OLDEST, {"DynamicResourceAllocation": False})
+"""What is meant where nothing is said: by releases of dsched that did not write down what they emulated, which had no
+dynamic resources, and by code that is not told."""
 DEFAULT = features(NEWEST)
 """What is emulated where there is no cluster that has a version, and nobody names one."""

@@ -95,34 +95,33 @@ def intree(version: Version) -> Mapping[str, frozenset[str]]:
 def defaults(features: Features) -> list[tuple[str, int | None]]:
     """The default plugins in their order, with their weights.
 
-    DynamicResources is among them as in kube-scheduler; see `merged`.
-
     Source: default_plugins.go ``getDefaultPlugins``, ``applyFeatureGates``.
     """
     found = [(name, 2 if name == DYNAMIC_RESOURCES and features.since(35) else weight) for name, weight in _DEFAULT]
+    if not features.enabled("DynamicResourceAllocation"):
+        found = [each for each in found if each[0] != DYNAMIC_RESOURCES]
     if features.since(37):
         found[_NODE_NAME - 1 : _NODE_NAME + 1] = reversed(found[_NODE_NAME - 1 : _NODE_NAME + 1])
+    if features.enabled("InPlacePodVerticalScalingSchedulerPreemption"):
+        fit = next(place for place, (name, _) in enumerate(found) if name == "NodeResourcesFit")
+        found.insert(fit, ("DeferredPodScheduling", None))
     if features.enabled("NodeDeclaredFeatures"):
         found.append(("NodeDeclaredFeatures", None))
+    if features.enabled("GenericWorkload"):
+        found.append(("GangScheduling", None))
+    if features.enabled("TopologyAwareWorkloadScheduling"):
+        found += [("TopologyPlacementGenerator", None), ("PodGroupPodsCount", 1)]
     return found
 
 
 def merged(custom: Wire | None, features: Features) -> Wire:
     """The plugin sets of a profile: the default ones at ``multiPoint``, with the profile's own merged in.
 
-    DynamicResources is no default plugin where v1.34 is emulated; a profile that names it at ``multiPoint`` gets it at
-    kube-scheduler's place.
-
     Source: default_plugins.go ``mergePlugins``.
     """
     points = schema.extension_points(features.version)
     own = custom or {point: {"enabled": None, "disabled": None} for point in (*points, MULTI_POINT)}
-    named = {plugin["name"] for plugin in own[MULTI_POINT]["enabled"] or ()}
-    default = [
-        {"name": name, "weight": weight}
-        for name, weight in defaults(features)
-        if name != DYNAMIC_RESOURCES or name in named or features.since(35)
-    ]
+    default = [{"name": name, "weight": weight} for name, weight in defaults(features)]
     sets = {point: _merged_set((), own[point]) for point in points}
     return sets | {MULTI_POINT: _merged_set(default, own[MULTI_POINT])}
 

@@ -107,10 +107,10 @@ EXTENSION_POINTS = (
     "bind",
     "postBind",
 )
-"""Names of the extension points that dsched runs, as the configuration spells them, in its order."""
+"""Names of the extension points about pods, as the configuration spells them, in its order."""
 
 _GROUP_POINTS = (("placementGenerate", 36), ("placementScore", 36), ("podGroupPostFilter", 37))
-"""Those about pod groups, and the minor version that they came with; they are read, and run by nobody yet."""
+"""Those about pod groups, and the minor version that they came with; they are run with the gate GenericWorkload."""
 
 MULTI_POINT = "multiPoint"
 

@@ -21,7 +21,7 @@ class PluginRef:
 
     name: str
     weight: int = 0
-    """What its normalised score is multiplied with; 0 at every extension point but ``score``."""
+    """What its normalised score is multiplied with; 0 at every extension point but ``score`` and ``placementScore``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +266,11 @@ class SchedulerConfiguration:
     """The version that is emulated, and what is on; no part of the file."""
     code: str = ""
     """What tells the code of the plugins that are used and do not come with dsched; empty where there are none."""
+
+    def enables(self, plugin: str) -> bool:
+        """Whether a profile has the plugin, at whichever extension point."""
+        points = (refs for profile in self.profiles for refs in profile.plugins.values())
+        return any(ref.name == plugin for refs in points for ref in refs)
 
     def profile(self, name: str) -> Profile | None:
         """The profile for a ``spec.schedulerName``; None when such pods are another scheduler's."""

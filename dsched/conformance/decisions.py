@@ -29,7 +29,6 @@ from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
-from dsched.plugins.dynamic_resources.plugin import DynamicResources
 
 Case = Mapping[str, Any]
 
@@ -72,8 +71,6 @@ def check(
     expect: Mapping[str, Any],
     plugins: Registry | None = None,
     features: Features = UNSAID,
-    *,
-    claims: bool = False,
 ) -> list[str]:
     """Run one vector.
 
@@ -81,7 +78,6 @@ def check(
         case, expect: as recorded.
         plugins: the plugins there are, by default those in tree.
         features: of the version that it was recorded from.
-        claims: DynamicResources was in the default profile, whatever the version.
     Returns:
         the differences, one line each; empty when there is none.
     Raises:
@@ -90,7 +86,7 @@ def check(
         msgspec.ValidationError: an object of the case is none.
     """
     known = registry.intree() if plugins is None else plugins
-    profile = _profile(case, features, claims)
+    profile = _profile(case, features)
     found = decide(case, profile, known)
     lines = comparing.differences(found, expect)
     absent = missing(profile, known)
@@ -103,7 +99,7 @@ def decide(case: Case, profile: Profile, plugins: Registry) -> dict[str, Any]:
     """What is decided for the pod of a case, in the form of ``expect``, but for an ``error``, which has one message."""
     profiles.emulate(profile.features)
     snapshot = cluster(case)
-    framework = profiles.framework(profile, plugins, _Handle(snapshot), devices=True)
+    framework = profiles.framework(profile, plugins, _Handle(snapshot))
     pod = meta.from_builtins(case["pod"], Pod)
     gated = framework.run_pre_enqueue(pod)
     if gated is not None:
@@ -162,22 +158,11 @@ def missing(profile: Profile, plugins: Registry) -> list[str]:
     return [name for name in names if name not in plugins]
 
 
-def _profile(case: Case, features: Features, claims: bool) -> Profile:
+def _profile(case: Case, features: Features) -> Profile:
     given = case.get("config")
-    if given is None and not claims:
+    if given is None:
         return _default_profile(features)
-    text = json.dumps(_with_claims(given or _DEFAULT) if claims else given)
-    return config.load(text, str(case["name"]), features=features).profiles[0]
-
-
-def _with_claims(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with DynamicResources among the default plugins of its profile."""
-    profile = (given.get("profiles") or [{}])[0]
-    plugins = profile.get("plugins") or {}
-    multi_point = plugins.get("multiPoint") or {}
-    enabled = [*(multi_point.get("enabled") or ()), {"name": DynamicResources.name}]
-    plugins = {**plugins, "multiPoint": {**multi_point, "enabled": enabled}}
-    return {**given, "profiles": [{**profile, "plugins": plugins}]}
+    return config.load(json.dumps(given), str(case["name"]), features=features).profiles[0]
 
 
 @lru_cache(maxsize=4)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 
 import msgspec
@@ -91,7 +90,8 @@ def run(vectors: Sequence[Vector], gates: Mapping[str, bool] = MappingProxyType(
     Raises:
         ConfigError: a version does not have a gate.
     """
-    emulated = {version: feature_gates.features(version, gates) for version in {each.version for each in vectors}}
+    kinds = {(each.version, each.claims) for each in vectors}
+    emulated = {kind: _features(*kind, gates) for kind in kinds}
     for vector in vectors:
         about = vector.name, vector.family, str(vector.version), vector.place
         reason = unreadable(vector)
@@ -114,14 +114,23 @@ def unreadable(vector: Vector) -> str:
     return ""
 
 
+def _features(version: Version, claims: bool, gates: Mapping[str, bool]) -> Features:
+    """
+    Raises:
+        ConfigError: a gate cannot be set as told.
+    """
+    without = {} if claims else {"DynamicResourceAllocation": False}
+    return feature_gates.features(version, {**without, **gates})
+
+
 def _check(vector: Vector) -> Callable[..., list[str]]:
     if vector.family.startswith(CONFIGURATION):
         return configuration.check
-    return cel.check if vector.family == cel.FAMILY else partial(decisions.check, claims=vector.claims)
+    return cel.check if vector.family == cel.FAMILY else decisions.check
 
 
-def _differences(vector: Vector, emulated: Mapping[Version, Features]) -> tuple[str, ...]:
+def _differences(vector: Vector, emulated: Mapping[tuple[Version, bool], Features]) -> tuple[str, ...]:
     try:
-        return tuple(_check(vector)(vector.case, vector.expect, features=emulated[vector.version]))
+        return tuple(_check(vector)(vector.case, vector.expect, features=emulated[vector.version, vector.claims]))
     except (DschedError, msgspec.ValidationError) as error:
         return (f"cannot be run: {type(error).__name__}: {error}",)

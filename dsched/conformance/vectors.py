@@ -29,7 +29,7 @@ class Vector:
     Attributes:
         version: of the kube-scheduler that was asked.
         place: the file and the line.
-        claims: DynamicResources was in its default profile, whatever the version.
+        claims: it had dynamic resources.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Vector:
     place: str
     case: Mapping[str, Any]
     expect: Mapping[str, Any]
-    claims: bool = False
+    claims: bool = True
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -79,9 +79,10 @@ def version(path: Path) -> Version:
 
 
 def claims(path: Path) -> bool:
-    """Whether a file was recorded with DynamicResources in the default profile, since its folder is named so:
-    ``v1.34-dra``."""
-    return any(_VERSION.match(folder.name) and folder.name.endswith(_CLAIMS) for folder in path.resolve().parents)
+    """Whether a file was recorded with DynamicResources in the default profile: from v1.34 where its folder is named so
+    (``v1.34-dra``), from newer versions always."""
+    named = (folder.name for folder in path.resolve().parents if _VERSION.match(folder.name))
+    return version(path) > OLDEST or any(name.endswith(_CLAIMS) for name in named)
 
 
 def family(path: Path) -> str:
@@ -95,7 +96,8 @@ def read(path: Path, emulated: Version | None = None) -> Iterator[Vector]:
     Raises:
         ManifestError: the file cannot be read, or a line is not a vector.
     """
-    asked, with_claims = version(path) if emulated is None else emulated, claims(path)
+    asked = version(path) if emulated is None else emulated
+    with_claims = asked > OLDEST or claims(path)
     for number, line in _lines(path):
         try:
             parsed = msgspec.json.decode(line, type=_Line)

@@ -126,7 +126,9 @@ class Bearings:
         moved = self._moved()
         others = self._snapshot.others_version != self._others_version
         wide = self._reach is Scope.CLUSTER or bool(moved)
-        if moved is None or self._reach is Scope.ANYTHING or (wide and (objects or others)):
+        if moved is None or self._reach is Scope.ANYTHING or (wide and objects):
+            return None
+        if wide and others and not self._framework.versions_have_objects({*self._answers, *moved}):
             return None
         if promised:
             rows = list(dict.fromkeys([*rows, *(index[name] for name in promised if name in index)]))

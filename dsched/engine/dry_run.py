@@ -60,25 +60,33 @@ class DryRun:
         """The node as the trial has it."""
         return self._table.info(self._row)
 
-    def add(self, other: PodInfo) -> None:
+    def add(self, other: PodInfo, row: int | None = None) -> None:
         """Put a pod on the node.
 
+        Args:
+            row: of another node, to which it is put in the eyes of the plugins alone; the table has it there all along.
         Raises:
             PluginFailure: a plugin's AddPod failed.
         """
-        self._table.add_pod(other, self._table.names[self._row])
+        row = self._row if row is None else row
+        if row == self._row:
+            self._table.add_pod(other, self._table.names[row])
         if self._followed:
-            self._framework.run_add_pod(self._state, self._pod, other, self.node)
+            self._framework.run_add_pod(self._state, self._pod, other, self._table.info(row))
 
-    def remove(self, other: PodInfo) -> None:
+    def remove(self, other: PodInfo, row: int | None = None) -> None:
         """Take a pod off the node.
 
+        Args:
+            row: of another node, as `add` has it.
         Raises:
             PluginFailure: a plugin's RemovePod failed.
         """
-        self._table.remove_pod(other.uid)
+        row = self._row if row is None else row
+        if row == self._row:
+            self._table.remove_pod(other.uid)
         if self._followed:
-            self._framework.run_remove_pod(self._state, self._pod, other, self.node)
+            self._framework.run_remove_pod(self._state, self._pod, other, self._table.info(row))
 
     def filter(self) -> Columns:
         """What the filters say of the node as it is in the trial.

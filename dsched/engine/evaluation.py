@@ -14,9 +14,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic import matching
 from dsched.engine.changes import UNCHANGED, Bearings, Changes
 from dsched.engine.dry_run import DryRun, filter_beside_nominated
 from dsched.engine.judge import (
+    OPEN,
     Columns,
     all_passed,
     judge_beyond,
@@ -37,7 +39,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.validation import PluginFailure
+from dsched.framework.validation import AnsweredError, PluginFailure
 from dsched.model.meta import NodeName, PodUid
 
 
@@ -60,13 +62,23 @@ class Evaluation(ClassResults):
         rejection: the status by which PreFilter rejected the pod; nothing was filtered then.
         narrowed: node names that PreFilter narrowed the search to, None for all nodes.
         narrowing: the plugins that narrowed it, in running order.
+        part: table rows, ascending, of the only nodes that there are for the pod, all of which are searched; None where
+            all nodes are there, or PreFilter narrowed the search.
     """
 
-    def __init__(self, framework: Framework, pod: PodInfo, snapshot: Snapshot, shared: bool = False) -> None:
+    def __init__(
+        self,
+        framework: Framework,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        shared: bool = False,
+        among: NDArray[np.intp] | None = None,
+    ) -> None:
         """
         Args:
             shared: it stands for all pods of the class that were promised no node; else for this very pod, which need
                 not make room for itself.
+            among: table rows, ascending, of the only nodes that there are for it; None is all.
         """
         table = snapshot.table
         self.framework = framework
@@ -81,11 +93,13 @@ class Evaluation(ClassResults):
             self.rejection, self.narrowed, self.narrowing = framework.run_pre_filter(self.state, pod, snapshot)
         except PluginFailure as failure:
             self.failure = failure.status
-        rows: Rows = table.all_rows
+        rows: Rows = table.all_rows if among is None else among
         if self.narrowed is not None:
             known = sorted(table.index[name] for name in self.narrowed if name in table.index)
             rows = np.array(known, dtype=np.intp)
+            rows = rows if among is None else rows[np.isin(rows, among)]
         super().__init__(table, rows)
+        self.part = among if self.narrowed is None else None
         # Who passed, by what may change it: pods of the node too, node objects alone, pods anywhere. So a row that
         # changed is put together again without asking those that it does not concern.
         self._local: NDArray[np.bool_] = self._columns.passed
@@ -94,6 +108,8 @@ class Evaluation(ClassResults):
         self._lookahead: Lookahead | None = None
         self._like: SimilarPods | None = None
         self._scored_everywhere = False
+        self._partial = False
+        """Some rows were not judged whole, so none can be judged again."""
         self._in_a_row = 0
         self._shared = shared
         self._baseline = Bearings(framework, self.state, pod, snapshot)
@@ -130,15 +146,37 @@ class Evaluation(ClassResults):
                 columns = whole("Filter", framework, framework.filters, run_filters, state, pod, table, self.rows)
             else:
                 columns = whole("Filter", framework, self._filters, partial(like.filter, framework), state, pod, table)
+        except AnsweredError as error:
+            self._judge_beside(error)
+            return
         except PluginFailure as failure:
             self.failure = failure.status
             return
         self._fill(columns, scored_everywhere=True)
 
+    def _judge_beside(self, error: AnsweredError) -> None:
+        """Judge again after a filter's error, which counts only if the filter is asked: kube-scheduler asks first with
+        the pods that a node was promised to, and no further where they leave no room."""
+        framework, state, pod, table = self.framework, self.state, self.pod, self._table
+        try:
+            promised = [
+                at for row in self._promised() if (at := self._place(row)) is not None and self._beside(row, None)
+            ]
+            if not promised:
+                raise error
+            self._partial = True
+            closed = np.full(matching.count(self.rows), OPEN, dtype=np.int16)
+            closed[promised] = 0
+            asked = framework.filters, run_filters, state, pod, table, self.rows, closed
+            self._fill(whole("Filter", framework, *asked), scored_everywhere=True)
+        except PluginFailure as failure:
+            self.failure = failure.status
+
     def resemble(self, other: "Evaluation") -> None:
         """What was said to another pod of the profile may be taken over by `judge_here`."""
         searched = isinstance(self.rows, slice) and isinstance(other.rows, slice)
-        if not searched or not other.open or not other._scored_everywhere or self._in_turn or other._in_turn:
+        sure = other._scored_everywhere and not other._partial and not other._unsure
+        if not searched or not other.open or not sure or self._in_turn or other._in_turn:
             return
         changed = other._baseline.only_pods_moved()
         if changed is not None:
@@ -187,16 +225,24 @@ class Evaluation(ClassResults):
         """Whether it is plain that `refresh` would say False."""
         return self._changes() is None
 
+    @property
+    def _unsure(self) -> bool:
+        """Whether a filter has answered with an error about a node that another one rejects. It ends the attempt once
+        that one does not any more, so what was said cannot be kept."""
+        return any(not status.rejected for verdict in self._columns.verdicts.values() for status in verdict.statuses)
+
     def _changes(self) -> Changes | None:
         """What is to be judged again; None when all has to be evaluated anew."""
-        if self._baseline.moved_rows or self.failure is not None:
+        if self._baseline.moved_rows or self.failure is not None or self._partial:
             return None
         if self._baseline.unchanged:
             return UNCHANGED
+        if self._unsure:
+            return None
         return None if self.rejection is not None else self._baseline.changes()
 
     def refresh(self) -> bool:
-        """Judge again what changed since; False when all has to be evaluated anew."""
+        """Judge again what changed since; False when all has to be evaluated anew, as after a failure."""
         changes = self._changes()
         if changes is None or changes is UNCHANGED:
             return changes is UNCHANGED
@@ -212,7 +258,9 @@ class Evaluation(ClassResults):
             elif len(at := self._positions(changes.rows)):
                 self._judge_again(at, changes.objects)
         except PluginFailure as failure:
+            # Its words may be about another pod of the class, as whose the plugin knows it.
             self.failure = failure.status
+            return False
         if kept:
             self._baseline.take()
         return kept
@@ -249,6 +297,18 @@ class Evaluation(ClassResults):
             self._baseline.take_rows()  # what looks at the whole cluster is still to be asked
         else:
             self._baseline.take()
+
+    def room(self) -> NDArray[np.int64] | None:
+        """How many pods of the class fit on each node, by table row, if no others come; None where that cannot be told
+        because more matters than sums of requests, or pods were promised nodes."""
+        plugins = [self.framework.plugin(runner.name) for runner in self._moving]
+        countable = all(hasattr(plugin, "room_table") for plugin in plugins)
+        if not self.open or self._in_turn or self._wide or self._snapshot.nominations or not countable:
+            return None
+        found = np.full(len(self._table), np.iinfo(np.int64).max)
+        for plugin in plugins:
+            found = np.minimum(found, plugin.room_table(self.state, self.pod, self._table) if plugin else found)
+        return np.where(self.feasible, np.maximum(found, 1), 0)
 
     def unsettled(self, row: int) -> Sequence[FilterRunner] | None:
         """The filters whose answer about a table row may be another one when pods come or go, the others having let the
@@ -546,13 +606,18 @@ class Evaluation(ClassResults):
             at = self._place(row)
             if at is None:
                 continue
-            uid, unsettled = NOBODY if self._shared else self.pod.uid, self.unsettled(row)
-            beside = filter_beside_nominated(self.framework, self.state, self.pod, self._snapshot, row, uid, unsettled)
+            unsettled = self.unsettled(row)
+            beside = self._beside(row, unsettled)
             if beside:
                 for runner in self._filters if unsettled is None else unsettled:
                     verdict = self._columns.verdicts[runner.name]
                     self._columns.verdicts[runner.name] = overwrite_few(verdict, (at,), (beside.get(runner.name),))
                 self._columns.passed[at] = False
+
+    def _beside(self, row: int, unsettled: Sequence[FilterRunner] | None) -> dict[str, Status]:
+        """By filter that rejects a node beside the pods that it was promised to."""
+        uid = NOBODY if self._shared else self.pod.uid
+        return filter_beside_nominated(self.framework, self.state, self.pod, self._snapshot, row, uid, unsettled)
 
     def _note_dependence(self) -> None:
         try:
@@ -568,10 +633,15 @@ class Evaluation(ClassResults):
         """Where these table rows stand in the columns; rows that are not searched are left out."""
         if isinstance(self.rows, slice):
             return np.array(rows, dtype=np.intp)
-        return np.array(sorted(at for row in rows if (at := self._place(row)) is not None), dtype=np.intp)
+        if not len(self.rows) or not rows:
+            return np.zeros(0, dtype=np.intp)
+        wanted = np.sort(np.array(rows, dtype=np.intp))
+        at = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
+        there: NDArray[np.intp] = at[self.rows[at] == wanted]
+        return there
 
     def best_among(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The best of some feasible rows of a table that is searched whole, scored as if there were no others.
+        """The best of some feasible rows, ascending, of nodes that are all searched, scored as if there were no others.
 
         Raises:
             PluginFailure: a plugin failed.

@@ -1,8 +1,12 @@
 """Evaluations kept per class of pods, so that equal pods are evaluated once and then only kept up to date."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dsched.engine.evaluation import Evaluation
 from dsched.framework.pod_info import PodInfo
@@ -12,6 +16,8 @@ from dsched.framework.snapshot import Snapshot
 KEPT_CELLS = 5_000_000
 """Classes times nodes that are kept at most; a cell is some 100 bytes with the default plugins."""
 FEWEST_KEPT = 32
+MOST_PLACEMENTS = 1024
+"""Evaluations over parts of the nodes, as of one rack, that are kept: these have few rows each."""
 MOST_SEEN = 65_536
 """Classes that are known to have been asked for. An evaluation is kept for long from the second time on: pods that are
 a class of their own each would fill the memory, and nobody asks for them again."""
@@ -39,6 +45,7 @@ class EvaluationCache:
         self._gather_first = gather_first
         self._kept: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
         self._once: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
+        self._placements: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._latest: dict[str, Evaluation] = {}
 
@@ -47,7 +54,7 @@ class EvaluationCache:
         wanted: dict[tuple[str, bytes], tuple[Framework, PodInfo]] = {}
         for framework, pod in pods:
             if framework.cacheable:
-                wanted.setdefault((framework.profile_name, framework.class_of(pod)), (framework, pod))
+                wanted.setdefault((framework.profile_name, framework.class_of(pod, self._snapshot)), (framework, pod))
         if not self._pays(wanted):
             return ()
         wanted = {key: asked for key, asked in wanted.items() if self._outdated(key)}
@@ -61,17 +68,31 @@ class EvaluationCache:
             self._keep(key, evaluation, again=True)
         return fresh.values()
 
+    @contextmanager
+    def judging_here(self) -> Iterator[None]:
+        """In its context all is judged in this process: pods are tried on nodes, of which evaluators do not know."""
+        elsewhere, self._judge_all = self._judge_all, _judge_here
+        try:
+            yield
+        finally:
+            self._judge_all = elsewhere
+
     def _pays(self, wanted: Mapping[tuple[str, bytes], tuple[Framework, PodInfo]]) -> bool:
         return bool(wanted) and self._gather_first([(profile, pod) for (profile, _), (_, pod) in wanted.items()])
 
-    def evaluation(self, framework: Framework, pod: PodInfo, own: bool = False) -> Evaluation:
+    def evaluation(
+        self, framework: Framework, pod: PodInfo, own: bool = False, among: NDArray[np.intp] | None = None
+    ) -> Evaluation:
         """What the plugins say of this pod now.
 
         Args:
             own: of this very pod, which need not make room for itself; else of the pods of its class that were promised
                 no node.
+            among: table rows of the only nodes that there are for it, which are judged in this process; None is all.
         """
-        key = (framework.profile_name, framework.class_of(pod))
+        key = (framework.profile_name, framework.class_of(pod, self._snapshot))
+        if among is not None:
+            return self._among(framework, pod, key, own, among)
         shared = framework.cacheable and not own
         kept = self._usable(key, pod) if shared else None
         if kept is not None:
@@ -90,6 +111,20 @@ class EvaluationCache:
             self._latest[framework.profile_name] = evaluation
         return evaluation
 
+    def _among(
+        self, framework: Framework, pod: PodInfo, key: tuple[str, bytes], own: bool, among: NDArray[np.intp]
+    ) -> Evaluation:
+        key = key[0], key[1] + among.tobytes()
+        shared = framework.cacheable and not own
+        kept = self._usable(key, pod) if shared else None
+        if kept is None:
+            kept = Evaluation(framework, pod, self._snapshot, shared, among)
+            if kept.open:
+                kept.judge_here()
+        if shared:
+            _add(self._placements, key, kept, MOST_PLACEMENTS)
+        return kept
+
     def _outdated(self, key: tuple[str, bytes]) -> bool:
         """Whether a class has to be evaluated anew, as far as that is plain before its turn; rows that changed are left
         until then, for they would be stale again."""
@@ -101,12 +136,12 @@ class EvaluationCache:
         kept = self._of(key)
         if kept is None:
             return None
-        if len(key[1]) > len(pod.class_key):  # else all of the class are equal for good
+        if key[1] != pod.class_key:  # else all of the class are equal for good
             kept.stand_for(pod)
         return kept if kept.refresh() else None
 
     def _of(self, key: tuple[str, bytes]) -> Evaluation | None:
-        return self._kept.get(key) or self._once.get(key)
+        return self._kept.get(key) or self._once.get(key) or self._placements.get(key)
 
     def _keep(self, key: tuple[str, bytes], evaluation: Evaluation, again: bool) -> None:
         """
@@ -119,6 +154,11 @@ class EvaluationCache:
         else:
             _add(self._seen, hash(key), None, MOST_SEEN)
         _add(self._kept if again else self._once, key, evaluation, most if again else FEWEST_KEPT)
+
+
+def _judge_here(evaluations: Sequence[Evaluation]) -> None:
+    for evaluation in evaluations:
+        evaluation.judge_here()
 
 
 def _add(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:

@@ -1,6 +1,6 @@
-"""A scheduling attempt that found no node, as PostFilter plugins get it."""
+"""Scheduling attempts that found no node, of a pod and of a pod group, as PostFilter plugins get them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.status import Code, Status
+from dsched.model.meta import NodeName, PodUid
+from dsched.model.pod_groups import PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +58,35 @@ class FailedAttempt:
         if refused is not None and refused[1].code is code and not self.evaluation.covers(refused[0]):
             return np.sort(np.append(rows, refused[0]))
         return rows
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedAssignment:
+    """Where a pod of a group would go.
+
+    Attributes:
+        state: what plugins wrote for it, with those of the group before it on their nodes.
+    """
+
+    pod: PodInfo
+    node: NodeName
+    state: CycleState
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGroupAttempt:
+    """A pod group of which not enough pods fit.
+
+    Attributes:
+        pods: in the order in which they are decided.
+        states: what plugins wrote, by UID, of those pods that were looked at.
+        schedule: where they would go as the nodes of the snapshot are at the time, and the status where not enough of
+            them would go anywhere. Nothing stays on a node.
+    """
+
+    framework: Framework
+    group: PodGroup
+    pods: tuple[PodInfo, ...]
+    states: Mapping[PodUid, CycleState]
+    snapshot: Snapshot
+    schedule: Callable[[], tuple[Sequence[ProposedAssignment], Status | None]]

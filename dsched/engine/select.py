@@ -98,7 +98,9 @@ class Selector:
     ) -> Choice | None:
         """The host for a pod, None when it fits nowhere."""
         self._follow(table)
-        if nodes_to_find(percentage, len(table)) < len(table) and isinstance(evaluation.rows, slice):
+        if evaluation.part is not None and evaluation.rejection is None:
+            self.next_start %= max(len(evaluation.part), 1)
+        if self._samples(evaluation, table, percentage):
             rows, examined = self.search(evaluation, table, percentage)
             best = evaluation.best_among(rows)
         elif self._tell_best or not isinstance(evaluation.rows, slice):
@@ -115,19 +117,29 @@ class Selector:
     def search(self, evaluation: Evaluation, table: NodeTable, percentage: int) -> tuple[NDArray[np.intp], int]:
         """Rows of the feasible nodes that a search finds, in table order, and how many nodes it looks at."""
         self._follow(table)
-        wanted = nodes_to_find(percentage, len(table))
-        if wanted < len(table) and isinstance(evaluation.rows, slice):
+        if self._samples(evaluation, table, percentage):
             self._follow_zones(table)
-            return self._sampled(evaluation, wanted)
+            return self._sampled(evaluation, percentage)
         return np.flatnonzero(evaluation.feasible), len(table)
 
-    def _sampled(self, evaluation: Evaluation, wanted: int) -> tuple[NDArray[np.intp], int]:
-        """The first ``wanted`` feasible nodes from `next_start` on.
+    def _samples(self, evaluation: Evaluation, table: NodeTable, percentage: int) -> bool:
+        """Whether the search may end before all nodes, or those of a placement, are looked at."""
+        if evaluation.part is None and not isinstance(evaluation.rows, slice):
+            return False
+        nodes = len(table) if evaluation.part is None else len(evaluation.part)
+        return nodes_to_find(percentage, nodes) < nodes
 
-        Source: pkg/scheduler/schedule_one.go ``findNodesThatPassFilters``.
+    def _sampled(self, evaluation: Evaluation, percentage: int) -> tuple[NDArray[np.intp], int]:
+        """The first feasible nodes from `next_start` on, as many as a search looks for. In a placement it begins that
+        many nodes after the placement's first one, and goes round these.
+
+        Source: pkg/scheduler/schedule_one.go ``findNodesThatFitPod``, ``findNodesThatPassFilters``.
         """
-        nodes = len(self._order)
-        order = np.roll(self._order, -self.next_start)
+        part = evaluation.part
+        order = self._order if part is None else self._order[np.isin(self._order, part)]
+        nodes = len(order)
+        wanted = nodes_to_find(percentage, nodes)
+        order = np.roll(order, -self.next_start)
         places = np.flatnonzero(evaluation.feasible[order])
         examined = nodes if len(places) < wanted else int(places[wanted - 1]) + 1
         self.next_start = (self.next_start + examined) % nodes

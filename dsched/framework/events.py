@@ -52,6 +52,8 @@ class Resource(Enum):
     RESOURCE_SLICE = "ResourceSlice"
     DEVICE_CLASS = "DeviceClass"
     DEVICE_TAINT_RULE = "DeviceTaintRule"
+    POD_GROUP = "PodGroup"
+    QUEUE = "Queue"
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):

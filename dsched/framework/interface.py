@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.events import Action, ClusterEvent, Hint, HintFn, Registration, Resource
+from dsched.framework.pod_groups import GroupAssignments, Placement
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.status import (
@@ -38,8 +39,9 @@ from dsched.framework.status import (
 )
 from dsched.framework.table import NodeInfo, NodeTable
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, PodUid
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import PodGroup
 
 __all__ = [
     "MAX_NODE_SCORE",
@@ -55,16 +57,24 @@ __all__ = [
     "FewRowsFilter",
     "FewRowsScore",
     "FilterPlugin",
+    "GroupAssignments",
     "Handle",
     "Hazard",
     "Hint",
     "HintFn",
+    "ManyPlacementsScore",
     "Normalization",
     "Normalizer",
     "PermitPlugin",
     "PermitResult",
+    "Placement",
+    "PlacementGeneratePlugin",
+    "PlacementNormalizer",
+    "PlacementScorePlugin",
     "Plugin",
     "PluginFactory",
+    "PodGroupPostFilterPlugin",
+    "PodGroupPostFilterResult",
     "PostBindPlugin",
     "PostFilterPlugin",
     "PostFilterResult",
@@ -139,6 +149,24 @@ class PostFilterResult:
             raise TypeError(f"the status of a PostFilterResult has to be a Status, not {type(self.status).__name__}")
         if not isinstance(self.victims, tuple) or not all(hasattr(victim, "uid") for victim in self.victims):
             raise TypeError("victims have to be a tuple of PodInfo")
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupPostFilterResult:
+    """What PodGroupPostFilter makes possible.
+
+    Attributes:
+        nominated: nodes to promise to pods of the group, by the pods' UID.
+        victims: pods to delete so that there is room; the leader does it.
+        deallocations: claims to take devices, or the group, away from.
+        deleted_claims: claims to delete that an earlier attempt made.
+    """
+
+    status: Status
+    nominated: Mapping[PodUid, NodeName] = field(default_factory=dict)
+    victims: tuple[PodInfo, ...] = ()
+    deallocations: tuple[ClaimRelease, ...] = ()
+    deleted_claims: tuple[ClaimDeletion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +283,9 @@ class SkipVersion(Protocol):
 
 
 class AnswerVersion(Protocol):
-    """For plugins of scope CLUSTER to which most of what happens in a cluster makes no difference."""
+    """For plugins of scope CLUSTER to which most of what happens in a cluster makes no difference. With
+    ``version_has_objects = True``, `answer_version` speaks of objects other than nodes and pods, too: it differs when
+    one of these came, changed or went that makes a difference."""
 
     def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, and pods came and went but nothing else changed, PreFilter, Filter, PreScore and
@@ -281,6 +311,16 @@ class ClassPart(Protocol):
     def class_part(self, pod: PodInfo) -> bytes:
         """Equal for pods of equal class keys between which the plugin cannot tell the difference at present; empty for
         most. It has to be cheap."""
+        ...
+
+
+class IgnoresLabels(Protocol):
+    """For plugins at PreFilter, Filter, PreScore or Score that look at the labels of some pods only; those that look at
+    none have ``label_blind = True`` instead. Pods that differ in labels alone, at which nobody looks, are evaluated
+    together. Who says neither is taken to look at them."""
+
+    def ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the pod's labels make no difference to what the plugin says of it at present. It has to be cheap."""
         ...
 
 
@@ -351,6 +391,59 @@ class PreBindPreFlight(Plugin, Protocol):
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Skip where PreBind has nothing to do, None where it has. Runs in the leader, after Reserve."""
+        ...
+
+
+class PlacementGeneratePlugin(Plugin, Protocol):
+    """At most one in a profile."""
+
+    def generate_placements(
+        self, group: PodGroup, parent: Placement, snapshot: Snapshot
+    ) -> Sequence[Placement] | Status:
+        """The sets of nodes, out of those of ``parent``, of which one is to take the whole group."""
+        ...
+
+
+class PlacementScorePlugin(Plugin, Protocol):
+    """One that has ``placement_score_by_pods`` set to True promises that it does not matter to it which node of the
+    placement which pod would get; groups whose pods are alike are then not tried in placements that cannot win."""
+
+    def score_placement(self, group: PodGroup, assignments: GroupAssignments, snapshot: Snapshot) -> int:
+        """How good a placement is in which enough of the group fit, 0..100 after ``normalize_placements``."""
+        ...
+
+
+class ManyPlacementsScore(Protocol):
+    """For plugins that can score placements together for less than one after the other."""
+
+    def score_placements(self, group: PodGroup, found: Sequence[GroupAssignments], snapshot: Snapshot) -> Sequence[int]:
+        """What ``score_placement`` says of each of these, at least one."""
+        ...
+
+
+class PlacementNormalizer(Protocol):
+    def normalize_placements(self, group: PodGroup, scores: Sequence[int]) -> Sequence[int]:
+        """Scores of all placements in, the same brought to 0..100 out."""
+        ...
+
+
+class PodGroupPostFilterPlugin(Plugin, Protocol):
+    def pod_group_post_filter(self, attempt: Any) -> PodGroupPostFilterResult:
+        """Make the group schedulable, if that can be done.
+
+        Args:
+            attempt: a `dsched.engine.failed_attempt.FailedGroupAttempt`.
+        """
+        ...
+
+
+class SearchNoter(Protocol):
+    def note_search(self, state: CycleState, pod: PodInfo, findings: Any) -> None:
+        """Write into the state of a pod of a group what PodGroupPostFilter will want to know of how it was looked at.
+
+        Args:
+            findings: the `dsched.engine.findings.Findings`; another one by then.
+        """
         ...
 
 

@@ -29,13 +29,13 @@ def shared(pod: Pod) -> PodInfo:
     meta = pod.metadata
     parts = (id(pod.spec), id(meta.labels), id(meta.owner_references), meta.namespace)
     known = _read_alike.get(parts)
-    if known is not None:
+    if known is not None and not pod.resize_deferred:
         first = known[0]
         return _alike(PodInfo(pod if meta.labels is first.pod.metadata.labels else _lean(pod, first.pod)), first)
     info = PodInfo(pod)
     with _lock:
         first = _first_of(info)
-        if pod.spec is first.pod.spec and pod is not first.pod and not _alone(pod):
+        if pod.spec is first.pod.spec and pod is not first.pod and not info.alone:
             if len(_read_alike) >= MOST_READ:
                 _read_alike.clear()
             _read_alike[parts] = (first, pod)
@@ -44,11 +44,6 @@ def shared(pod: Pod) -> PodInfo:
     if pod.spec.containers is not first.pod.spec.containers:
         info = PodInfo(_lean(pod, first.pod))
     return _alike(info, first)
-
-
-def _alone(pod: Pod) -> bool:
-    """Whether the pod is a class of its own, whatever others are like (`PodInfo.class_key`)."""
-    return any(volume.ephemeral is not None for volume in pod.spec.volumes)
 
 
 def _alike(info: PodInfo, first: PodInfo) -> PodInfo:
@@ -60,6 +55,8 @@ def _alike(info: PodInfo, first: PodInfo) -> PodInfo:
 
 def _lean(pod: Pod, first: Pod) -> Pod:
     own, spec = pod.spec, first.spec
-    if own.node_name != spec.node_name or own.volumes != spec.volumes:  # all that may differ within a class
-        spec = replace(spec, node_name=own.node_name, volumes=own.volumes)
+    own_parts, parts = [(each.node_name, each.volumes, each.scheduling_group) for each in (own, spec)]
+    if own_parts != parts:  # all that may differ within a class
+        node_name, volumes, group = own_parts
+        spec = replace(spec, node_name=node_name, volumes=volumes, scheduling_group=group)
     return replace(pod, metadata=replace(pod.metadata, labels=first.metadata.labels), spec=spec)

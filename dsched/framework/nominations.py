@@ -20,10 +20,13 @@ class Nominations:
     Attributes:
         version: grows with every change.
         heard: is told of every change, while somebody records.
+        hold_for_all: whether promises hold for pods of a higher priority, too: where queues divide the cluster, what
+            was taken back from one queue is not its again because its pods have a higher priority.
     """
 
     def __init__(self) -> None:
         self.version = 0
+        self.hold_for_all = False
         self.heard: Callable[[tape.Line], None] | None = None
         self._pods: dict[NodeName, dict[PodUid, PodInfo]] = {}
         self._node_of: dict[PodUid, NodeName] = {}
@@ -79,8 +82,10 @@ class Nominations:
         return list(self._pods.get(node, {}).values())
 
     def ahead_of(self, uid: PodUid, priority: int, node: NodeName) -> list[PodInfo]:
-        """Pods promised the node whose room a pod may not take: those of equal or higher priority.
+        """Pods promised the node whose room a pod may not take: those of equal or higher priority, or all.
 
         Source: pkg/scheduler/framework/runtime/framework.go ``addGENominatedPods``.
         """
-        return [other for other in self.on(node) if other.uid != uid and other.priority >= priority]
+        return [
+            other for other in self.on(node) if other.uid != uid and (self.hold_for_all or other.priority >= priority)
+        ]

@@ -9,9 +9,11 @@ import msgspec
 
 from dsched.arithmetic import requests
 from dsched.model.meta import NodeName, OwnerReference, PodKey, PodUid
-from dsched.model.pod import Pod, PodSpec
+from dsched.model.pod import Pod, PodSchedulingGroup, PodSpec
 
 _encoder = msgspec.msgpack.Encoder()
+_SOME_GROUP = PodSchedulingGroup()
+"""Stands for any: that a pod is of a group is told apart, of which is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,36 @@ class PodInfo:
             or self.pod.pending_resize
         )
 
+    @property
+    def alone(self) -> bool:
+        """Whether it is a class of its own, whatever others are like: the claim of an ephemeral volume is named after
+        its pod, and a deferred resize needs room on the node where the pod is."""
+        return any(volume.ephemeral is not None for volume in self.pod.spec.volumes) or self.pod.resize_deferred
+
     @cached_property
     def class_key(self) -> bytes:
-        """Equal for pods between which no plugin can tell the difference: everything but name, UID, times, status, and
-        volumes that scheduling does not read (`Volume.matters`).
-        An ephemeral volume's claim is named after its pod, so such a pod is a class of its own."""
+        """Equal for pods between which no plugin can tell the difference: everything but name, UID, times, status,
+        volumes that scheduling does not read (`Volume.matters`), and of which pod group it is.
+        A pod that is decided on for itself alone (`alone`) is a class of its own."""
+        meta = self.pod.metadata
+        owner, spec, alone = self._parts()
+        return _encoder.encode((meta.namespace, meta.labels, owner, spec, alone))
+
+    @cached_property
+    def unlabelled_key(self) -> bytes:
+        """Equal for pods that differ in labels besides; no pod's `class_key`."""
+        return _encoder.encode((self.pod.metadata.namespace, *self._parts()))
+
+    def _parts(self) -> tuple[object, PodSpec, object]:
+        """Its controller, its spec as far as that matters, and what makes it a class of its own."""
         meta, spec = self.pod.metadata, self.pod.spec
         if spec.node_name or spec.volumes:
             volumes = [volume for volume in spec.volumes if volume.matters]
             spec = msgspec.structs.replace(spec, node_name="", volumes=volumes)
-        alone = (meta.name, meta.uid) if any(volume.ephemeral is not None for volume in spec.volumes) else None
-        return _encoder.encode((meta.namespace, meta.labels, _controller(meta.owner_references), spec, alone))
+        if spec.scheduling_group is not None:
+            spec = msgspec.structs.replace(spec, scheduling_group=_SOME_GROUP)
+        alone = (meta.name, meta.uid) if self.alone else None
+        return _controller(meta.owner_references), spec, alone
 
     @cached_property
     def requests_key(self) -> bytes:

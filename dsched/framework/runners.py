@@ -23,6 +23,7 @@ from dsched.framework.validation import (
     PluginFailure,
     guarded,
     measured,
+    no_rejection,
     rejections,
     sampled,
     single_numbers,
@@ -119,7 +120,7 @@ class FilterRunner:
             if status.code is Code.SUCCESS:
                 continue
             if not status.rejected:
-                raise PluginFailure(self.name, f"{status.code}: {status.message}")
+                raise no_rejection(self.name, status)
             index[position] = known.setdefault(status, len(known) + 1)
         return Verdict(index, tuple(known))
 

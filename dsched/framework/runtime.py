@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from dsched.config import Profile
 from dsched.errors import PluginError
+from dsched.framework import deferred_resizes
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.instrumentation import measured
 from dsched.framework.interface import Normalization, PermitResult, PostFilterResult, PreFilterResult, Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.status import Code, Scope, Status
+from dsched.framework.status import SKIP, Code, Scope, Status
 from dsched.framework.table import NodeInfo
 from dsched.framework.validation import LAST, STATUS, PluginFailure, answered, equal_later, guarded, whole_turn
 from dsched.log import logger
@@ -33,6 +34,13 @@ MAX_PERMIT_WAIT_S = 15 * 60.0
 
 NEAR = frozenset({Scope.NODE, Scope.SUMS, Scope.USAGE})
 """Scopes of answers about a node that depend on that node and its pods alone."""
+
+_JUDGING = ("preFilter", "filter", "preScore", "score")
+_JUDGES = (
+    *("pre_filter", "filter_table", "filter_few", "filter", "add_pod", "remove_pod"),
+    *("pre_score", "score_table", "score_few", "score", "normalize"),
+)
+"""The methods by which plugins say what an evaluation keeps."""
 
 _log = logger(__name__)
 
@@ -70,6 +78,7 @@ class Framework:
         self.profile = profile
         self.profile_name = profile.scheduler_name
         self.extenders = extenders
+        self._resizes = profile.features.enabled(deferred_resizes.GATE)
         self._built: dict[str, Any] = {}
         self._registry = registry
         self._handle = handle
@@ -77,7 +86,14 @@ class Framework:
         self.scores = tuple(self._score(ref.name, ref.weight) for ref in profile.plugins.get("score", ()))
         self._points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
         self._pre_filter_scopes = {plugin.name: _pre_filter_scope(plugin) for plugin in self.at("preFilter")}
+        self._searchers = tuple(each for each in self.at("podGroupPostFilter") if hasattr(each, "note_search"))
         self._class_parts = tuple(plugin for plugin in self._built.values() if hasattr(plugin, "class_part"))
+        judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}
+        self._label_readers = {
+            name: _said(plugin, "ignores_labels", _JUDGES)
+            for name, plugin in judging.items()
+            if _said(plugin, "label_blind", _JUDGES) is not True
+        }
         self._followers = tuple(
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
@@ -119,6 +135,10 @@ class Framework:
         """A plugin of the profile by name."""
         return self._built.get(name)
 
+    def defers(self, pod: Pod) -> bool:
+        """Whether the pod is looked at as a deferred resize (`dsched.framework.deferred_resizes`)."""
+        return self._resizes and pod.resize_deferred
+
     def alike(self, plugin: str, pod: PodInfo, other: PodInfo) -> bool:
         """Whether a plugin says that it cannot tell two pods apart.
 
@@ -128,16 +148,26 @@ class Framework:
         says: Callable[[PodInfo, PodInfo], bool] | None = getattr(self._built[plugin], "alike", None)
         return says is not None and guarded(plugin, lambda: bool(says(pod, other)))
 
-    def class_of(self, pod: PodInfo) -> bytes:
-        """Equal for pods between which no plugin can tell the difference: `PodInfo.class_key`, and what plugins say
-        besides. A pod of which one fails to say is a class of its own."""
-        found = pod.class_key
+    def class_of(self, pod: PodInfo, snapshot: Snapshot) -> bytes:
+        """Equal for pods between which no plugin can tell the difference: `PodInfo.class_key`, without labels where no
+        plugin looks at these, and what plugins say besides. A pod of which one fails to say is a class of its own."""
+        found = pod.unlabelled_key if self._ignores_labels(pod, snapshot) else pod.class_key
         for plugin in self._class_parts:
             try:
                 found += guarded(plugin.name, plugin.class_part, pod)
             except PluginFailure:
                 found += pod.uid.encode()
         return found
+
+    def _ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the labels of a pod make no difference to anybody at present."""
+        try:
+            return all(
+                says is not None and guarded(name, says, pod, snapshot) is True
+                for name, says in self._label_readers.items()
+            )
+        except PluginFailure:
+            return False
 
     def reach(self, state: CycleState, scored: bool = True) -> Scope:
         """What the answers about a pod depend on at most, plugins that were skipped left out, and scores too unless
@@ -154,6 +184,12 @@ class Framework:
             if name not in state.skip_filter or name not in self._skip_versioned
         ]
         return max(scopes, key=_reach, default=Scope.NODE)
+
+    def versions_have_objects(self, names: Collection[str]) -> bool:
+        """Whether all of these plugins tell by `answers` of objects other than nodes and pods as well."""
+        return all(
+            _said(plugin, "version_has_objects", _JUDGES) is True for name in names if (plugin := self._built[name])
+        )
 
     def skips(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, Hashable]:
         """By plugin that skipped the pod, what stays equal as long as it would skip it again.
@@ -231,10 +267,12 @@ class Framework:
         rejection: Status | None = None
         nodes: frozenset[NodeName] | None = None
         narrowing: list[str] = []
+        if self.defers(pod.pod):
+            state.skip_filter |= deferred_resizes.UNCONCERNED
         for plugin in self.at("preFilter"):
             if near and self._pre_filter_scopes[plugin.name] not in NEAR:
                 continue
-            result = answered(plugin.name, (PreFilterResult, *STATUS), plugin.pre_filter, state, pod, snapshot)
+            result = self._pre_filter(plugin, state, pod, snapshot)
             if isinstance(result, Status) and result.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
             elif isinstance(result, Status) and result.code is not Code.SUCCESS:
@@ -250,6 +288,11 @@ class Framework:
                     return _nothing_left(narrowing), None, narrowing
         return rejection, None if rejection else nodes, narrowing
 
+    def _pre_filter(self, plugin: Any, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> Any:
+        if plugin.name in deferred_resizes.UNCONCERNED and self.defers(pod.pod):
+            return SKIP
+        return answered(plugin.name, (PreFilterResult, *STATUS), plugin.pre_filter, state, pod, snapshot)
+
     def run_wide_pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, moved: Collection[str]) -> bool:
         """Run PreFilter again where it depends on the whole snapshot, after pods came or went. False when more than the
         plugins' own state is different now.
@@ -263,7 +306,7 @@ class Framework:
             if plugin.name not in moved:
                 continue
             skipped = plugin.name in state.skip_filter
-            result = answered(plugin.name, (PreFilterResult, *STATUS), plugin.pre_filter, state, pod, snapshot)
+            result = self._pre_filter(plugin, state, pod, snapshot)
             skips = isinstance(result, Status) and result.code is Code.SKIP
             plain = result is None or skips or (isinstance(result, Status) and result.code is Code.SUCCESS)
             if skips != skipped or not plain:
@@ -315,6 +358,15 @@ class Framework:
             status = answered(plugin.name, STATUS, call, state, *args)
             if status is not None and status.code is not Code.SUCCESS:
                 raise PluginFailure(plugin.name, f"{status.code}: {status.message}")
+
+    def note_search(self, state: CycleState, pod: PodInfo, findings: Any) -> None:
+        """Let plugins keep what they will want to know at PodGroupPostFilter of how a pod of the group was looked at.
+
+        Args:
+            findings: an evaluation, which is another one by then.
+        """
+        for plugin in self._searchers:
+            guarded(plugin.name, plugin.note_search, state, pod, findings)
 
     @measured("PostFilter", "postFilter")
     def run_post_filter(self, attempt: Any) -> PostFilterResult | None:
@@ -511,11 +563,16 @@ def _pre_filter_scope(plugin: Any) -> Scope:
 
 def _few_form(plugin: Any, few: str, table: str) -> Callable[..., Any] | None:
     """A plugin's form for few rows, unless it is inherited from one that says something else of the whole table."""
+    form: Callable[..., Any] | None = _said(plugin, few, {table})
+    return form
+
+
+def _said(plugin: Any, name: str, about: Collection[str]) -> Any:
+    """A plugin's attribute; None where it has none, or inherits it while it overrides a method that this is about."""
     for namespace in (getattr(plugin, "__dict__", {}), *map(vars, type(plugin).__mro__)):
-        if few in namespace:
-            form: Callable[..., Any] = getattr(plugin, few)
-            return form
-        if table in namespace:
+        if name in namespace:
+            return getattr(plugin, name)
+        if any(each in namespace for each in about):
             break
     return None
 

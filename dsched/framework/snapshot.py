@@ -6,7 +6,10 @@ from itertools import islice
 from typing import Any
 
 from dsched.framework.nominations import Nominations
+from dsched.framework.pod_groups import PodGroups
 from dsched.framework.table import NodeTable
+from dsched.model.meta import from_builtins
+from dsched.model.pod_groups import POD_GROUP, GroupKey, PodGroup
 
 _REMEMBERED = 4096
 """So many changes of objects of a kind are remembered."""
@@ -25,6 +28,7 @@ class Snapshot:
         self._kind_versions: dict[str, int] = {}
         self._changed_keys: dict[str, deque[str]] = {}
         self.nominations = Nominations()
+        self.pod_groups = PodGroups()
 
     def clear(self) -> None:
         """Forget everything; references to this snapshot stay good."""
@@ -33,6 +37,7 @@ class Snapshot:
             self._changed(kind, "")
         self._changed_keys = {}
         self._others = {}
+        self.pod_groups.objects.clear()
 
     def others(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
         """Objects of a kind other than Pod and Node, by ``namespace/name`` or ``name``."""
@@ -67,11 +72,15 @@ class Snapshot:
     def put(self, kind: str, key: str, value: Mapping[str, Any]) -> None:
         """Take in an object."""
         self._others.setdefault(kind, {})[key] = value
+        if kind == POD_GROUP:
+            self.pod_groups.objects[GroupKey(key)] = from_builtins(value, PodGroup)
         self._changed(kind, key)
 
     def drop(self, kind: str, key: str) -> None:
         """Forget an object."""
         self._others.get(kind, {}).pop(key, None)
+        if kind == POD_GROUP:
+            self.pod_groups.objects.pop(GroupKey(key), None)
         self._changed(kind, key)
 
     def _changed(self, kind: str, key: str) -> None:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,16 @@ class Mark(NamedTuple):
     version: int
 
 
+class Follower(Protocol):
+    """Is told of the pods that come onto nodes, bound or assumed, and leave them."""
+
+    def joined(self, pod: PodInfo) -> None:
+        """A pod counts on a node, as it was or as it is now."""
+
+    def left(self, pod: PodInfo) -> None:
+        """It does so no more."""
+
+
 class NodeTable:
     """Rows of nodes with the pods on them.
 
@@ -81,6 +91,7 @@ class NodeTable:
         taint_sets: distinct taint lists; ``taint_set[row]`` indexes it.
         images: which nodes hold which.
         ports: row to the host ports in use there, only for rows that have any.
+        grouped: key of a pod group to its pods on nodes, bound or assumed, in the order they joined.
     """
 
     _COLUMNS = (
@@ -108,6 +119,8 @@ class NodeTable:
         self._taint_set_ids: dict[tuple[Taint, ...], int] = {(): 0}
         self.images = Images()
         self.ports: dict[int, dict[HostPort, int]] = {}
+        self.grouped: dict[str, dict[PodUid, PodInfo]] = {}
+        self._followers: list[Follower] = []
         self._node_of: dict[PodUid, NodeName] = {}
         self._homeless: dict[NodeName, dict[PodUid, PodInfo]] = {}
         self._joined = 0
@@ -166,6 +179,18 @@ class NodeTable:
         """Requested amount of a resource by row, over the pods on the node; sums end at 2^63-1."""
         column = self._resources.get(resource)
         return np.zeros(len(self), dtype=np.int64) if column is None else self._shown.requested[column, : len(self)]
+
+    def offered(self, row: int) -> dict[str, int]:
+        """What the node of a row has of those resources of which it has anything; pods are not among them."""
+        return self._in_row(self._shown.allocatable, row)
+
+    def taken(self, row: int) -> dict[str, int]:
+        """The sums of those resources of which the pods of a row's node request anything; they end at 2^63-1."""
+        return self._in_row(self._shown.requested, row)
+
+    def _in_row(self, columns: NDArray[np.int64], row: int) -> dict[str, int]:
+        names, amounts = tuple(self._resources), columns[: len(self._resources), row]
+        return {names[column]: int(amounts[column]) for column in np.flatnonzero(amounts).tolist()}
 
     def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
         """Requested CPU or memory by row with the scoring defaults for containers that request none."""
@@ -297,9 +322,15 @@ class NodeTable:
             there = self._on(home, pod.uid)
             if home == node and there is not None and (there is pod or there.counts_as(pod)):
                 self._at(home)[pod.uid] = pod
+                if pod.pod.spec.scheduling_group is not None:
+                    self.grouped[pod.pod.group_key][pod.uid] = pod
                 return
             self.remove_pod(pod.uid)
         self._node_of[pod.uid] = node
+        if pod.pod.spec.scheduling_group is not None:
+            self.grouped.setdefault(pod.pod.group_key, {})[pod.uid] = pod
+        for follower in self._followers:
+            follower.joined(pod)
         row = self.index.get(node)
         if row is None:
             self._homeless.setdefault(node, {})[pod.uid] = pod
@@ -319,11 +350,27 @@ class NodeTable:
             pod = pods.pop(uid)
             if not pods:
                 del self._homeless[node]
+            self._gone(pod)
             return pod
         pod = self.pods[row].pop(uid)
+        self._gone(pod)
         self._count(row, pod, -1)
         self._note(row)
         return pod
+
+    def follow(self, follower: Follower) -> None:
+        """Tell somebody of the pods that join nodes and leave them from now on."""
+        self._followers.append(follower)
+
+    def _gone(self, pod: PodInfo) -> None:
+        for follower in self._followers:
+            follower.left(pod)
+        if pod.pod.spec.scheduling_group is None:
+            return
+        members = self.grouped[pod.pod.group_key]
+        del members[pod.uid]
+        if not members:
+            del self.grouped[pod.pod.group_key]
 
     def restore(self, row: int, pods: Sequence[PodInfo], mark: Mark) -> None:
         """Put exactly these pods on a node again, in this order, after a trial that began at a mark; it is then as if
@@ -559,10 +606,20 @@ class NodeInfo:
         return {**amounts, PODS: int(self._table.pod_count[self._row])}
 
     @property
+    def offered(self) -> dict[str, int]:
+        """As `allocatable`, without zeros: what Redis knows of the node. Of a cluster's thousands of resources it has a
+        few."""
+        return self._nonzero(self._table.offered(self._row), int(self._table.allowed_pods[self._row]))
+
+    @property
     def charged(self) -> dict[str, int]:
         """As `requested`, but exact, and without zeros: what the node is charged with in Redis."""
-        exact = self.requested | self._table.exactly(self._row)
+        taken = self._nonzero(self._table.taken(self._row), int(self._table.pod_count[self._row]))
+        exact = taken | self._table.exactly(self._row)
         return {resource: amount for resource, amount in exact.items() if amount}
+
+    def _nonzero(self, amounts: dict[str, int], pods: int) -> dict[str, int]:
+        return {**amounts, PODS: pods} if pods else amounts
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -585,3 +642,8 @@ def _same(old: Node, new: Node) -> bool:
         and old.status.declared_features == new.status.declared_features
         and old.metadata.uid == new.metadata.uid
     )
+
+
+def amounts(pod: PodInfo) -> dict[str, int]:
+    """What a pod charges its node with."""
+    return {**pod.demand.requests, PODS: 1}

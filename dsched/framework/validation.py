@@ -33,6 +33,22 @@ class PluginFailure(Exception):
         self.status = Status(Code.ERROR, (f'running plugin "{plugin}": {cause}',), plugin, hazard)
 
 
+class AnsweredError(PluginFailure):
+    """A filter answered with an error, which it may. That ends the attempt; where pods are taken off a node in a
+    trial, it is an answer about that node."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(plugin, message)
+        self.status = Status(Code.ERROR, (f'running "{plugin}" filter plugin: {message}',), plugin)
+
+
+def no_rejection(plugin: str, status: Status) -> PluginFailure:
+    """The failure of a filter whose status rejects nothing."""
+    if status.code is Code.ERROR:
+        return AnsweredError(plugin, status.message)
+    return PluginFailure(plugin, f"{status.code}: {status.message}")
+
+
 def failed(status: Status) -> PluginFailure:
     """The failure that a status Error has come from."""
     failure = PluginFailure(status.plugin, status.message.removeprefix(f'running plugin "{status.plugin}": '))
@@ -186,7 +202,7 @@ def rejections(plugin: str, answer: object, length: int) -> list[Status | None]:
         if not isinstance(status, Status):
             raise PluginFailure(plugin, f"filter_few answered with {type(status).__name__}, expected Status or None")
         if not status.rejected:
-            raise PluginFailure(plugin, f"{status.code}: {status.message}")
+            raise no_rejection(plugin, status)
     return answer
 
 
@@ -218,7 +234,7 @@ def sound(plugin: str, verdict: Verdict, length: int, open_: Callable[[], NDArra
         if not isinstance(status, Status):
             raise unexpected(plugin, (Status,), guarded, status)
         if not status.rejected and bool((index[open_()] == number).any()):
-            raise PluginFailure(plugin, f"{status.code}: {status.message}")
+            raise no_rejection(plugin, status)
     return verdict
 
 

@@ -1,5 +1,5 @@
-"""``dsched fsck``: checks what is in Redis against the invariants I1 to I6 and I12 of ``docs/architecture.md``. Reads
-only.
+"""``dsched fsck``: checks what is in Redis against the invariants I1 to I6 and I12 to I14 of ``docs/architecture.md``.
+Reads only.
 
 A system that runs changes while it is read, so nothing is believed at first sight:
 

@@ -23,8 +23,18 @@ from dsched.cluster.kubernetes.http.exchange import Answer, Refused, Request
 from dsched.errors import ClusterUnavailable
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
-from dsched.fsck.objects import Seen, amounts, readable, seen_claim
-from dsched.fsck.view import SeenClaim, SeenNode, SeenPod
+from dsched.fsck.objects import (
+    Seen,
+    amounts,
+    default_queues,
+    queue_labels,
+    readable,
+    seen_claim,
+    seen_group,
+    seen_queue,
+)
+from dsched.fsck.view import SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, met_by_devices
+from dsched.model import coscheduling, meta
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -54,7 +64,8 @@ class ApiObjects:
         self._schedulers = schedulers
 
     def everything(self) -> Seen:
-        """All pods and nodes; pods that have ended are left out."""
+        """All pods and nodes; pods that have ended are left out. Pod groups where a pod names one, so that nobody needs
+        the right to read them who has none."""
         broken: dict[tuple[Kind, str], str] = {}
         pods, nodes = self._list(Kind.POD, resources.POD, broken), self._list(Kind.NODE, resources.NODE, broken)
         return self._seen(pods, nodes, broken)
@@ -72,8 +83,16 @@ class ApiObjects:
         """All claims for devices that can be read, by key; none where the kind is not served (before 1.34)."""
         listed = self._list(Kind.DEVICE, resources.DEVICE_CLAIM, {}, may_be_missing=True)
         values = [each for each in listed if isinstance(each, Mapping)]
-        keys = (f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in values)
-        return {key: seen_claim(key, value) for key, value in zip(keys, values, strict=True)}
+        return {key: seen_claim(key, value) for key, value in ((meta.key_of(each), each) for each in values)}
+
+    def queues(self) -> tuple[Mapping[str, SeenQueue], Mapping[str, str]]:
+        """All queues that can be read, by name, and namespace to the queue of its pods that name none."""
+        listed = self._list(Kind.QUEUE, resources.QUEUE, {}, may_be_missing=True)
+        values = [(meta.key_of(each), each) for each in listed if isinstance(each, Mapping)]
+        spaces = self._list(Kind.QUEUE, resources.BY_KIND["Namespace"], {}) if values else []
+        return readable({}, Kind.QUEUE, values, seen_queue), default_queues(
+            each for each in spaces if isinstance(each, Mapping)
+        )
 
     def _read(self, keys: Sequence[PodKey]) -> Iterator[tuple[str, bytes]]:
         """The pods that are there, as JSON."""
@@ -113,17 +132,32 @@ class ApiObjects:
         nodes: Iterable[Object],
         broken: dict[tuple[Kind, str], str],
     ) -> Seen:
-        seen_pods = [self._pod(pod) for pod in pods if isinstance(pod, Pod)]
+        listed = [pod for pod in pods if isinstance(pod, Pod)]
+        labelled = any(coscheduling.LABEL in pod.metadata.labels for pod in listed)
+        seen_pods = [self._pod(pod) for pod in listed]
         found = [node for node in nodes if isinstance(node, Node)]
         versions = [resources.number(node.metadata.resource_version) for node in found]
         return Seen(
             version=max([1, *versions, *(pod.version for pod in seen_pods)]),
             pods={pod.key: pod for pod in seen_pods},
             nodes={node.name: SeenNode(node.name, _NEVER, amounts(node)) for node in found},
+            groups=self._groups(broken, labelled=labelled) if any(pod.group for pod in seen_pods) else None,
             broken=broken,
         )
 
+    def _groups(self, broken: dict[tuple[Kind, str], str], *, labelled: bool) -> dict[str, SeenGroup]:
+        """All pod groups that can be read, by key; none where the kind is not served.
+
+        Args:
+            labelled: whether pods have the label of scheduler-plugins, whose groups are read then, too.
+        """
+        foreign = self._list(Kind.GROUP, resources.COSCHEDULING_GROUP, broken, may_be_missing=True) if labelled else []
+        listed = [*foreign, *self._list(Kind.GROUP, resources.POD_GROUP, broken, may_be_missing=True)]
+        values = [each for each in listed if isinstance(each, Mapping)]
+        return readable(broken, Kind.GROUP, ((meta.key_of(each), each) for each in values), seen_group)
+
     def _pod(self, pod: Pod) -> SeenPod:
+        queue, by_kueue = queue_labels(pod)
         ours = pod.spec.scheduler_name in self._schedulers and _MIRROR not in pod.metadata.annotations
         return SeenPod(
             key=pod.key,
@@ -137,6 +171,11 @@ class ApiObjects:
             deleting=pod.deleting,
             scheduler=pod.spec.scheduler_name,
             demand=PodInfo(pod).demand,
+            by_devices=met_by_devices(pod),
+            group=coscheduling.group_key(pod),
+            deferred=pod.resize_deferred,
+            queue=queue,
+            by_kueue=by_kueue,
         )
 
 

@@ -1,5 +1,5 @@
 """I2: a bound pod is bound once: it is in no queue, nothing is reserved for it elsewhere, and its events say
-``Scheduled`` once.
+``Scheduled`` once. One with a deferred resize is in a queue, where resizes preempt (`one_place`).
 
 A pod whose manifest named the node was never scheduled and has no such event. Events are kept for an hour and only the
 newest 20 of a pod: a missing one is a breach only while it must still be there.
@@ -37,6 +37,8 @@ def _elsewhere(view: View, pod: SeenPod) -> Iterator[Finding]:
         if reservation.node != pod.node:
             what = f"is bound to {pod.node} and reserved on {reservation.node}"
             yield of_pod(_I2, pod.key, f"reserved {pod.uid}", what, view.version)
+        return
+    if view.ours(pod):
         return
     standing = view.standings.get(pod.key, Standing())
     found = one_place.places(standing)

@@ -7,6 +7,9 @@ what a bound pod requests (a resize). What Redis keeps tells these apart:
 * a pod's version is that of its binding until a manifest changes it, so a pod bound after the node's last change was
   placed on the node as it is now.
 
+Of an extended resource that a node has nothing of, a pod gets devices instead (I12): its status says so, or devices are
+held for the pod itself while it is reserved.
+
 The scheduler is to blame for a pod when the pods that it had placed there until then, and those that manifests had put
 there `SLACK_MS` before, together request more of something that this pod requests, too, than the node has, and the
 node has not changed since. Bound pods that a manifest changed later count as the manifest's, without a time. What is
@@ -18,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dsched.framework.pod_info import HostPort
 from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.profiles import PORTS, Profiles
-from dsched.fsck.view import Resident, SeenNode, View, charged, shown
+from dsched.fsck.view import Resident, SeenNode, SeenPod, View, charged, shown
 
 _I3 = Invariant.NO_OVERCOMMIT
 _ANY_ADDRESS = "0.0.0.0"
@@ -43,14 +46,22 @@ def check(view: View, profiles: Profiles) -> Iterator[Finding]:
             for resource, amount in charged(resident.pod):
                 total[resource] = total.get(resource, 0) + amount
         for resource, amount in total.items():
-            if amount > node.allocatable.get(resource, 0):
-                yield _overfull(node, residents, resource, amount, profiles)
+            size = node.allocatable.get(resource, 0)
+            if amount > size:
+                having = [each for each in residents if _amount(each, resource)]
+                having = [each for each in having if size or not _has_devices(view, each.pod, resource)]
+                if having:
+                    yield _overfull(node, having, resource, profiles)
         if any(resident.pod.demand.ports for resident in residents):
             yield from _ports(name, residents, profiles)
 
 
-def _overfull(node: SeenNode, residents: Sequence[Resident], resource: str, total: int, profiles: Profiles) -> Finding:
-    having = [resident for resident in residents if _amount(resident, resource)]
+def _has_devices(view: View, pod: SeenPod, resource: str) -> bool:
+    return resource in pod.by_devices or pod.uid in view.devices.ledger.held.get(pod.uid, ())
+
+
+def _overfull(node: SeenNode, having: Sequence[Resident], resource: str, profiles: Profiles) -> Finding:
+    total = sum(_amount(resident, resource) for resident in having)
     reserved = sum(resident.reserved for resident in having)
     size = node.allocatable.get(resource, 0)
     told = (

@@ -14,6 +14,8 @@ class Invariant(StrEnum):
     FENCING = "I5"
     RELEASED_ONCE = "I6"
     DEVICES = "I12"
+    GANGS = "I13"
+    LIMITS = "I14"
 
 
 class Kind(StrEnum):
@@ -23,6 +25,8 @@ class Kind(StrEnum):
     NODE = "node"
     UID = "uid"
     DEVICE = "device"
+    GROUP = "podgroup"
+    QUEUE = "queue"
     SYSTEM = "system"
 
 
@@ -31,7 +35,8 @@ class Finding:
     """Something that is not as it should be.
 
     Attributes:
-        subject: key of the pod, name of the node, uid of a reservation, a device; ``leader`` for the system.
+        subject: key of the pod or the pod group, name of the node, uid of a reservation, a device; ``leader`` for the
+            system. A pod group as the queue has it is a pod with the key ``podgroup/namespace/name``.
         rule: which check, with what must not have changed for two findings to be the same.
         message: for people.
         heard: the cluster's version that the leader must have taken in for this to be a fault; 0 for none.

@@ -12,6 +12,8 @@ from dsched.fsck import (
     fencing,
     nothing_lost,
     one_place,
+    pod_groups,
+    queues,
     readable,
     reading,
     released,
@@ -124,6 +126,7 @@ def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
     """
     yield from readable.check(view)
     yield from one_place.check(view)
+    yield from pod_groups.check(view)
     if view.has_cluster:
         yield from bound_once.check(view)
         yield from capacity.check(view, profiles)
@@ -133,6 +136,7 @@ def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
     yield from fencing.check(view)
     yield from released.check(view, oldest_ms)
     yield from devices.check(view)
+    yield from queues.check(view)
 
 
 def _ordered(findings: Iterator[Finding]) -> list[Finding]:

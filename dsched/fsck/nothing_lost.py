@@ -1,7 +1,8 @@
 """I4: attempts and times are kept, and no pod is left in flight by a leader that is gone.
 
 A pod has been tried when it is in flight, reserved, waiting or unschedulable, or when its record has a time of an
-attempt. While nobody leads, pods in flight stand where the last leader left them; the next one puts them back.
+attempt; what a pod group counts begins anew once it was placed. While nobody leads, pods in flight stand where the last
+leader left them; the next one puts them back.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dsched.fsck.findings import Finding, Invariant, of_pod
 from dsched.fsck.view import View
 from dsched.model.meta import PodKey, PodUid
-from dsched.scheduler.ports import QueueName
+from dsched.scheduler.ports import QueueName, group_of
 
 _I4 = Invariant.NOTHING_LOST
 _TRIED = (QueueName.INFLIGHT, QueueName.RESERVED, QueueName.WAITING, QueueName.UNSCHEDULABLE)
@@ -32,7 +33,7 @@ def _record(view: View, key: PodKey, record: Mapping[str, str]) -> Iterator[Find
             return
     count = int(attempts or 0)
     reservation = view.reservations.get(PodUid(record.get("uid", "")))
-    if count < 1 and (record.get("queue") in _TRIED or last_ms is not None):
+    if count < 1 and not group_of(key) and (record.get("queue") in _TRIED or last_ms is not None):
         yield of_pod(_I4, key, "attempts", f"has been tried, and its record counts {count} attempts")
     elif reservation is not None and reservation.attempt != count:
         what = f"was reserved at attempt {reservation.attempt}, its record counts {count}"

@@ -6,10 +6,12 @@ from typing import Any, Protocol, TypeVar
 
 from dsched.cluster import sound
 from dsched.fsck.findings import Kind
-from dsched.fsck.view import PODS, SeenClaim, SeenNode, SeenPod, Told
-from dsched.model import quantity
+from dsched.fsck.view import PODS, SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, Told
+from dsched.model import quantity, queues
 from dsched.model.meta import NodeName, PodKey, PodUid, from_builtins
 from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.model.pod_groups import INITIALLY_SCHEDULED, PodGroup
 from dsched.model.resource_claims import ResourceClaim, charged
 
 _MAX_AMOUNT = 2**63 - 1
@@ -24,6 +26,7 @@ class Seen:
 
     Attributes:
         version: of the cluster, after they were read; 0 where there is none.
+        groups: pod groups by key; None where they were not read, for no pod names one.
         told: the events kept, of pods that the scheduler bound.
         broken: what cannot be read, with the reason.
     """
@@ -31,6 +34,7 @@ class Seen:
     version: int
     pods: Mapping[PodKey, SeenPod] = field(default_factory=dict)
     nodes: Mapping[NodeName, SeenNode] = field(default_factory=dict)
+    groups: Mapping[str, SeenGroup] | None = None
     told: Mapping[PodKey, Told] = field(default_factory=dict)
     broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
 
@@ -46,15 +50,19 @@ class Objects(Protocol):
     def sees_to_claims(self) -> bool: ...
 
     def everything(self) -> Seen:
-        """All pods and nodes."""
+        """All pods and nodes, and pod groups."""
         ...
 
     def some(self, pods: Sequence[PodKey], nodes: Sequence[NodeName]) -> Seen:
-        """These, as far as they are there."""
+        """These, as far as they are there, and all pod groups."""
         ...
 
     def claims(self) -> Mapping[str, SeenClaim]:
         """All claims for devices that can be read, by key."""
+        ...
+
+    def queues(self) -> tuple[Mapping[str, SeenQueue], Mapping[str, str]]:
+        """All queues that can be read, by name, and namespace to the queue of its pods that name none."""
         ...
 
 
@@ -78,6 +86,43 @@ def seen_claim(key: str, value: Mapping[str, Any]) -> SeenClaim:
     users = (each for each in claim.status.reserved_for if each.resource == "pods")
     pods = tuple((PodKey(f"{key.partition('/')[0]}/{each.name}"), PodUid(each.uid)) for each in users)
     return SeenClaim(key, claim.metadata.uid, owner, alone, parts, pods)
+
+
+def queue_labels(pod: Pod) -> tuple[str, bool]:
+    """What the pod's own labels say of its queue, as `SeenPod` has it."""
+    own = pod.metadata.labels.get(queues.LABEL, "")
+    return own, not own and queues.KUEUE_LABEL in pod.metadata.labels
+
+
+def seen_queue(value: Mapping[str, Any]) -> SeenQueue:
+    """A queue from the plain object.
+
+    Raises:
+        msgspec.ValidationError, ValueError: it is none.
+    """
+    queue = from_builtins(value, queues.Queue)
+    given = {name: each.limit for name, each in queue.spec.resources.items()}
+    limits = {name: quantity.amount(name, quantity.nano(limit)) for name, limit in given.items() if limit is not None}
+    return SeenQueue(queue.name, queue.spec.parent, limits)
+
+
+def default_queues(namespaces: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Namespace to the queue of its pods that name none."""
+    labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in namespaces}
+    return {name: found[queues.LABEL] for name, found in labels.items() if queues.LABEL in found}
+
+
+def seen_group(value: Mapping[str, Any]) -> SeenGroup:
+    """A pod group from the plain object.
+
+    Raises:
+        msgspec.ValidationError, ValueError: it is none.
+    """
+    group = from_builtins(value, PodGroup)
+    found = group.status.conditions
+    scheduled = any(each.type == INITIALLY_SCHEDULED and each.status == "True" for each in found)
+    version = int(group.metadata.resource_version or "0")
+    return SeenGroup(group.key, PodUid(group.metadata.uid), version, group.min_count, scheduled)
 
 
 def readable(

@@ -1,7 +1,8 @@
 """I1: every pending pod of ours stands in exactly one place, which its record names, and nothing else stands anywhere.
 
 Who is expected to have a place: a pod that is neither bound nor finished nor being deleted and whose scheduler is one
-of ours, as soon as the leader has taken it in. Bound pods are left to `bound_once`.
+of ours, as soon as the leader has taken it in; a bound one, too, while a resize of it is deferred and resizes preempt.
+Other bound pods are left to `bound_once`, whom a pod group is of to `pod_groups`.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from dsched.fsck.findings import Finding, Invariant, of_pod
 from dsched.fsck.view import SeenPod, View
 from dsched.model.meta import PodKey, PodUid
-from dsched.scheduler.ports import QueueName
+from dsched.scheduler.ports import QueueName, group_of
 from dsched.state.standings import Standing
 
 _I1 = Invariant.ONE_PLACE
@@ -22,12 +23,14 @@ def check(view: View) -> Iterator[Finding]:
         pod = view.pods.get(key)
         if standing.record:
             yield from _recorded(view, key, standing)
-            yield from _owned(view, key, standing, pod)
+            if not group_of(key):
+                yield from _owned(view, key, standing, pod)
         elif (standing.members or standing.inflight) and (pod is None or not pod.node):
             yield of_pod(_I1, key, "no record", f"stands in {_joined(places(standing))} and has no record")
     for pod in view.pods.values():
         if view.ours(pod) and not _known(view, pod):
-            yield of_pod(_I1, pod.key, f"nowhere {pod.uid}", "is pending and stands nowhere", pod.version)
+            what = "has a deferred resize" if pod.node else "is pending"
+            yield of_pod(_I1, pod.key, f"nowhere {pod.uid}", f"{what} and stands nowhere", pod.version)
 
 
 def places(standing: Standing) -> list[QueueName]:
@@ -51,18 +54,18 @@ def _recorded(view: View, key: PodKey, standing: Standing) -> Iterator[Finding]:
     elif found[0] is QueueName.WAITING and (held is None or not standing.members):
         lacks = "nothing is reserved for it" if held is None else "is not in that queue"
         yield of_pod(_I1, key, "half waiting", f"its record says waiting, but {lacks}")
-    elif found[0] is QueueName.ACTIVE:
-        yield from _turn(key, standing)
+    elif found[0] in (QueueName.ACTIVE, QueueName.GROUP):
+        yield from _turn(key, standing, found[0])
 
 
-def _turn(key: PodKey, standing: Standing) -> Iterator[Finding]:
-    """In the active queue it stands once, where its record says."""
-    turns = [member.text for member in standing.members if member.place is QueueName.ACTIVE]
+def _turn(key: PodKey, standing: Standing, place: QueueName) -> Iterator[Finding]:
+    """In the active queue, or beside a pod group, it stands once, where its record says."""
+    turns = [member.text for member in standing.members if member.place is place]
     wanted = f"{standing.record.get('place', '')} {key}"
     if len(turns) > 1:
-        yield of_pod(_I1, key, "two turns", f"stands in active {len(turns)} times: {', '.join(sorted(turns))}")
+        yield of_pod(_I1, key, "two turns", f"stands in {place} {len(turns)} times: {', '.join(sorted(turns))}")
     elif turns != [wanted]:
-        yield of_pod(_I1, key, "wrong turn", f"stands in active as {turns[0]!r}, its record says {wanted!r}")
+        yield of_pod(_I1, key, "wrong turn", f"stands in {place} as {turns[0]!r}, its record says {wanted!r}")
 
 
 def _owned(view: View, key: PodKey, standing: Standing, pod: SeenPod | None) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ leader, the records and ``default-scheduler`` give.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dsched.config import NodeResourcesFitArgs, Profile, SchedulerConfiguration
+from dsched.config import Features, NodeResourcesFitArgs, Profile, SchedulerConfiguration
+from dsched.framework import deferred_resizes
 from dsched.fsck.view import PODS
 from dsched.model import names
 
@@ -30,9 +31,14 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """The profiles of a configuration by scheduler name; empty without one."""
+    """The profiles of a configuration by scheduler name; empty without one.
+
+    Attributes:
+        resizes: whether resizes preempt.
+    """
 
     by_scheduler: Mapping[str, Checked] = field(default_factory=dict)
+    resizes: bool = False
 
     def schedulers(self, said: frozenset[str] | None, seen: Iterable[str]) -> frozenset[str]:
         """The schedulers that are ours: the configuration's, else those that the leader has said, else those seen in
@@ -51,9 +57,10 @@ class Profiles:
         return resource not in known.ignored and resource.partition("/")[0] not in known.ignored_groups
 
 
-def of(config: SchedulerConfiguration) -> Profiles:
-    """What a configuration says."""
-    return Profiles({profile.scheduler_name: _checked(profile) for profile in config.profiles})
+def of(config: SchedulerConfiguration | None, features: Features) -> Profiles:
+    """What a configuration says, if there is one, and the features that are on."""
+    known = {} if config is None else {profile.scheduler_name: _checked(profile) for profile in config.profiles}
+    return Profiles(known, features.enabled(deferred_resizes.GATE))
 
 
 def _checked(profile: Profile) -> Checked:

@@ -6,8 +6,8 @@ the places after the objects. Suspects: how far the leader is before anything el
 that a pod that is seen pending had its place when that was looked up.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dsched.clock import Clock
 from dsched.errors import StateError
@@ -16,7 +16,8 @@ from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
 from dsched.fsck.view import SeenDevices, View
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import devices, reservations, standings
+from dsched.scheduler.ports import entity_key, group_of
+from dsched.state import devices, keys, reservations, standings
 from dsched.state.client import Store
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Asked, Lookout, Standing
@@ -28,12 +29,14 @@ class Suspects:
 
     Attributes:
         devices: all claims, and all that reserved pods hold of devices.
+        everything: whatever there is.
     """
 
     keys: set[PodKey] = field(default_factory=set)
     nodes: set[NodeName] = field(default_factory=set)
     uids: set[PodUid] = field(default_factory=set)
     devices: bool = False
+    everything: bool = False
 
 
 class Reader:
@@ -52,9 +55,11 @@ class Reader:
     def everything(self) -> View:
         """All there is, in pieces."""
         usage = standings.read_node_usage(self._store)
+        quota = standings.read_node_usage(self._store, key=keys.QUOTA)
         ledger = devices.read_ledger(self._store)
         held, unreadable = _parsed(standings.read_held(self._store))
         seen = self._objects.everything()
+        queues, default_queues = self._objects.queues() if quota else ({}, {})
         places = standings.read_standings(self._store)
         moment = standings.moment(self._store)
         return View(
@@ -63,10 +68,15 @@ class Reader:
             version=seen.version,
             now_ms=self._clock.now_ms(),
             schedulers=self._profiles.schedulers(moment.schedulers, _profiles_in(places)),
+            resizes=self._profiles.resizes,
             pods=seen.pods,
             nodes=seen.nodes,
+            groups=seen.groups,
             told=seen.told,
             usage=usage,
+            quota=quota,
+            queues=queues,
+            default_queues=default_queues,
             standings=places,
             reservations=held,
             unreadable=unreadable,
@@ -77,21 +87,26 @@ class Reader:
     def again(self, first: View, suspects: Suspects) -> View:
         """The suspects as they are now, judged with the schedulers that are known already."""
         moment = standings.moment(self._store)
+        if suspects.everything:
+            return replace(self.everything(), moment=moment, schedulers=first.schedulers)
         ledger = devices.read_ledger(self._store) if suspects.devices else devices.Ledger()
         claims = self._objects.claims() if suspects.devices else {}
         looked = self._lookout.look(_asked(first, suspects))
         texts = {} if looked is None else looked.reservations
         held, unreadable = _parsed(texts)
         names = sorted(suspects.nodes | {each.node for each in held.values()})
-        seen = self._objects.some(sorted(suspects.keys), names)
+        pods = [key for key in sorted(suspects.keys) if not group_of(key)]
+        seen = self._objects.some(pods, names)
         return View(
             moment=moment,
             epoch=moment.epoch if looked is None else looked.epoch,
             version=seen.version,
             now_ms=self._clock.now_ms(),
             schedulers=first.schedulers,
+            resizes=first.resizes,
             pods=seen.pods,
             nodes=seen.nodes,
+            groups=seen.groups,
             told=seen.told,
             usage=standings.read_node_usage(self._store, names),
             standings={} if looked is None else looked.pods,
@@ -102,11 +117,13 @@ class Reader:
         )
 
 
-def suspects(first: View, findings: Iterable[Finding]) -> Suspects:
-    """What these findings are about: the pods, the nodes with everything on them, and reservations."""
+def suspects(first: View, findings: Sequence[Finding]) -> Suspects:
+    """What these findings are about: the pods with their whole groups, the nodes with everything on them, and
+    reservations."""
     found = Suspects()
     for finding in findings:
         found.devices = found.devices or finding.invariant is Invariant.DEVICES
+        found.everything = found.everything or finding.invariant is Invariant.LIMITS
         if finding.kind is Kind.POD:
             found.keys.add(PodKey(finding.subject))
         elif finding.kind is Kind.UID:
@@ -116,7 +133,22 @@ def suspects(first: View, findings: Iterable[Finding]) -> Suspects:
             found.nodes.add(name)
             found.keys.update(resident.pod.key for resident in first.residents.get(name, ()))
             found.keys.update(each.key for each in first.reservations.values() if each.node == name)
+    found.keys |= _whole(first, found.keys | {entity for each in findings if (entity := _entity(each))})
     return found
+
+
+def _entity(finding: Finding) -> PodKey | None:
+    return entity_key(finding.subject) if finding.kind is Kind.GROUP else None
+
+
+def _whole(first: View, keys: set[PodKey]) -> set[PodKey]:
+    """What belongs together with pods, or pod groups: the groups and all of their pods."""
+    groups = {group_of(key) or first.standings.get(key, Standing()).record.get("group", "") for key in keys} - {""}
+    if not groups:
+        return set()
+    found = {entity_key(group) for group in groups}
+    found |= {pod.key for group in groups for pod in first.grouped.get(group, ())}
+    return found | {key for key, standing in first.standings.items() if standing.record.get("group") in groups}
 
 
 def _parsed(texts: Mapping[PodUid, str]) -> tuple[dict[PodUid, Reservation], dict[PodUid, str]]:

@@ -9,9 +9,19 @@ from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.cluster.standalone.objects import Objects, RawPod, read_node, read_object, read_pod
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
-from dsched.fsck.objects import Seen, amounts, readable, seen_claim
-from dsched.fsck.view import SeenClaim, SeenNode, SeenPod, Told
+from dsched.fsck.objects import (
+    Seen,
+    amounts,
+    default_queues,
+    queue_labels,
+    readable,
+    seen_claim,
+    seen_group,
+    seen_queue,
+)
+from dsched.fsck.view import SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, Told, met_by_devices
 from dsched.manifests import kinds
+from dsched.model import coscheduling
 from dsched.model.meta import NodeName, PodKey
 from dsched.state import client, pieces
 from dsched.state.client import Store
@@ -50,18 +60,33 @@ class StoredObjects:
         found = readable({}, Kind.DEVICE, listed, lambda json: read_object(kinds.RESOURCE_CLAIM, json))
         return {key: seen_claim(key, value) for key, value in found.items()}
 
+    def queues(self) -> tuple[Mapping[str, SeenQueue], Mapping[str, str]]:
+        """All queues that can be read, by name, and namespace to the queue of its pods that name none."""
+        listed = ((key.decode(errors="replace"), json) for key, json in self._objects.scan(kinds.QUEUE))
+        found = readable({}, Kind.QUEUE, listed, lambda json: seen_queue(read_object(kinds.QUEUE, json)))
+        named = ((key.decode(errors="replace"), json) for key, json in self._objects.scan(kinds.NAMESPACE))
+        namespaces = readable({}, Kind.QUEUE, named, lambda json: read_object(kinds.NAMESPACE, json))
+        return found, default_queues(namespaces.values())
+
     def _seen(self, raw_pods: Iterable[tuple[str, RawPod]], raw_nodes: Iterable[tuple[str, bytes]]) -> Seen:
         broken: dict[tuple[Kind, str], str] = {}
         pods = readable(broken, Kind.POD, raw_pods, seen_pod)
         nodes = readable(broken, Kind.NODE, raw_nodes, seen_node)
+        groups = self._groups(broken)
         version = self._cluster.newest_version()
         return Seen(
             version=version,
             pods={PodKey(key): pod for key, pod in pods.items()},
             nodes={node.name: node for node in nodes.values()},
+            groups=groups,
             told=self._told(pods.values()),
             broken=broken,
         )
+
+    def _groups(self, broken: dict[tuple[Kind, str], str]) -> dict[str, SeenGroup]:
+        """All pod groups that can be read, by key."""
+        listed = ((key.decode(errors="replace"), json) for key, json in self._objects.scan(kinds.POD_GROUP))
+        return readable(broken, Kind.GROUP, listed, lambda json: seen_group(read_object(kinds.POD_GROUP, json)))
 
     def _node_json(self, names: Sequence[NodeName]) -> Iterator[tuple[str, bytes]]:
         for batch in pieces.cut(names):
@@ -92,6 +117,7 @@ def seen_pod(raw: RawPod) -> SeenPod:
     """
     read_pod(*raw)
     value, state = stored.applied(raw[0]), stored.pod_state(raw[1])
+    queue, by_kueue = queue_labels(value)
     return SeenPod(
         key=value.key,
         uid=state.uid,
@@ -104,6 +130,11 @@ def seen_pod(raw: RawPod) -> SeenPod:
         deleting=value.deleting,
         scheduler=value.spec.scheduler_name,
         demand=PodInfo(value).demand,
+        by_devices=met_by_devices(value),
+        group=coscheduling.group_key(value),
+        deferred=value.resize_deferred,
+        queue=queue,
+        by_kueue=by_kueue,
     )
 
 

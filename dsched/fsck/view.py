@@ -8,6 +8,7 @@ from typing import NamedTuple
 from dsched.framework.pod_info import Demand
 from dsched.fsck.findings import Kind
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.pod import Pod
 from dsched.state.devices import Ledger
 from dsched.state.reservations import Reservation
 from dsched.state.standings import Moment, Standing
@@ -28,6 +29,10 @@ class SeenPod(NamedTuple):
         bound_ms: when it got its node, ms since the epoch; 0 while it has none.
         finished: it has ended and takes up nothing.
         demand: what it takes up.
+        by_devices: resources that devices stand for, as its status says.
+        group: ``namespace/name`` of its pod group, empty where it has none.
+        deferred: a resize of it waits until its node has room.
+        queue: the queue that its own label names; by_kueue: whether Kueue's may name one instead.
     """
 
     key: PodKey
@@ -41,6 +46,11 @@ class SeenPod(NamedTuple):
     deleting: bool
     scheduler: str
     demand: Demand
+    by_devices: frozenset[str] = frozenset()
+    group: str = ""
+    deferred: bool = False
+    queue: str = ""
+    by_kueue: bool = False
 
     @property
     def scheduled(self) -> bool:
@@ -53,12 +63,41 @@ class SeenPod(NamedTuple):
         return self.scheduled and self.version == self.applied
 
 
+def met_by_devices(pod: Pod) -> frozenset[str]:
+    """The extended resources that a pod gets by devices instead of by what its node has, as its status says."""
+    status = pod.status.extended_resource_claim_status
+    return frozenset() if status is None else frozenset(each.resource_name for each in status.request_mappings)
+
+
 class SeenNode(NamedTuple):
     """A node of the cluster and the version of its last change."""
 
     name: NodeName
     version: int
     allocatable: Amounts
+
+
+class SeenGroup(NamedTuple):
+    """A pod group.
+
+    Attributes:
+        min_count: so many of its pods are placed together; 1 where it is no gang.
+        scheduled: whether its condition says that they were, once.
+    """
+
+    key: str
+    uid: PodUid
+    version: int
+    min_count: int
+    scheduled: bool
+
+
+class SeenQueue(NamedTuple):
+    """A queue that divides the cluster; amounts as those of pods."""
+
+    name: str
+    parent: str
+    limits: Amounts
 
 
 class SeenClaim(NamedTuple):
@@ -117,13 +156,17 @@ class View:
         epoch: the present one, as of when the places were read.
         version: the cluster's, after the objects were read; 0 where this Redis keeps no cluster.
         pods, nodes: the objects.
+        groups: pod groups by ``namespace/name``; None where they were not read, for no pod names one.
         told: the events kept, of pods that the scheduler bound.
         usage: fields of ``node:NAME``.
+        quota: fields of ``quota:NAME``.
+        queues: the objects, and default_queues what namespaces say of their pods; read where something is kept there.
         standings: the pods' places.
         reservations: those that can be read; unreadable: the texts of those that cannot.
         devices: who has which.
         broken: pods and nodes that cannot be read, and why.
         schedulers: the names of the schedulers whose pods are ours.
+        resizes: whether pods on a node stand in the queue as long as a resize of them is deferred.
         now_ms: when it was read, ms since the epoch.
     """
 
@@ -132,10 +175,15 @@ class View:
     version: int
     now_ms: int
     schedulers: frozenset[str] = frozenset()
+    resizes: bool = False
     pods: Mapping[PodKey, SeenPod] = field(default_factory=dict)
     nodes: Mapping[NodeName, SeenNode] = field(default_factory=dict)
+    groups: Mapping[str, SeenGroup] | None = None
     told: Mapping[PodKey, Told] = field(default_factory=dict)
     usage: Mapping[NodeName, Mapping[str, str]] = field(default_factory=dict)
+    quota: Mapping[NodeName, Mapping[str, str]] = field(default_factory=dict)
+    queues: Mapping[str, SeenQueue] = field(default_factory=dict)
+    default_queues: Mapping[str, str] = field(default_factory=dict)
     standings: Mapping[PodKey, Standing] = field(default_factory=dict)
     reservations: Mapping[PodUid, Reservation] = field(default_factory=dict)
     unreadable: Mapping[PodUid, str] = field(default_factory=dict)
@@ -158,8 +206,9 @@ class View:
         return self.moment.idle and self.moment.intake >= self.version
 
     def ours(self, pod: SeenPod) -> bool:
-        """Whether a pod waits for one of our profiles."""
-        return not pod.node and not pod.finished and not pod.deleting and pod.scheduler in self.schedulers
+        """Whether a pod waits for one of our profiles: for a node, or for room on the one that it has."""
+        waits = not pod.node or (self.resizes and pod.deferred)
+        return waits and not pod.finished and not pod.deleting and pod.scheduler in self.schedulers
 
     def owner(self, uid: PodUid, key: PodKey) -> SeenPod | None:
         """The pod of that name, if it has that uid."""
@@ -185,6 +234,15 @@ class View:
         found: dict[PodKey, list[Reservation]] = {}
         for reservation in self.reservations.values():
             found.setdefault(reservation.key, []).append(reservation)
+        return found
+
+    @cached_property
+    def grouped(self) -> Mapping[str, list[SeenPod]]:
+        """Pod group to its pods."""
+        found: dict[str, list[SeenPod]] = {}
+        for pod in self.pods.values():
+            if pod.group:
+                found.setdefault(pod.group, []).append(pod)
         return found
 
 

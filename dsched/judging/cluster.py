@@ -25,6 +25,10 @@ KINDS = {
     "CSIStorageCapacity": "csiStorageCapacities",
     "VolumeAttachment": "volumeAttachments",
     "PodDisruptionBudget": "podDisruptionBudgets",
+    "DeviceClass": "deviceClasses",
+    "DeviceTaintRule": "deviceTaintRules",
+    "ResourceSlice": "resourceSlices",
+    "ResourceClaim": "resourceClaims",
 }
 """What the program calls the lists that objects are in. Others decide nothing in kube-scheduler."""
 _NAMESPACED = frozenset(
@@ -36,6 +40,7 @@ _NAMESPACED = frozenset(
         "PersistentVolumeClaim",
         "CSIStorageCapacity",
         "PodDisruptionBudget",
+        "ResourceClaim",
     }
 )
 
@@ -108,7 +113,8 @@ class ToldCluster:
                 other = self.pending.get(uid)
                 if other is not None and other.spec.priority < pod.spec.priority:
                     self._promise(uid, NO_NODE)
-            self._promise(pod.uid, choice.nominated)
+            if not pod.node_name:
+                self._promise(pod.uid, choice.nominated)
 
     def equals(self, some: AbstractSet[str], others: AbstractSet[str]) -> bool:
         """Whether pods on nodes are as important as others: their priorities and starts are the same.
@@ -154,7 +160,8 @@ class ToldCluster:
             self._on(pod, placed[1])
 
     def _no_longer_pending(self, uid: PodUid) -> None:
-        if uid not in self._bound:
+        pod = self.pending.get(uid)
+        if uid not in self._bound and not (pod is not None and pod.node_name):  # a resize is over, the pod stays
             self._off(uid)
             self._promise(uid, NO_NODE)
         self._bound.discard(uid)

@@ -17,6 +17,7 @@ from dsched.model.pod import Pod
 from dsched.scheduler.nominations import Nomination
 
 EXTENDERS = "extenders have a say in it, and they are not asked again"
+GROUPED = "it was decided with its pod group, which is not judged"
 UNKNOWN_POD = "the recording does not say what pod it is"
 EVERY_NODE = 100
 """Percent of the nodes that dsched looks at where nothing else is configured."""
@@ -113,6 +114,9 @@ class Judging:
 
     def _decided(self, cluster: ToldCluster, line: tape.Decided, at: int) -> None:
         asked: list[tuple[Pod, tape.Choice]] = []
+        together = {
+            choice.uid for group in line.groups for choice in line.choices[group.first : group.first + group.pods]
+        }
         for choice in line.choices:
             pod = cluster.pending.get(choice.uid)
             if pod is None:
@@ -125,6 +129,8 @@ class Judging:
         for (pod, choice), answer in zip(asked, self._program.answers(len(asked)), strict=True):
             self._count(choice)
             verdict = self._verdict(cluster, pod, choice, answer, line.at_ms)
+            if choice.uid in together:
+                verdict = Verdict(unjudged=GROUPED)
             if verdict.unjudged:
                 self.found.unjudged[verdict.unjudged] += 1
             elif verdict.differs:
@@ -140,6 +146,8 @@ class Judging:
     ) -> Verdict:
         if self._extended:
             return Verdict(unjudged=EXTENDERS)
+        if choice.failed and pod.node_name and answer.get("feasible"):
+            return verdicts.AGREED  # a deferred resize that fits: kube-scheduler's cache has the pod already
         preempting = Nomination.of_fields(choice.preempting or {})
         if not choice.node and (preempting.stopped_until_ms > at_ms or preempting.avoids(at_ms)):
             return Verdict(unjudged=verdicts.STOPPED)

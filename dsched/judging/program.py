@@ -15,10 +15,12 @@ from typing import IO, Any
 
 import msgspec
 
+from dsched.config import Features
 from dsched.errors import JudgeError
+from dsched.framework import deferred_resizes
 
-RELEASES = ("1.34", "1.37")
-"""Of Kubernetes, that ``scripts/build-judge`` knows."""
+_CLAIMS = "DynamicResourceAllocation"
+"""Releases of dsched that had no dynamic resources decided as kube-scheduler does without this gate."""
 _PATIENCE_S = 5.0
 """Of ending a program; then it is killed."""
 _SHOWN = 2000
@@ -106,16 +108,26 @@ class Program:
         return f"exit code {code}; {said[-_SHOWN:] or 'it said nothing'}"
 
 
+def _set_otherwise(features: Features) -> list[str]:
+    """Gates that are not as they are by default."""
+    claims = [] if features.enabled(_CLAIMS) else [f"{_CLAIMS}=false"]
+    resizes = [f"{deferred_resizes.GATE}=true"] if features.enabled(deferred_resizes.GATE) else []
+    return claims + resizes
+
+
 @contextmanager
-def running(path: Path) -> Iterator[Program]:
-    """Start a program; it is ended afterwards.
+def running(path: Path, features: Features | None = None) -> Iterator[Program]:
+    """Start a program, to decide with these features, by default as its release does; it is ended afterwards.
 
     Raises:
         JudgeError: it cannot be started.
     """
+    command = [str(path)]
+    if gates := [] if features is None else _set_otherwise(features):
+        command.append(f"-feature-gates={','.join(gates)}")
     with tempfile.TemporaryFile() as said:
         try:
-            process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)
         except OSError as error:
             raise JudgeError(f"{path} cannot be started: {error.strerror}") from error
         asked = Program(process, said)

@@ -113,10 +113,16 @@ def _refused(choice: tape.Choice, answer: Answer, keys: Mapping[PodUid, PodKey],
         return Verdict(
             f"kube-scheduler deletes {_pods(possible[node])} on {node}, recorded was {_pods(victims)}",
         )
-    message = (answer.get("messages") or {}).get(node, answer.get("message", ""))
-    if message != choice.message:
+    message = str((answer.get("messages") or {}).get(node, answer.get("message", "")))
+    if message != choice.message and _in_order(message) != _in_order(choice.message):
         return Verdict(f"kube-scheduler says: {message}")
     return Verdict(unjudged=SAMPLED_PREEMPTION) if found.get("sampled") else AGREED
+
+
+def _in_order(message: str) -> str:
+    """With the errors of several nodes in order: which of them kube-scheduler meets first is chance."""
+    before, listed, errors = message.partition("preemption: [")
+    return before + listed + ", ".join(sorted(errors.removesuffix("]").split(", "))) if listed else message
 
 
 def _nominations(possible: Mapping[str, Any]) -> str:

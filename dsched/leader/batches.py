@@ -14,6 +14,9 @@ from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.metrics import BATCH_DURATION, BATCH_SIZE
 from dsched.scheduler.observer import Observer
 from dsched.scheduler.ports import Popped
+from dsched.scheduler.queue import QueuedGroup, QueuedPod
+from dsched.scheduler.quota.picking import Picking
+from dsched.state import pauses
 from dsched.state.pieces import LIGHT_AT_MOST
 
 CYCLE_S = 0.05
@@ -61,7 +64,9 @@ class Batches:
     ) -> None:
         self.size = size
         self._epoch, self._queue, self._line = state.epoch, state.queue, state.line
+        self._store = state.store
         self._clock, self._pending, self._waiting = memory.clock, memory.pending, memory.waiting
+        self._picking = memory.picking
         self._commit = commit
         self._binding = binding
         self._observer = observer
@@ -130,9 +135,34 @@ class Batches:
         if self._ending or self._binding.is_full(len(self._waiting)):
             return "", ()
         name, size = self._next()
-        popped = self._queue.pop(name, size, self._clock.now_ms(), from_backoff=True)
+        if self._picking is not None and self._picking.any_active():
+            popped = self._pick(self._picking, name, size)
+        else:
+            popped = self._queue.pop(name, size, self._clock.now_ms(), from_backoff=True)
         self._came(popped, size)
         return name, popped
+
+    def _pick(self, picking: Picking, name: str, size: int) -> Sequence[Popped]:
+        """Pods whose turn it is; where profiles are paused, of the others."""
+        while picked := self._turns(picking, size):
+            popped = self._queue.take(name, [_member(pod) for pod in picked], self._clock.now_ms())
+            self._left_over(picking, picked, popped)
+            if popped or self._queue.paused <= picking.paused:
+                return popped
+        return ()
+
+    def _turns(self, picking: Picking, size: int) -> list[QueuedPod]:
+        if self._queue.paused:  # it may be over by now
+            self._queue.paused = frozenset(pauses.profiles(self._store))
+        picking.paused = self._queue.paused
+        return picking.pick(size)
+
+    def _left_over(self, picking: Picking, picked: Sequence[QueuedPod], popped: Sequence[Popped]) -> None:
+        """Those that Redis has not popped stand where they stood."""
+        keys = {each.key for each in popped}
+        for pod in picked:
+            if pod.key not in keys:
+                picking.moved(pod, self._pending.members(pod.pod_group.key) if isinstance(pod, QueuedGroup) else ())
 
     def _pop_ahead(self, pods: int) -> None:
         """Have Redis pop the next batch after it has reserved this one, of so many pods, if as many are likely to wait.
@@ -142,12 +172,21 @@ class Batches:
         if self._binding.is_full(len(self._waiting), pods):
             return
         name, size = self._next()
+        picking, picked = self._picking, []
+        if picking is not None and not (picked := self._turns(picking, size)):
+            return
         self._ahead = ahead = _Ahead(name)
 
         def answered(popped: Sequence[Popped]) -> None:
             ahead.popped = popped
+            if picking is not None:
+                self._left_over(picking, picked, popped)
             self._came(popped, size)
 
+        if picking is not None:
+            members = [_member(pod) for pod in picked]
+            ahead.number = self._queue.take_ahead(name, members, self._clock.now_ms(), answered)
+            return
         ahead.number = self._queue.pop_ahead(name, size, self._clock.now_ms(), from_backoff=True, then=answered)
 
     def _next(self) -> tuple[str, int]:
@@ -165,3 +204,8 @@ class Batches:
             self.size = max(1, pods // 2)
         elif pods == self.size and took_s < CYCLE_S / 2:
             self.size = min(2 * self.size, LARGEST_BATCH)
+
+
+def _member(pod: QueuedPod) -> str:
+    """How the active queue has it."""
+    return f"{pod.turn} {pod.key}"

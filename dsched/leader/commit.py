@@ -9,7 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from dsched.engine.diagnosis import Diagnosis
+from dsched.framework.table import amounts
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.failure import Failures
 from dsched.leader.observers.loop_time import EVALUATE, HAND_OUT, REQUEUE, RESERVE
@@ -17,15 +20,16 @@ from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
 from dsched.log import logger
 from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, collect
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, PodUid
 from dsched.plugins.dynamic_resources.reserved import charges_of
-from dsched.scheduler.cache import amounts
 from dsched.scheduler.cycle import Cycle
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision, GroupCandidate, GroupDecision, GroupEnd, by_pod
 from dsched.scheduler.observer import Observer
-from dsched.scheduler.ports import Popped, QueueName
-from dsched.scheduler.queue import QueuedPod
+from dsched.scheduler.pod_groups import Changes
+from dsched.scheduler.ports import Move, Popped, QueueName
+from dsched.scheduler.queue import QueuedGroup, QueuedPod
 from dsched.state import reservations
+from dsched.state.pieces import LIGHT_AT_MOST
 from dsched.state.reservations import Request
 
 _log = logger(__name__)
@@ -39,11 +43,13 @@ class Begun:
     """A batch that was decided, and that Redis was told to reserve.
 
     Attributes:
+        groups: those that were decided; the decisions about their pods are among ``decisions``.
         version: of the table after the last decision.
         number: what to wait for until ``verdicts`` are there, one for each of ``placed``.
     """
 
     decisions: Sequence[Decision]
+    groups: Sequence[GroupDecision]
     placed: Sequence[Placed]
     version: int
     number: int = 0
@@ -52,6 +58,8 @@ class Begun:
 
 ROUNDS = 5
 """Times a pod is decided again at once; then it waits its turn in backoff."""
+MOST_PODS = 2 * LIGHT_AT_MOST
+"""Pods of a batch in which there are groups; a group alone may have more."""
 NODE_KEPT_CHANGING = "the chosen node kept changing while the pod was being placed"
 
 
@@ -71,7 +79,8 @@ class Commit:
     ) -> None:
         self._reservations = state.reservations
         self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
-        self._waiting = memory.waiting
+        self._waiting, self._groups, self._events = memory.waiting, memory.groups, memory.events
+        self._queue = state.queue
         self._cycle = cycle
         self._binding = binding
         self._failures = failures
@@ -80,64 +89,136 @@ class Commit:
 
     def begin(self, popped: Sequence[Popped]) -> Begun | None:
         """Decide a batch and have Redis reserve; `finish` goes on from there. None where no pod is pending any more."""
-        candidates = self._candidates(popped, self._clock.monotonic())
+        candidates = self._candidates(self._not_too_many(popped), self._clock.monotonic())
         return self._decide(candidates) if candidates else None
 
     def finish(self, begun: Begun) -> None:
         """Take the batch from in flight to reserved, or back into the queue."""
         for round_ in range(ROUNDS):
             self._observer.phase(RESERVE)
-            again = self._placed(begun)
+            again, refused = self._placed(begun)
             self._observer.phase(REQUEUE)
-            unplaced = [decision for decision in begun.decisions if decision.node is None]
+            tried = [decision for decision in begun.decisions if id(decision) not in refused]
+            unplaced = [decision for decision in tried if decision.node is None]
             self._preemptions.note(unplaced)
             # The promise is on the pod before victims are deleted: who is killed in between has evicted nobody in vain.
             self._failures.requeue(unplaced, self._clock.monotonic())
+            self._requeue_groups([group for group in begun.groups if id(group) not in refused])
             self._preemptions.carry_out(unplaced)
             self._binding.claims.carry_out(unplaced)
-            refused = {id(decision) for decision in again}
-            committed = [decision for decision in begun.decisions if id(decision) not in refused]
-            self._observer.committed(committed, begun.version)
+            self._observer.committed(tried, begun.version)
             if not again:
                 return
             if round_ < ROUNDS - 1:
-                begun = self._decide([decision.candidate for decision in again])
-        for decision in again:
-            self._preemptions.ended(decision.candidate.info)
-        self._failures.give_up(again, NODE_KEPT_CHANGING, self._clock.monotonic())
+                begun = self._decide(again)
+        self._give_up(begun, refused)
 
-    def _decide(self, candidates: Sequence[Candidate]) -> Begun:
+    def _give_up(self, begun: Begun, refused: set[int]) -> None:
+        """The nodes of these kept changing."""
+        given_up = [decision for decision in begun.decisions if id(decision) in refused]
+        for decision in given_up:
+            self._preemptions.ended(decision.candidate.info)
+        self._failures.give_up(given_up, NODE_KEPT_CHANGING, self._clock.monotonic())
+        self._requeue_groups([_failed(group) for group in begun.groups if id(group) in refused])
+
+    def _requeue_groups(self, groups: Sequence[GroupDecision]) -> None:
+        """Put groups back of which pods are left, which are beside them already; tell how they are, and make room for
+        them. Killed before: a group is in flight without its pods, or with some, and is put back by the next leader."""
+        if not groups:
+            return
+        found = [self._groups.attempted(group) for group in groups]
+        together = Changes(
+            [move for changes in found for move in changes.moves],
+            [each for changes in found for each in changes.removals],
+        )
+        self._events.change(together, collect.ATTEMPT_FAILURE)
+        self._failures.tell_groups(groups, self._clock.monotonic())
+        self._preemptions.carry_out_groups(groups)
+
+    def _decide(self, candidates: Sequence[Candidate | GroupCandidate]) -> Begun:
         self._observer.phase(EVALUATE)
         began = collect.now()
-        decisions = self._cycle.decide(candidates)
+        decided = self._cycle.decide(candidates)
+        decisions = by_pod(decided)
+        groups = [each for each in decided if isinstance(each, GroupDecision)]
         collect.decided(collect.now() - began, len(decisions))
         self._observer.phase(RESERVE)
         placed = [(decision, decision.node) for decision in decisions if decision.node is not None]
-        begun = Begun(decisions, placed, self._cache.snapshot.table.version)
+        begun = Begun(decisions, groups, placed, self._cache.snapshot.table.version)
         # First what has become of the nodes, on the same line: the requests expect the versions that this leaves.
-        self._cache.usage.flush_ahead()
+        self._cache.flush_ahead()
         if placed:
             requests, now_ms = self._requests(placed), self._clock.now_ms()
             begun.number = self._reservations.reserve_ahead(requests, now_ms, begun.verdicts.extend)
         return begun
 
-    def _candidates(self, popped: Sequence[Popped], popped_at: float) -> list[Candidate]:
-        found: list[Candidate] = []
+    def _not_too_many(self, popped: Sequence[Popped]) -> Sequence[Popped]:
+        """Those of a batch that are decided: at least one group, and as many pods as a batch may have. The others go
+        back to where they stood."""
+        if not self._groups.any:
+            return popped
+        pods, over = 0, []
+        for place, entry in enumerate(popped):
+            queued = self._pending.standing(entry.key)
+            size = len(self._pending.members(queued.pod_group.key)) if isinstance(queued, QueuedGroup) else 1
+            if pods and pods + size > MOST_PODS:
+                over = [each for later in popped[place:] if (each := self._pending.standing(later.key)) is not None]
+                popped = popped[:place]
+                break
+            pods += size
+        moves = [(each, self._pending.move(each, QueueName.ACTIVE)) for each in over]
+        if moves:
+            self._events.make(moves, [collect.ATTEMPT_FAILURE] * len(moves))
+        return popped
+
+    def _candidates(self, popped: Sequence[Popped], popped_at: float) -> list[Candidate | GroupCandidate]:
+        found: list[Candidate | GroupCandidate] = []
         now_ms = self._clock.now_ms()
         for entry in popped:
-            pod = self._pending.get(entry.key)
-            if pod is not None and pod.uid == entry.uid:
-                pod.attempts = entry.attempt
-                pod.first_ms = pod.first_ms or now_ms
-                found.append(Candidate(pod.info, entry.attempt, popped_at))
+            pod = self._pending.standing(entry.key)
+            if pod is None or pod.uid != entry.uid:
+                continue
+            if isinstance(pod, QueuedGroup):
+                if (group := self._group(pod, now_ms, popped_at)) is not None:
+                    found.append(group)
+                continue
+            pod.attempts = entry.attempt
+            pod.first_ms = pod.first_ms or now_ms
+            found.append(Candidate(pod.info, entry.attempt, popped_at))
         return found
 
-    def _placed(self, begun: Begun) -> list[Decision]:
-        """Take down what Redis has reserved, and hand out what may be bound; returns what has to be decided again."""
+    def _group(self, queued: QueuedGroup, now_ms: int, popped_at: float) -> GroupCandidate | None:
+        """A group that was popped, with its pods, which come in flight as well; None where it has none any more.
+
+        Killed before: the group is in flight and its pods beside it. Killed after: all are in flight; the next leader
+        puts the pods beside it again.
+        """
+        moves: list[Move] = []
+        candidates: list[Candidate] = []
+        for pod in self._groups.attempt(queued):
+            pod.attempts += 1
+            pod.first_ms = pod.first_ms or now_ms
+            told = {"attempts": pod.attempts, "first_ms": pod.first_ms, "last_ms": now_ms}
+            moves.append(self._pending.move(pod, QueueName.INFLIGHT, **told))
+            self._pending.placed(pod, QueueName.INFLIGHT)
+            candidates.append(Candidate(pod.info, pod.attempts, popped_at))
+        if not candidates:
+            self._events.change(self._groups.ended(queued), collect.ATTEMPT_FAILURE)
+            return None
+        self._queue.move_ahead(moves, lambda refused: None)  # of who is not there, the reservation is refused
+        return GroupCandidate(queued.pod_group, tuple(candidates))
+
+    def _placed(self, begun: Begun) -> tuple[list[Candidate | GroupCandidate], set[int]]:
+        """Take down what Redis has reserved, and hand out what may be bound; returns what has to be decided again, and
+        the ids of the decisions, those about groups among them, that do not stand."""
         if not begun.placed:
-            return []
+            return [], set()
         self._reservations.settle(begun.number)
-        again: list[Decision] = []
+        again: list[Candidate | GroupCandidate] = []
+        dropped: set[int] = set()
+        gone: set[PodUid] = set()
+        group_of = {id(each): group for group in begun.groups for each in group.decisions}
+        torn: dict[int, GroupDecision] = {}
         ready: list[AssumedPod] = []
         refused: set[NodeName] = set()
         for (decision, node), verdict in zip(begun.placed, begun.verdicts, strict=True):
@@ -149,19 +230,32 @@ class Commit:
                 RESERVATIONS_REFUSED.labels(verdict).inc()
                 self._undo(decision, node)
                 refused.add(node)
-                if verdict in (reservations.CHANGED, reservations.TAKEN):
-                    again.append(decision)
+                if verdict == reservations.GONE:
+                    gone.add(decision.candidate.info.uid)
+                if (group := group_of.get(id(decision))) is not None:
+                    torn[id(group)] = group
+                elif verdict in (reservations.CHANGED, reservations.TAKEN, reservations.LIMITED):
+                    dropped.add(id(decision))
+                    again.append(decision.candidate)
         for node in refused:  # after the loop: what it has counted is in Redis already
             self._cache.usage.look_again(node)
+        if self._cache.limits is not None and reservations.LIMITED in begun.verdicts:
+            self._cache.limits.rewrite()
+        for group in torn.values():
+            pods = tuple(each for each in group.candidate.pods if each.info.uid not in gone)
+            if pods:
+                again.append(GroupCandidate(group.candidate.group, pods))
+                dropped |= {id(group), *map(id, group.decisions)}
         self._observer.phase(HAND_OUT)
         self._binding.hand_out(ready)
-        return again
+        return again, dropped
 
     def _requests(self, placed: Sequence[Placed]) -> list[Request]:
         """The requests; each expects the node as its predecessors in the batch leave it."""
         ahead: Counter[NodeName] = Counter()
         requests: list[Request] = []
         for decision, node in placed:
+            pod = self._pending.get(decision.candidate.info.key)
             info, seen = decision.candidate.info, self._cache.usage.seen(node)
             version = seen.version + ahead[node]
             ahead[node] += 1
@@ -176,13 +270,15 @@ class Commit:
                     has_ports=bool(info.demand.ports),
                     deadline_ms=(decision.waiting.deadline_ms or self._clock.now_ms()) if decision.waiting else 0,
                     devices=charges_of(decision.state),
+                    group="" if pod is None else pod.group,
+                    queues=() if self._cache.limits is None else self._cache.limits.charges(info),
                 )
             )
         return requests
 
     def _reserved(self, decision: Decision, node: NodeName) -> AssumedPod:
         info = decision.candidate.info
-        self._cache.reserved(node)
+        self._cache.reserved(info, node)
         candidate = decision.candidate
         assumed = AssumedPod(
             info, node, decision.framework, decision.state, candidate.attempt, popped_at=candidate.popped_at
@@ -230,6 +326,10 @@ class Commit:
                 message = Diagnosis.of_node(status).message
                 self._binding.release(assumed, QueueName.UNSCHEDULABLE, message, frozenset({status.plugin}))
         self._binding.hand_out(ready)
+
+
+def _failed(group: GroupDecision) -> GroupDecision:
+    return msgspec.structs.replace(group, end=GroupEnd.ERROR, message=NODE_KEPT_CHANGING)
 
 
 def _missed(pod: QueuedPod) -> None:

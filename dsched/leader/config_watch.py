@@ -312,7 +312,7 @@ class ConfigWatch:
             PluginError: the profiles cannot be built with the plugins that are here.
         """
         handle = LeaderHandle(_Nothing(), WaitingPods(self._clock), PendingPods(self._clock, Backoff()), self._clock)
-        profiles.frameworks(config, self._plugins, handle, devices=True)
+        profiles.frameworks(config, self._plugins, handle)
 
     def _refuse(self, digest: bytes, error: Exception, *, again: bool) -> None:
         if digest == self._done and self._error and not again:

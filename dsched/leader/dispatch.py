@@ -95,7 +95,10 @@ class Dispatcher:
             self._store.redis.delete(*queue_keys(self._store.name, own_queue(worker)))
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Give the connections back. Celery would leave them open in a pool, which is that of every application of the
+        process with this broker: whoever comes next finds it as new."""
+        self._app.pool.force_close_all(close_pool=False)
+        self._app.pool.setup()
         self._app.close()
 
     def _publish(self, task: str, payloads: Iterable[tuple[str, bytes]]) -> None:

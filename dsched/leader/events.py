@@ -20,8 +20,9 @@ from dsched.framework.runtime import Framework
 from dsched.log import logger
 from dsched.metrics import RESCUED, collect
 from dsched.scheduler.hints import Hints
+from dsched.scheduler.pod_groups import Changes, QueuedGroups
 from dsched.scheduler.ports import Move, QueueName
-from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.queue import PendingPods, QueuedGroup, QueuedPod
 from dsched.state.pieces import LIGHT_AT_MOST
 from dsched.state.queue import Queue
 
@@ -71,13 +72,20 @@ class Events:
     """
 
     def __init__(
-        self, frameworks: Mapping[str, Framework], pending: PendingPods, queue: Queue, *, rescues_gated: bool = False
+        self,
+        frameworks: Mapping[str, Framework],
+        pending: PendingPods,
+        queue: Queue,
+        groups: QueuedGroups,
+        *,
+        rescues_gated: bool = False,
     ) -> None:
         self._frameworks = frameworks
         self._rescues_gated = rescues_gated
         self._hints = Hints(frameworks)
         self._pending = pending
         self._queue = queue
+        self._groups = groups
         self._gathered: list[ClusterEvent] = []
         self._leaving: list[_Leaving] = []
         self._last_us: dict[str, int] = {}
@@ -117,6 +125,8 @@ class Events:
                 handled.begin(event.label)
                 self._last_us[event.label] = now_us
             if helped := self._hints.helped(event, self._pending, emptied):
+                if self._groups.any:
+                    helped = self._groups.entities(helped)
                 self.leave(helped, partial(self.move_for, event=event), event.label)
             handled.event()
         handled.flush()
@@ -206,6 +216,8 @@ class Events:
         """The move of a rejected pod that may be tried again, because of an event or without one; None for one that has
         to stay where it is."""
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+        if isinstance(pod, QueuedGroup):
+            return self._groups.released(pod)
         if pod.place is QueueName.GATED:
             status = framework.run_pre_enqueue(pod.info.pod)
             return None if status is not None else self._pending.move(pod, QueueName.ACTIVE, message="")
@@ -219,10 +231,15 @@ class Events:
         """The names of the events that are not applied yet; from any thread."""
         return [event.label for event in tuple(self._gathered)]
 
+    def change(self, changes: Changes, cause: str) -> None:
+        """Make what becomes of pod groups true, without waiting for Redis."""
+        self._queue.remove_ahead(changes.removals)
+        self.make_ahead(changes.moves, [cause] * len(changes.moves))
+
     def make(self, moves: list[tuple[QueuedPod, Move]], causes: Sequence[str]) -> int:
         """Make moves, each with the event that causes it; returns how many were made."""
         refused = set(self._queue.move([move for _, move in moves]))
-        _came(moves, causes, refused)
+        self._came(moves, causes, refused)
         for number, (pod, move) in enumerate(moves):
             if number not in refused:
                 self._pending.placed(pod, move.target)
@@ -234,14 +251,27 @@ class Events:
 
         def answered(positions: Sequence[int]) -> None:
             refused = set(positions)
-            _came(moves, causes, refused)
+            self._came(moves, causes, refused)
             for pod, move in [moves[number] for number in refused]:
-                if pod.place is move.target and self._pending.get(pod.key) is pod:
+                if pod.place is move.target and self._pending.standing(pod.key) is pod:
                     self._pending.placed(pod, move.source)
 
         for pod, move in moves:
             self._pending.placed(pod, move.target)
         self._queue.move_ahead([move for _, move in moves], answered)
+
+    def _came(self, moves: Sequence[tuple[QueuedPod, Move]], causes: Sequence[str], refused: Collection[int]) -> None:
+        """Count what has come into queues; pods of a group come there with it."""
+        alone = []
+        for number, ((pod, move), cause) in enumerate(zip(moves, causes, strict=True)):
+            if number in refused:
+                continue
+            if isinstance(pod, QueuedGroup):
+                pods, moved = len(self._pending.members(pod.pod_group.key)), move.source is not move.target
+                collect.incoming_group(move.target, cause, pods, moved=moved)
+            elif not pod.group:
+                alone.append((move.target, cause))
+        collect.came(alone)
 
 
 _TURN = attrgetter("order", "turn")
@@ -255,11 +285,3 @@ def _in_turn(pods: Sequence[QueuedPod]) -> Iterator[QueuedPod]:
         return iter(pods)
     runs = [sorted(pods[start : start + SORTED_AT_ONCE], key=_TURN) for start in range(0, len(pods), SORTED_AT_ONCE)]
     return merge(*runs, key=_TURN)
-
-
-def _came(moves: Sequence[tuple[QueuedPod, Move]], causes: Sequence[str], refused: Collection[int]) -> None:
-    collect.came(
-        (move.target, cause)
-        for number, ((_, move), cause) in enumerate(zip(moves, causes, strict=True))
-        if number not in refused
-    )

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
+from dsched.cluster.interface import Cluster, GroupStatus, PodEvent, SchedulingStatus
 from dsched.framework.interface import Code, Hazard, Status
 from dsched.log import logger
 from dsched.metrics import PODS_PARKED, collect
 from dsched.model.meta import NO_NODE, PodKey
-from dsched.scheduler.decision import Decision
+from dsched.scheduler.decision import Decision, GroupDecision, GroupEnd
 from dsched.scheduler.ports import Move, QueueName
 from dsched.scheduler.queue import PARKED, PendingPods, QueuedPod, park_ms
 from dsched.state.queue import Queue
@@ -51,7 +51,9 @@ class Failures:
             self._pending.placed(pod, move.target)
         PODS_PARKED.inc(sum(pod.crashes >= PARKED and _lost(decision) for pod, _, decision in made))
         _count([(decision, move) for _, move, decision in made], now_s)
-        self.tell([_status(pod, decision) for pod, _, decision in made])
+        # What became of a deferred resize nobody is told: the pod is scheduled, and says so.
+        told = [(pod, decision) for pod, _, decision in made if not decision.framework.defers(pod.info.pod)]
+        self.tell([_status(pod, decision) for pod, decision in told])
         return [pod for pod, _, _ in made]
 
     def move(self, pod: QueuedPod, decision: Decision) -> Move:
@@ -64,6 +66,7 @@ class Failures:
             self._pending.crashed(pod, pod.crashes + 1 if _lost(decision) else 0)
         self._pending.requeued(pod, decision.framework, plugins, waiting)
         target = QueueName.UNSCHEDULABLE if plugins else QueueName.BACKOFF
+        target = QueueName.GROUP if pod.group else target
         message = _message(decision, pod)
         return self._pending.move(pod, target, message=message, error=int(not plugins))
 
@@ -82,6 +85,14 @@ class Failures:
             ]
         )
 
+    def tell_groups(self, decided: Sequence[GroupDecision], now_s: float) -> None:
+        """Say on pod groups what came of them. Source: schedule_one_podgroup.go ``submitPodGroupAlgorithmResult``."""
+        self._cluster.report_groups([_group_status(each) for each in decided])
+        for each in decided:
+            first = each.decisions[0]
+            popped_at = first.candidate.popped_at
+            collect.group_attempt(each.end, first.framework.profile_name, now_s - popped_at if popped_at else None)
+
     def _scheduler(self, key: PodKey) -> str:
         pod = self._pending.get(key)
         return "" if pod is None else pod.info.pod.spec.scheduler_name
@@ -91,6 +102,18 @@ def _status(pod: QueuedPod, decision: Decision) -> SchedulingStatus:
     reason = UNSCHEDULABLE if decision.error is None else SCHEDULER_ERROR
     nominated = decision.nominated if decision.error is None else NO_NODE
     return SchedulingStatus(pod.key, pod.uid, reason, _message(decision, pod), nominated)
+
+
+_REASONS = {GroupEnd.SCHEDULED: "Scheduled", GroupEnd.ERROR: SCHEDULER_ERROR}
+"""Reasons of the condition of a pod group; else `UNSCHEDULABLE`."""
+
+
+def _group_status(decided: GroupDecision) -> GroupStatus:
+    group = decided.candidate.group
+    reason = _REASONS.get(decided.end, UNSCHEDULABLE)
+    scheduled = decided.end is GroupEnd.SCHEDULED
+    meta = group.metadata
+    return GroupStatus(group.key, meta.uid, scheduled, reason, decided.message, meta.generation)
 
 
 def _lost(decision: Decision) -> bool:
@@ -110,7 +133,7 @@ def _message(decision: Decision, pod: QueuedPod) -> str:
 
 
 def _count(made: Sequence[tuple[Decision, Move]], now_s: float) -> None:
-    collect.came((move.target, collect.ATTEMPT_FAILURE) for _, move in made)
+    collect.came((move.target, collect.ATTEMPT_FAILURE) for _, move in made if move.target is not QueueName.GROUP)
     ends = [
         (decision, "unschedulable" if decision.error is None else "error", decision.candidate.popped_at)
         for decision, _ in made

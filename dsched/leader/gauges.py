@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from dsched import metrics
 from dsched.leader.health import LeaderHealth, Stage
 from dsched.metrics import collect
+from dsched.scheduler.pod_groups import GroupCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,10 @@ class Holding(Protocol):
 
     def held(self) -> Held | None:
         """None while the process does not lead; from any thread."""
+        ...
+
+    def group_counts(self) -> GroupCounts:
+        """None of any while the process does not lead; from any thread."""
         ...
 
 

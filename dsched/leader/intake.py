@@ -6,6 +6,8 @@ Source: pkg/scheduler/eventhandlers.go.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from dsched.cluster.interface import Change, Cluster, Event
 from dsched.errors import ClusterUnavailable
 from dsched.framework.interface import Action, ClusterEvent, Resource
@@ -19,9 +21,12 @@ from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import POD_GROUP
+from dsched.model.queues import QUEUE
 from dsched.model.resource_claims import RESOURCE_CLAIM
+from dsched.scheduler.pod_groups import Changes
 from dsched.scheduler.ports import Move, QueueName, Record
-from dsched.scheduler.queue import QueuedPod
+from dsched.scheduler.queue import QueuedPod, resizes
 
 RESOURCES = {
     "Namespace": Resource.NAMESPACE,
@@ -38,6 +43,8 @@ RESOURCES = {
     "ResourceSlice": Resource.RESOURCE_SLICE,
     "DeviceClass": Resource.DEVICE_CLASS,
     "DeviceTaintRule": Resource.DEVICE_TAINT_RULE,
+    POD_GROUP: Resource.POD_GROUP,
+    QUEUE: Resource.QUEUE,
 }
 """Kinds whose changes plugins may register for."""
 
@@ -61,7 +68,7 @@ class Intake:
         """
         self._queue = state.queue
         self._frameworks, self._pending, self._cache = memory.frameworks, memory.pending, memory.cache
-        self._events = memory.events
+        self._events, self._groups = memory.events, memory.groups
         self._cluster = cluster
         self._binding = binding
         self._answered = answered
@@ -84,10 +91,13 @@ class Intake:
         """Write what has been gathered: usage of nodes, pods out of the queue, pods into it; without waiting for
         Redis."""
         # Removals before moves: a name is free before the pod's successor takes it.
-        self._cache.usage.flush_ahead()
+        self._cache.flush_ahead()
         self._binding.claims.flush()
         bound, self._bound = self._bound, []
         self._binding.bound(bound)
+        for seen in [assumed.seen for assumed in bound if assumed.seen is not None]:
+            if resizes(seen.pod, self._frameworks):
+                self._resizes(seen)
         removals, self._removals = self._removals, []
         self._queue.remove_ahead(removals)
         moves, self._moves = list(self._moves.values()), {}
@@ -137,12 +147,12 @@ class Intake:
         self._answered()
         assumed = self._binding.assumed(info.uid)
         pending = self._pending.get(info.key)
-        if assumed is not None or (pending is not None and pending.uid == info.uid):
+        if assumed is not None or (pending is not None and pending.uid == info.uid and not pending.resizes):
             self._binding.foreign_binds.bound(info.key, info.uid, node)
         if assumed is not None:
             self.flush()
             self._binding.release(assumed, QueueName.NOWHERE, "")
-        self._forget_pending(info.key, info.uid)
+        self._resizes(info)
         old = self._cache.snapshot.table.pod(info.uid)
         if old is not None and old.pod == info.pod:
             return
@@ -151,6 +161,35 @@ class Intake:
             self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=info.pod))
         else:
             self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE, old.pod, info.pod))
+
+    def _resizes(self, info: PodInfo) -> None:
+        """A pod on a node stands in the queue as long as a resize of it is deferred, and no other does.
+
+        Source: pkg/scheduler/eventhandlers.go ``addPod``, ``updatePod``.
+        """
+        known = self._pending.get(info.key)
+        if known is not None and known.uid == info.uid and known.resizes and resizes(info.pod, self._frameworks):
+            self._resizes_still(known, info)
+            return
+        self._forget_pending(info.key, info.uid)
+        if resizes(info.pod, self._frameworks):
+            self._new(info)
+
+    def _resizes_still(self, known: QueuedPod, info: PodInfo) -> None:
+        """A deferred resize has changed. That the pod on the node has changed is an event, which wakes it as any other;
+        only who is gated waits for no event."""
+        old, framework = known.info.pod, self._frameworks[info.pod.spec.scheduler_name]
+        alike = old.spec == info.pod.spec and old.metadata.labels == info.pod.metadata.labels
+        if not alike and known.key in self._moves:
+            self.flush()  # the move that was gathered is of the pod as it was
+        turned = self._pending.replace(known, info, framework)
+        move = None
+        if turned and known.place in (QueueName.ACTIVE, QueueName.BACKOFF):
+            move = self._pending.move(known, known.place)
+        elif not alike and known.place is QueueName.GATED:
+            move = self._events.move_for(known)
+        if move is not None:
+            self._moves[known.key] = (known, move)
 
     def _bound_to(self, key: PodKey, uid: PodUid, event: Event) -> None:
         assumed = self._binding.assumed(uid)
@@ -191,6 +230,11 @@ class Intake:
     def _new(self, info: PodInfo) -> None:
         framework = self._frameworks[info.pod.spec.scheduler_name]
         pod = self._pending.add(info, framework)
+        if self._groups.concerns(info.pod):
+            self._grouped(self._groups.joined(pod))
+            self._keep_promise(pod)
+            self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))
+            return
         status = framework.run_pre_enqueue(info.pod)
         if status is None:
             move = self._pending.move(pod, QueueName.ACTIVE, profile=framework.profile_name)
@@ -201,9 +245,21 @@ class Intake:
         self._keep_promise(pod)
         self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))
 
+    def _grouped(self, changes: Changes) -> None:
+        """What becomes of groups is written with the rest."""
+        self._removals += changes.removals
+        for key, _ in changes.removals:
+            self._moves.pop(key, None)
+        for pod, move in changes.moves:
+            profile = pod.info.pod.spec.scheduler_name
+            fields = {**move.fields, "profile": profile} if pod.place is QueueName.NOWHERE else move.fields
+            self._moves[pod.key] = (pod, msgspec.structs.replace(move, fields=fields))
+
     def _keep_promise(self, pod: QueuedPod) -> None:
         """The pod says itself what it was promised, so a new leader knows too. A reserved one counts on its node
         already; the promise ended with the reservation, though the pod says so only once it is bound."""
+        if pod.resizes:
+            return
         self._pending.told_promise(pod)
         node, snapshot = pod.preempting.node, self._cache.snapshot
         if snapshot.table.node_of(pod.uid) is not None:
@@ -229,10 +285,20 @@ class Intake:
             self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
         if turned and pod.place in (QueueName.ACTIVE, QueueName.BACKOFF):
             self._moves[pod.key] = (pod, self._pending.move(pod, pod.place))
+        elif pod.place is QueueName.GROUP:
+            self._helped_group(pod, event)
         elif pod.place is QueueName.GATED or (pod.place is QueueName.UNSCHEDULABLE and self._events.helps(event, pod)):
             move = self._events.move_for(pod, event)
             if move is not None:
                 self._moves[pod.key] = (pod, move)
+
+    def _helped_group(self, pod: QueuedPod, event: ClusterEvent) -> None:
+        """A pod that holds its group back has changed."""
+        queued = self._pending.group(pod.group)
+        if queued is not None and queued.rejected and pod.held and self._events.helps(event, pod):
+            move = self._groups.released(queued)
+            if move is not None:
+                self._moves[queued.key] = (queued, move)
 
     def _changed_promise(self, pod: QueuedPod, old: Pod) -> None:
         """A promised pod counts as it is now, where it was promised; and where somebody else has changed its nominated
@@ -271,6 +337,8 @@ class Intake:
             return
         self._moves.pop(key, None)
         self._pending.drop(key)
+        if pod.group:
+            self._grouped(self._groups.left(pod))
         if pod.preempting.node:
             self._events.happened(released(pod.info, pod.preempting.node))
         self._cache.snapshot.nominations.drop(uid)
@@ -324,17 +392,32 @@ class Intake:
             old: Mapping[str, Any] | None = self._cache.drop(event.kind, event.key)
             if event.kind == RESOURCE_CLAIM:
                 self._binding.claims.gone(old)
+            elif event.kind == POD_GROUP:
+                self._grouped(self._groups.group_gone(event.key))
             happened = ClusterEvent(resource, Action.DELETE, old=old) if resource else None
         elif isinstance(event.object, Mapping):
             claims = self._binding.claims
             if event.kind == RESOURCE_CLAIM and not claims.is_news(event.key, event.object):
                 return
+            if event.kind == QUEUE and self._says_nothing_new(event.key, event.object):
+                return
             old = self._cache.put(event.kind, event.key, event.object)
             if event.kind == RESOURCE_CLAIM:
                 claims.taken_in(event.object)
+            elif event.kind == POD_GROUP:
+                self._grouped(self._groups.group_came(event.key))
             action = Action.ADD if old is None else Action.UPDATE
             happened = ClusterEvent(resource, action, old, event.object) if resource else None
         else:
             return
         if happened is not None:
             self._events.happened(happened)
+
+    def _says_nothing_new(self, queue: str, value: Mapping[str, Any]) -> bool:
+        """Whether only a queue's status has changed, which this leader writes itself: it wakes nobody."""
+        old = self._cache.snapshot.others(QUEUE).get(queue)
+        return (
+            old is not None
+            and old.get("spec") == value.get("spec")
+            and old["metadata"]["uid"] == value["metadata"]["uid"]
+        )

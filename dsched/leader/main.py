@@ -38,7 +38,9 @@ from dsched.leader.term import LeaderTerm
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.metrics import FENCED
-from dsched.model import reading
+from dsched.model import coscheduling, reading
+from dsched.model.queues import PLUGIN
+from dsched.scheduler.pod_groups import NO_GROUPS, GroupCounts
 from dsched.state import leader_config, redis_check
 from dsched.state.client import UNAVAILABLE, CannotPersist, Store, WrongType, connect
 from dsched.state.lease import LONGEST_S, Lease
@@ -132,6 +134,11 @@ class Leader:
         """What the present term holds in memory, None while there is none; from any thread."""
         term = self.term
         return None if term is None else term.held()
+
+    def group_counts(self) -> GroupCounts:
+        """The pods of pod groups in the queue; from any thread."""
+        term = self.term
+        return NO_GROUPS if term is None else term.memory.groups.counts()
 
     def stop(self) -> None:
         """Step down soon; may be called from any thread or a signal handler."""
@@ -326,7 +333,17 @@ class Leader:
         over = threading.Event()
         self.progress.renewed(good_until)
         profiles = frozenset(profile.scheduler_name for profile in loaded.config.profiles)
-        self._cluster.lead(self._lease.epoch, self.progress.holds, profiles)
+        groups = loaded.config.features.enabled("GenericWorkload")
+        claims = loaded.config.features.enabled("DRAWorkloadResourceClaims")
+        self._cluster.lead(
+            self._lease.epoch,
+            self.progress.holds,
+            profiles,
+            groups=groups,
+            group_claims=claims,
+            queues=loaded.config.enables(PLUGIN),
+            coscheduling=loaded.config.features.enabled(coscheduling.GATE),
+        )
         keeper = threading.Thread(target=self._keep_lease, args=(term, over, good_until), name="lease", daemon=True)
         keeper.start()
         try:

@@ -10,7 +10,9 @@ from dsched.clock import Clock
 from dsched.framework.runtime import Framework
 from dsched.leader.events import Events
 from dsched.scheduler.cache import Cache
+from dsched.scheduler.pod_groups import QueuedGroups
 from dsched.scheduler.queue import PendingPods
+from dsched.scheduler.quota.picking import Picking
 from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state.client import Store
 from dsched.state.node_log import NodeLog
@@ -51,6 +53,8 @@ class LeaderMemory:
         cache: nodes and the pods on them.
         waiting: pods that Permit holds back.
         events: on their way to the pods that they may help.
+        groups: pod groups in the queue.
+        picking: whose pod is next where queues divide the cluster, else None.
     """
 
     clock: Clock
@@ -59,3 +63,5 @@ class LeaderMemory:
     cache: Cache
     waiting: WaitingPods
     events: Events
+    groups: QueuedGroups
+    picking: Picking | None = None

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.leader.promises import Happened, released
 from dsched.log import logger
-from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS
-from dsched.model.meta import NO_NODE, NodeName
-from dsched.scheduler.decision import Decision
+from dsched.metrics import GROUP_PREEMPTION_VICTIMS, PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
+from dsched.scheduler.decision import Decision, GroupDecision
 from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)
@@ -49,7 +50,7 @@ class Preemptions:
             pod = self._pending_pod(info)
             if decision.error is not None or nominated == NO_NODE:
                 self.ended(info)
-            elif nominated is not None and pod is not None:
+            elif nominated is not None and pod is not None and not decision.framework.defers(info.pod):
                 self._promised(pod, nominated, now_ms, evicting=bool(decision.victims))
 
     def _promised(self, pod: QueuedPod, node: NodeName, now_ms: int, *, evicting: bool) -> None:
@@ -88,24 +89,37 @@ class Preemptions:
             if decision.victims:
                 self._evict(decision)
 
+    def carry_out_groups(self, decided: Sequence[GroupDecision]) -> None:
+        """Delete the victims of pod groups. Source: framework/preemption/executor.go ``actuatePodGroupPreemption``."""
+        for each in decided:
+            if each.victims:
+                group, framework = each.candidate.group, each.decisions[0].framework
+                self._delete(framework, each.victims, "podgroup", group.key, group.metadata.uid, "cluster")
+
     def _evict(self, decision: Decision) -> None:
-        preemptor, victims = decision.candidate.info, decision.victims
-        message = f"{decision.framework.profile_name}: preempting to accommodate a higher priority pod"
-        event = f"Preempted by pod {preemptor.uid} on node {decision.nominated}"
-        profile = decision.framework.profile_name
-        related = (preemptor.key, preemptor.uid)
+        info = decision.candidate.info
+        self._delete(decision.framework, decision.victims, "pod", info.key, info.uid, decision.nominated or NO_NODE)
+
+    def _delete(
+        self, framework: Framework, victims: Sequence[PodInfo], kind: str, key: str, uid: str, where: str
+    ) -> None:
+        """Delete victims of a pod or a pod group."""
+        profile = framework.profile_name
+        message = f"{profile}: preempting to accommodate a higher priority {kind}"
+        event = f"Preempted by {kind} {uid} on node {where}"
+        related = (PodKey(key), PodUid(uid)) if kind == "pod" else None
         self._cluster.record(
             [PodEvent(pod.key, pod.uid, "Normal", "Preempted", event, profile, related) for pod in victims]
         )
         self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
-        PREEMPTION_VICTIMS.observe(len(victims))
+        (PREEMPTION_VICTIMS if kind == "pod" else GROUP_PREEMPTION_VICTIMS).observe(len(victims))
         _log.info(
             "pods preempted",
             extra={
                 "action": "preempt",
-                "pod": preemptor.key,
-                "uid": preemptor.uid,
-                "node": decision.nominated,
+                kind: key,
+                "uid": uid,
+                "node": where,
                 "victims": " ".join(pod.key for pod in victims),
             },
         )

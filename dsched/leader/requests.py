@@ -13,7 +13,7 @@ from dsched.log import logger
 from dsched.metrics import collect
 from dsched.model.meta import PodKey
 from dsched.scheduler.ports import QueueName
-from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.queue import PendingPods, QueuedGroup, QueuedPod
 from dsched.state import pauses
 from dsched.state.client import Store
 from dsched.state.pauses import Paused
@@ -29,6 +29,7 @@ _GOES_ON = {
     QueueName.INFLIGHT: "is being decided",
     QueueName.WAITING: "has a node and waits for Permit",
     QueueName.RESERVED: "has a node and is being bound",
+    QueueName.GROUP: "is scheduled with its pod group",
 }
 
 
@@ -83,11 +84,14 @@ class CommandRequests:
             if pod is None:
                 told.append(PodAnswer(key, False, "", "is not pending here"))
                 continue
-            place = pod.place
-            refusal = self._refusal(pod)
-            if not refusal and not self._activate([pod]):
+            queued = (self._pending.group(pod.group) or pod) if pod.place is QueueName.GROUP else pod
+            whose = "" if queued is pod else "its pod group "
+            place = queued.place
+            refusal = self._refusal(queued)
+            if not refusal and not self._activate([queued]):
                 refusal = "was elsewhere by then"
-            told.append(PodAnswer(key, not refusal, place.value, refusal or f"put from {place} to the active queue"))
+            what = whose + (refusal or f"{'was ' if whose else ''}put from {place} to the active queue")
+            told.append(PodAnswer(key, not refusal, place.value, what))
         return Answer(tuple(told), sum(each.done for each in told))
 
     def _drop(self, keys: Sequence[PodKey]) -> Answer:
@@ -125,6 +129,8 @@ class CommandRequests:
         """Why a pod is not put back, empty where it can be."""
         if pod.place is not QueueName.GATED:
             return _GOES_ON.get(pod.place, "")
+        if isinstance(pod, QueuedGroup):
+            return f"is held back by {', '.join(sorted(pod.plugins))}"
         status = self._frameworks[pod.info.pod.spec.scheduler_name].run_pre_enqueue(pod.info.pod)
         return "" if status is None else f"is held back by {status.plugin}: {status.message}"
 

@@ -39,7 +39,7 @@ def server(host: str, port: int, store: Store, leader: Configured, flags: Mappin
     Raises:
         DschedError: the port cannot be had.
     """
-    queues = Queues(store, SystemClock(), lambda: leader.progress.stage is Stage.LEADING)
+    queues = Queues(store, SystemClock(), lambda: leader.progress.stage is Stage.LEADING, leader.group_counts)
     sources = [REGISTRY, Memory(store.name, leader), EmulatedVersion(lambda: leader.config.features), queues]
     checks = leader.progress.checks()
     pages: dict[str, Page] = {"configz": configz.page(lambda: leader.config), "flagz": zpages.flagz(flags)}

@@ -12,6 +12,7 @@ from dsched.cluster.interface import Cluster, Listing, SchedulingStatus
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import amounts
 from dsched.leader import requests
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.failure import SCHEDULER_ERROR, Failures, parked
@@ -20,12 +21,11 @@ from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.metrics import PODS_PARKED, collect
-from dsched.model import raw
+from dsched.model import meta, raw
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
-from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName, Record
-from dsched.scheduler.queue import PARKED, QueuedPod
+from dsched.scheduler.queue import PARKED, QueuedPod, resizes
 from dsched.state import devices
 from dsched.state.client import Store
 from dsched.state.devices import Devices
@@ -59,13 +59,15 @@ class Takeover:
         self._store, self._epoch = state.store, state.epoch
         self._queue, self._reservations = state.queue, state.reservations
         self._frameworks, self._pending, self._cache = memory.frameworks, memory.pending, memory.cache
-        self._events = memory.events
+        self._events, self._groups = memory.events, memory.groups
         self._cluster = cluster
         self._binding = binding
         self._intake = intake
         self._failures = failures
         self._before = before
         self._restored: list[QueuedPod] = []
+        self._regrouped: set[PodKey] = set()
+        """Restored pods that are of a pod group, or were."""
         self._resorted: set[PodKey] = set()
         """Rejected pods that have another turn than what their records say."""
 
@@ -112,9 +114,7 @@ class Takeover:
             self._cache.set_node(node)
         for kind, objects in listing.others.items():
             for value in objects:
-                meta = value["metadata"]
-                key = f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else meta["name"]
-                self._cache.put(kind, key, value)
+                self._cache.put(kind, meta.key_of(value), value)
 
     def _take_bound(self, listing: Listing) -> None:
         for pod in listing.pods:
@@ -168,6 +168,8 @@ class Takeover:
         """Usage is rebuilt afterwards, so only the places matter here."""
         record = _record(self._store, reservation)
         turn, order = record.fields.get("place", ""), raw.whole(record.fields.get("order"))
+        if target is QueueName.ACTIVE and (group := record.fields.get("group")):
+            target, turn = QueueName.GROUP, group
         move = Move(reservation.key, reservation.uid, QueueName.RESERVED, target, order, turn, order)
         charged = {} if pod is None else amounts(PodInfo(pod))
         self._reservations.release([(move, reservation.node, charged)])
@@ -191,6 +193,7 @@ class Takeover:
                 stale.append((record.key, record.uid))
                 unknown[pod.uid] = pod
         self._queue.remove(stale)
+        self._regroup()
         new = sorted(unknown.values(), key=_age)
         for number, pod in enumerate(new):
             self._intake.pod(pod)
@@ -201,14 +204,36 @@ class Takeover:
         self._try_again(new)
         self._restored.clear()
 
+    def _regroup(self) -> None:
+        """Pod groups are made anew of the pods that are left: what an earlier leader knew of a group beyond them, such
+        as how often it was tried in vain, is forgotten. A pod whose profile knows groups no more is one by itself."""
+        grouped: list[QueuedPod] = []
+        moves: list[tuple[QueuedPod, Move]] = []
+        for pod in self._restored:
+            reserved = pod.place in (QueueName.RESERVED, QueueName.WAITING)
+            if reserved and self._binding.assumed(pod.uid) is not None:
+                continue
+            if self._groups.concerns(pod.info.pod):
+                grouped.append(pod)
+            elif pod.group:
+                pod.group = ""
+                self._pending.resort(pod, self._frameworks[pod.info.pod.spec.scheduler_name])
+                moves.append((pod, self._again(pod) or self._pending.move(pod, QueueName.ACTIVE)))
+        moves += self._groups.rebuilt(grouped).moves
+        self._events.make(moves, [collect.TAKEOVER] * len(moves))
+        self._regrouped = {pod.key for pod, _ in moves} | {pod.key for pod in grouped}
+
     def _try_again(self, new: Sequence[Pod]) -> None:
         """What was rejected is tried again, for events that happened while nobody led are not known; so is what is
         said to be reserved but is not, should Redis have lost a reservation. The configuration may be another one than
         that of the leader before: PreEnqueue and QueueSort are asked again."""
         moves: list[tuple[QueuedPod, Move]] = []
         parking: list[QueuedPod] = []
-        rejected = [known for pod in new if (known := self._pending.get(pod.key)) is not None and known.rejected]
+        known = [self._pending.get(pod.key) for pod in new]
+        rejected = [pod for pod in known if pod is not None and pod.rejected and pod.place is not QueueName.GROUP]
         for pod in self._restored:
+            if pod.key in self._regrouped:
+                continue
             if pod.place is QueueName.ACTIVE and pod.crashes >= PARKED:
                 moves.append((pod, self._park(pod)))
                 parking.append(pod)
@@ -246,15 +271,15 @@ class Takeover:
         return move or (self._pending.move(pod, pod.place) if pod.key in self._resorted else None)
 
     def _ours(self, pod: Pod) -> bool:
-        return (
-            not pod.node_name and not pod.finished and not pod.deleting and pod.spec.scheduler_name in self._frameworks
-        )
+        if pod.node_name:
+            return resizes(pod, self._frameworks)
+        return not pod.finished and not pod.deleting and pod.spec.scheduler_name in self._frameworks
 
     def _rebuild_usage(self) -> None:
         table = self._cache.snapshot.table
-        self._cache.usage.rebuild(
-            [(info.name, info.allocatable, info.charged) for info in table.infos(range(len(table)))]
-        )
+        self._cache.usage.rebuild([(info.name, info.offered, info.charged) for info in table.infos(range(len(table)))])
+        if self._cache.limits is not None:
+            self._cache.limits.restart([info for _, info in table.placed()])
 
 
 def _lost(pod: QueuedPod) -> str:

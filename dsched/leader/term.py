@@ -14,7 +14,7 @@ from dsched.engine.select import Selector
 from dsched.errors import StateError
 from dsched.framework import plugin_timeout
 from dsched.framework.interface import Registry
-from dsched.leader import overflows, wiring
+from dsched.leader import overflows, queue_statuses, wiring
 from dsched.leader.audit.compare import STEP_S
 from dsched.leader.audit.dump import Dump
 from dsched.leader.batches import CYCLE_S
@@ -27,6 +27,7 @@ from dsched.leader.observers.loop_time import EVENTS, INTAKE, POP, SETTLE, TIMER
 from dsched.leader.observers.recording import LOOK_EVERY_S
 from dsched.leader.overflows import Overflows
 from dsched.leader.promises import Promises
+from dsched.leader.queue_statuses import QueueStatuses
 from dsched.leader.requests import CommandRequests
 from dsched.leader.settings import Settings
 from dsched.leader.sources import Answered, Broken, Heard, Letter, Listens, Silence, Sources
@@ -35,6 +36,7 @@ from dsched.leader.upkeep import Upkeep
 from dsched.log import logger
 from dsched.metrics import TAKEOVER_DURATION, TURN_DURATION, collect
 from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import QueuedGroup
 from dsched.state import time as redis_time
 from dsched.state import workers
 from dsched.state.client import Store, WrongType
@@ -118,6 +120,8 @@ class LeaderTerm:
         )
         self.dumping = Dump(memory, audit=self.audit, compare=self._compare)
         self.upkeep = Upkeep(store, epoch, state.node_log, told)
+        picking = memory.picking
+        self.queues = None if picking is None else QueueStatuses(picking, binding.failures, cluster)
         self.timers = self._timers(watching, binding)
 
     def _timers(self, watching: wiring.Watching, binding: wiring.Binding) -> Timers:
@@ -140,6 +144,8 @@ class LeaderTerm:
         timers.every(REQUESTS_EVERY_S, requested.answer)
         timers.every(PAUSES_EVERY_S, requested.notice)
         timers.every(LOOK_EVERY_S, watching.recording.look)
+        if self.queues is not None:
+            timers.every(queue_statuses.EVERY_S, self.queues.write)
         return timers
 
     def stop(self) -> None:
@@ -212,6 +218,9 @@ class LeaderTerm:
         self.hear(letters)
         # Before anything else is done with a pod it is known whether its reservation stands.
         self.batches.finish()
+        if (limits := self.memory.cache.limits) is not None:  # now that nothing is about to be reserved
+            limits.refresh()
+            limits.flush_ahead()
         self.mark()
         self._observer.phase(TIMERS)
         self.timers.run()
@@ -234,6 +243,8 @@ class LeaderTerm:
     def close(self) -> None:
         """Stop listening and sending."""
         log.about()
+        if self.queues is not None:
+            self.queues.close()
         self.sources.close()
         self._observer.close()
         self._cluster.stand_down()
@@ -290,11 +301,17 @@ class LeaderTerm:
     def flush_backoff(self) -> None:
         """Make pods active whose pauses are over."""
         ready = self.state.queue.flush_backoff(self.memory.clock.now_ms())
-        collect.incoming(QueueName.ACTIVE, collect.BACKOFF_COMPLETE, len(ready))
+        pending, groups = self.memory.pending, 0
         for key in ready:
-            pod = self.memory.pending.get(key)
-            if pod is not None:
-                self.memory.pending.placed(pod, QueueName.ACTIVE)
+            pod = pending.standing(key)
+            if pod is None:
+                continue
+            pending.placed(pod, QueueName.ACTIVE)
+            if isinstance(pod, QueuedGroup):
+                pods = len(pending.members(pod.pod_group.key))
+                collect.incoming_group(QueueName.ACTIVE, collect.BACKOFF_COMPLETE, pods, moved=True)
+                groups += 1
+        collect.incoming(QueueName.ACTIVE, collect.BACKOFF_COMPLETE, len(ready) - groups)
 
     def rescue(self) -> None:
         """Try pods again that no event has moved for long."""

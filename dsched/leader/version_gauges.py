@@ -22,7 +22,7 @@ class EmulatedVersion(Collector):
         self._features = features
 
     def collect(self) -> Iterator[Metric]:
-        """Both families.
+        """The families; gates of dsched's own are in one of its own.
 
         Source: component-base metrics/version.go ``RegisterBuildInfo``, featuregate/feature_gate.go ``AddMetrics``.
         """
@@ -31,7 +31,10 @@ class EmulatedVersion(Collector):
         build.add_metric(_build_info(features), 1)
         for name, stage, on in features.gates:
             enabled.add_metric([name, stage.value], int(on))
-        yield from (build, enabled)
+        own = metrics.OWN_FEATURE_ENABLED.family()
+        for name, on in features.own_gates:
+            own.add_metric([name], int(on))
+        yield from (build, enabled, own)
 
 
 def _build_info(features: Features) -> list[str]:

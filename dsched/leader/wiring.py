@@ -14,6 +14,7 @@ from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.select import Selector
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
+from dsched.framework.snapshot import Snapshot
 from dsched.leader.audit.compare import Audit
 from dsched.leader.audit.repair import Repair
 from dsched.leader.batches import Batches
@@ -37,13 +38,19 @@ from dsched.leader.preemption import Preemptions
 from dsched.leader.settings import Settings
 from dsched.leader.takeover import Takeover
 from dsched.plugins import profiles
+from dsched.plugins.fair_share import plugin as fair_share
 from dsched.scheduler.cache import Cache
 from dsched.scheduler.cycle import Cycle
 from dsched.scheduler.handle import LeaderHandle
 from dsched.scheduler.observer import Observer, Observers
 from dsched.scheduler.plugin_breaker import PluginBreaker
+from dsched.scheduler.pod_groups import QueuedGroups
 from dsched.scheduler.queue import Backoff, PendingPods
+from dsched.scheduler.quota.ledger import Ledger
+from dsched.scheduler.quota.limits import Limits
+from dsched.scheduler.quota.picking import Picking
 from dsched.scheduler.waiting_pods import WaitingPods
+from dsched.state import keys
 from dsched.state.attempt_history import AttemptHistory
 from dsched.state.client import Store
 from dsched.state.node_log import NodeLog
@@ -84,19 +91,27 @@ def leader_memory(
         PluginError: a profile's plugins cannot be built.
     """
     backoff = Backoff(config.pod_initial_backoff_seconds * 1000, config.pod_max_backoff_seconds * 1000)
-    pending, waiting = PendingPods(clock, backoff), WaitingPods(clock)
-    cache = Cache(Usage(state.lined, state.epoch), state.node_log)
-    handle = LeaderHandle(cache, waiting, pending, clock)
-    frameworks: Mapping[str, Framework] = profiles.frameworks(
-        config, registry, handle, cluster.get_objects, devices=True
-    )
+    snapshot, usage = Snapshot(), Usage(state.lined, state.epoch)
+    arguments = fair_share.arguments(config)
+    if arguments is None:
+        picking, cache = None, Cache(usage, state.node_log, snapshot=snapshot)
+    else:
+        ledger = Ledger(snapshot, kueue=arguments.kueue_label)
+        limits = Limits(ledger, Usage(state.lined, state.epoch, keys.QUOTA))
+        picking, cache = Picking(ledger), Cache(usage, state.node_log, snapshot=snapshot, limits=limits)
+    pending, waiting = PendingPods(clock, backoff, snapshot.pod_groups, picking), WaitingPods(clock)
+    handle = LeaderHandle(cache, waiting, pending, clock, None if picking is None else picking.ledger)
+    frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
+    groups = QueuedGroups(frameworks, pending, cache.snapshot.pod_groups)
     return LeaderMemory(
         clock=clock,
         frameworks=frameworks,
         pending=pending,
         cache=cache,
         waiting=waiting,
-        events=Events(frameworks, pending, state.queue, rescues_gated=config.features.since(37)),
+        events=Events(frameworks, pending, state.queue, groups, rescues_gated=config.features.since(37)),
+        groups=groups,
+        picking=picking,
     )
 
 

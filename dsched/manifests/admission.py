@@ -1,15 +1,15 @@
-"""What the API server fills in from other objects when an object is created: a pod's priority from its class, a
-claim's default storage class.
+"""What the API server fills in from other objects when an object is created: the priority of a pod or pod group from
+its class, a claim's default storage class.
 
 Source: kubernetes v1.34 plugin/pkg/admission/{priority,storage/storageclass/setdefault}.
-Unlike there, a pod may name its priority itself: standalone mode has nobody to protect it from.
+Unlike there, a pod or group may name its priority itself: standalone mode has nobody to protect it from.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsched.manifests import kinds
+from dsched.manifests import group_checks, kinds
 from dsched.manifests.other_checks import SYSTEM_PRIORITIES
 from dsched.manifests.resource_checks import Report
 
@@ -54,26 +54,37 @@ def classes(priority_classes: Iterable[Object], storage_classes: Iterable[Object
 def admit(kind: kinds.Kind, value: dict[str, Any], stored: Object | None, known: Classes, report: Report) -> None:
     """Fill in what depends on classes; what was filled in when the object was created stays."""
     if kind is kinds.POD:
-        _priority(value["spec"], stored["spec"] if stored else None, known, report)
+        spec = value["spec"]
+        policy = _priority(spec, stored["spec"] if stored else None, known, report)
+        if policy:
+            spec.setdefault("preemptionPolicy", policy)
+    elif kind is kinds.POD_GROUP:
+        spec = value["spec"] = {**value["spec"]}
+        _priority(spec, stored["spec"] if stored else None, known, report)
+        group_checks.priority(spec.get("priority"), report)
     elif kind is kinds.PERSISTENT_VOLUME_CLAIM:
         _storage_class(value["spec"], stored["spec"] if stored else None, known)
 
 
-def _priority(spec: dict[str, Any], stored: Object | None, known: Classes, report: Report) -> None:
+def _priority(spec: dict[str, Any], stored: Object | None, known: Classes, report: Report) -> str:
+    """Fill in class and priority; returns the class's preemption policy, ``""`` where none is to be filled in.
+
+    Source: admission.go ``admitPod``, ``admitPodGroup``.
+    """
     if stored is not None and spec.get("priorityClassName") in (None, stored.get("priorityClassName")):
         for field_name in ("priorityClassName", "priority", "preemptionPolicy"):
             if field_name in stored:
                 spec.setdefault(field_name, stored[field_name])
-        return
+        return ""
     name = spec.get("priorityClassName")
     found = known.priority.get(name) if name else known.default_priority
     if name and found is None and "priority" not in spec:
         report("spec.priorityClassName", f'there is no PriorityClass "{name}"; apply it first or in the same call')
-        return
+        return ""
     if found is not None and "priority" not in spec:
         spec["priorityClassName"] = found["metadata"]["name"]
     spec.setdefault("priority", _value(found) if found else 0)
-    spec.setdefault("preemptionPolicy", (found or {}).get("preemptionPolicy", PREEMPT))
+    return str((found or {}).get("preemptionPolicy", PREEMPT))
 
 
 def _storage_class(spec: dict[str, Any], stored: Object | None, known: Classes) -> None:

@@ -135,6 +135,11 @@ def _device_requests(spec: Object) -> None:
                 requirements["count"] = requirements.get("count") or 1
 
 
+def _pod_group(value: Object) -> None:
+    """Source: pkg/apis/scheduling/v1beta1/zz_generated.defaults.go ``SetObjectDefaults_PodGroup``."""
+    value["spec"].setdefault("disruptionMode", {"single": {}})
+
+
 def _priority_class(value: Object) -> None:
     value.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
@@ -148,6 +153,7 @@ _DEFAULTS: Mapping[kinds.Kind, Callable[[Object], None]] = {
     kinds.PERSISTENT_VOLUME: _volume,
     kinds.PERSISTENT_VOLUME_CLAIM: _volume,
     kinds.PRIORITY_CLASS: _priority_class,
+    kinds.POD_GROUP: _pod_group,
     kinds.RESOURCE_CLAIM: _claim,
     kinds.RESOURCE_CLAIM_TEMPLATE: _claim_template,
 }

@@ -14,6 +14,8 @@ from dsched.model import devices, meta, resource_claims, volumes
 from dsched.model.meta import ApiRecord
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import PodGroup
+from dsched.model.queues import Queue
 
 Json = dict[str, Any]
 
@@ -31,6 +33,8 @@ _RECORDS: Mapping[kinds.Kind, type[ApiRecord]] = {
     kinds.REPLICA_SET: shapes.Workload,
     kinds.STATEFUL_SET: shapes.Workload,
     kinds.POD_DISRUPTION_BUDGET: shapes.DisruptionBudget,
+    kinds.POD_GROUP: PodGroup,
+    kinds.QUEUE: Queue,
     kinds.PERSISTENT_VOLUME: volumes.PersistentVolume,
     kinds.PERSISTENT_VOLUME_CLAIM: volumes.PersistentVolumeClaim,
     kinds.STORAGE_CLASS: volumes.StorageClass,
@@ -51,6 +55,7 @@ _ANNOTATED = frozenset(
         kinds.NODE,
         kinds.PERSISTENT_VOLUME,
         kinds.PERSISTENT_VOLUME_CLAIM,
+        kinds.POD_GROUP,
         kinds.STORAGE_CLASS,
         kinds.CSI_NODE,
         kinds.RESOURCE_CLAIM,

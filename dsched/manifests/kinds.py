@@ -44,6 +44,15 @@ SERVICE = Kind("Service", "v1", "services", True, ("svc",))
 REPLICATION_CONTROLLER = Kind("ReplicationController", "v1", "replicationcontrollers", True, ("rc",))
 REPLICA_SET = Kind("ReplicaSet", "apps/v1", "replicasets", True, ("rs",))
 STATEFUL_SET = Kind("StatefulSet", "apps/v1", "statefulsets", True, ("sts",))
+POD_GROUP = Kind(
+    "PodGroup",
+    "scheduling.k8s.io/v1beta1",
+    "podgroups",
+    True,
+    same_as=("scheduling.k8s.io/v1alpha3", "scheduling.x-k8s.io/v1alpha1"),
+)
+"""Of scheduler-plugins' groups (``scheduling.x-k8s.io``) groups of Kubernetes are made: `dsched.model.coscheduling`."""
+QUEUE = Kind("Queue", "dsched.io/v1alpha1", "queues", False)
 POD_DISRUPTION_BUDGET = Kind("PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", True, ("pdb",))
 PERSISTENT_VOLUME = Kind("PersistentVolume", "v1", "persistentvolumes", False, ("pv",))
 PERSISTENT_VOLUME_CLAIM = Kind("PersistentVolumeClaim", "v1", "persistentvolumeclaims", True, ("pvc",))
@@ -62,6 +71,7 @@ RESOURCE_CLAIM_TEMPLATE = Kind(
 ALL = (
     NAMESPACE,
     PRIORITY_CLASS,
+    QUEUE,
     NODE,
     STORAGE_CLASS,
     CSI_DRIVER,
@@ -80,6 +90,7 @@ ALL = (
     REPLICA_SET,
     STATEFUL_SET,
     POD_DISRUPTION_BUDGET,
+    POD_GROUP,
     POD,
 )
 """In the order in which they are applied: what pods refer to comes before them."""

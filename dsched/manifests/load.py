@@ -6,12 +6,23 @@ from typing import Any
 
 import msgspec
 
-from dsched.manifests import defaulting, kinds, node_checks, other_checks, pod_checks, reader, syntax
+from dsched.manifests import (
+    defaulting,
+    group_checks,
+    kinds,
+    node_checks,
+    other_checks,
+    pod_checks,
+    queue_checks,
+    reader,
+    syntax,
+)
 from dsched.manifests.problems import Problems
 from dsched.manifests.reader import Document
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import labels
 from dsched.manifests.typed import convert
+from dsched.model import coscheduling
 from dsched.model.meta import ObjectMeta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -197,6 +208,8 @@ def _sound(document: Document, kind: kinds.Kind, specs: _Specs, problems: Proble
 
     if kind in _WITH_SPEC:
         document.value.setdefault("spec", {})
+    if kind is kinds.POD_GROUP and not _read_as_ours(document.value, report):
+        return False
     if kind is kinds.POD:
         json, known = specs.find(document.value["spec"])
         _check_pod(document.value, known, report)
@@ -210,7 +223,21 @@ def _sound(document: Document, kind: kinds.Kind, specs: _Specs, problems: Proble
     return True
 
 
-_WITH_SPEC = frozenset({kinds.POD, kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM})
+def _read_as_ours(value: dict[str, Any], report: Report) -> bool:
+    """Make a PodGroup of Kubernetes of one of scheduler-plugins; False where that is not sound."""
+    if value["apiVersion"] != coscheduling.API_VERSION:
+        return True
+    given = convert(value, coscheduling.CoschedulingGroup, report)
+    if given is None:
+        return False
+    group_checks.coscheduling_group(given, report)
+    value.update(coscheduling.pod_group(value))
+    return True
+
+
+_WITH_SPEC = frozenset(
+    {kinds.POD, kinds.POD_GROUP, kinds.QUEUE, kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM}
+)
 
 
 def _check_pod(value: dict[str, Any], known: bool, report: Report) -> None:
@@ -233,6 +260,8 @@ def _check(value: dict[str, Any], kind: kinds.Kind, report: Report) -> None:
             node_checks.node(node, report)
     else:
         shape, check = other_checks.CHECKS[kind]
+        if kind is kinds.QUEUE and not queue_checks.fields(value, report):
+            return
         record = convert(value, shape, report)
         if record is not None:
             _metadata(record.metadata, kind, report)

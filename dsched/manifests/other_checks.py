@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dsched.manifests import device_checks, kinds, resource_checks, shapes, syntax
+from dsched.manifests import device_checks, group_checks, kinds, queue_checks, resource_checks, shapes, syntax
 from dsched.manifests.pod_checks import POLICIES
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import label_selector, labels, node_selector, one_of
 from dsched.model.devices import DeviceTaintRule, ResourceSlice
+from dsched.model.queues import Queue
 from dsched.model.resource_claims import DeviceClass, ResourceClaim
 
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
@@ -122,7 +123,7 @@ def nothing(given: shapes.Bare, report: Report) -> None:
     """For kinds of which only the metadata is checked."""
 
 
-Shape = shapes.Bare | ResourceClaim | DeviceClass | ResourceSlice | DeviceTaintRule
+Shape = shapes.Bare | ResourceClaim | DeviceClass | ResourceSlice | DeviceTaintRule | Queue
 """All have metadata."""
 
 CHECKS: Mapping[kinds.Kind, tuple[type[Shape], Callable[[Any, Report], None]]] = {
@@ -132,6 +133,8 @@ CHECKS: Mapping[kinds.Kind, tuple[type[Shape], Callable[[Any, Report], None]]] =
     kinds.REPLICA_SET: (shapes.Workload, workload),
     kinds.STATEFUL_SET: (shapes.Workload, workload),
     kinds.POD_DISRUPTION_BUDGET: (shapes.DisruptionBudget, disruption_budget),
+    kinds.POD_GROUP: (shapes.Group, group_checks.pod_group),
+    kinds.QUEUE: (Queue, queue_checks.queue),
     kinds.PRIORITY_CLASS: (shapes.PriorityClass, priority_class),
     kinds.STORAGE_CLASS: (shapes.StorageClass, storage_class),
     kinds.PERSISTENT_VOLUME: (shapes.Volume, volume),

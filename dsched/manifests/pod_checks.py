@@ -7,7 +7,7 @@ validateContainerPorts, validateSchedulingGates).
 import ipaddress
 from collections.abc import Sequence
 
-from dsched.manifests import placement_checks, resource_checks, syntax
+from dsched.manifests import named_claims, placement_checks, resource_checks, syntax
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import labels, one_of
 from dsched.model.pod import Container, ContainerPort, PodSpec, PodStatus
@@ -23,7 +23,8 @@ def spec(given: PodSpec, report: Report) -> None:
     _containers(given, report)
     _steering(given, report)
     _gates(given, report)
-    _claims(given, report)
+    named_claims.check(given.resource_claims, report)
+    _group(given, report)
     if given.scheduler_name and (wrong := syntax.scheduler_name(given.scheduler_name)):
         report("spec.schedulerName", wrong)
     resource_checks.requirements(given.resources, "spec.resources", report)
@@ -63,24 +64,13 @@ def _gates(spec: PodSpec, report: Report) -> None:
         report("spec.nodeName", "cannot be set before all schedulingGates are removed")
 
 
-def _claims(spec: PodSpec, report: Report) -> None:
-    """Claims for devices. Source: ``validatePodResourceClaims``."""
-    seen = set()
-    for index, claim in enumerate(spec.resource_claims):
-        path = f"spec.resourceClaims[{index}]"
-        wrong = syntax.dns_label(claim.name) if claim.name else "is missing"
-        if wrong or claim.name in seen:
-            report(f"{path}.name", wrong or f'"{claim.name}" is given twice')
-        seen.add(claim.name)
-        names = {
-            "resourceClaimName": claim.resource_claim_name,
-            "resourceClaimTemplateName": claim.resource_claim_template_name,
-        }
-        if sum(name is not None for name in names.values()) != 1:
-            report(path, f"exactly one of {', '.join(names)} has to be given")
-        for field, name in names.items():
-            if name is not None and (wrong := syntax.subdomain(name)):
-                report(f"{path}.{field}", wrong)
+def _group(spec: PodSpec, report: Report) -> None:
+    """The pod group. Source: ``validateSchedulingGroup``."""
+    if spec.scheduling_group is not None:
+        name = spec.scheduling_group.pod_group_name
+        wrong = syntax.subdomain(name) if name else "is missing"
+        if wrong:
+            report("spec.schedulingGroup.podGroupName", wrong)
 
 
 def _containers(spec: PodSpec, report: Report) -> None:

@@ -2,6 +2,7 @@
 
 from dsched.model.meta import ApiRecord, Int32, LabelSelector, ObjectMeta
 from dsched.model.pod import NodeSelector
+from dsched.model.pod_groups import PodGroupSpec, PodGroupStatus
 from dsched.model.quantity import Quantity
 from dsched.model.resource_claims import ResourceClaimSpec
 
@@ -152,3 +153,23 @@ class ClaimTemplate(Bare, frozen=True):
     """A ResourceClaimTemplate."""
 
     spec: ClaimTemplateSpec = ClaimTemplateSpec()
+
+
+class WorkloadReference(ApiRecord, frozen=True):
+    workload_name: str = ""
+    template_name: str = ""
+
+
+class GroupSpec(PodGroupSpec, frozen=True):
+    """What scheduling reads of a pod group, and the rest."""
+
+    parent_composite_pod_group_name: str | None = None
+    workload_ref: WorkloadReference | None = None
+    preemption_policy: str | None = None
+
+
+class Group(Bare, frozen=True):
+    """A PodGroup."""
+
+    spec: GroupSpec = GroupSpec()
+    status: PodGroupStatus = PodGroupStatus()

@@ -1,6 +1,6 @@
 """Every Prometheus metric, in seconds: kube-scheduler's names where the meaning is the same, else ``dsched_``.
 
-`scheduler` declares the former, `own` the latter; `recording` is what the hot path calls. ``docs/metrics.md`` is
+`scheduler` declares the former, `own` the latter; `collect` is what the hot path calls. ``docs/metrics.md`` is
 written from the declarations.
 """
 

@@ -77,6 +77,11 @@ def _incoming(queue: str, event: str) -> Any:
 
 
 @cache
+def _incoming_entities(queue: str, event: str, kind: str) -> Any:
+    return scheduler.INCOMING_ENTITIES.labels(queue, event, kind)
+
+
+@cache
 def _sli(attempts: str) -> BatchHistogram:
     return scheduler.SLI_DURATION.labels(attempts)
 
@@ -99,6 +104,19 @@ def attempts(result: str, profile: str, seconds: float | None, count: int = 1) -
         durations.observe_many(seconds, count)
 
 
+def group_attempt(result: str, profile: str, seconds: float | None) -> None:
+    """An attempt of a pod group ended after so long; None where nobody knows when it began."""
+    scheduler.GROUP_ATTEMPTS.labels(result, profile).inc()
+    if seconds is not None:
+        scheduler.GROUP_ATTEMPT_DURATION.labels(result, profile).observe(seconds)
+
+
+def placements(profile: str, feasible: int, infeasible: int) -> None:
+    """Of so many placements it was found out whether a pod group fits."""
+    scheduler.PLACEMENT_EVALUATIONS.labels("feasible", profile).inc(feasible)
+    scheduler.PLACEMENT_EVALUATIONS.labels("infeasible", profile).inc(infeasible)
+
+
 def decided(seconds: float, pods: int) -> None:
     """A batch was decided in so long."""
     if pods:
@@ -106,13 +124,25 @@ def decided(seconds: float, pods: int) -> None:
 
 
 def incoming(queue: str, event: str, count: int = 1) -> None:
-    """So many pods came into a queue."""
+    """So many pods came into a queue, each by itself."""
     if count:
         _incoming(queue, event).inc(count)
+        _incoming_entities(queue, event, "pod").inc(count)
+
+
+def incoming_group(queue: str, label: str, pods: int, *, moved: bool) -> None:
+    """A pod group of so many pods came into a queue, or was put anew where it stood.
+
+    Source: pkg/scheduler/backend/queue/scheduling_queue.go ``recordIncomingEntitiesMetrics``.
+    """
+    event = event_name(label)
+    _incoming(queue, event).inc(pods)
+    if moved:
+        _incoming_entities(queue, event, "podgroup").inc()
 
 
 def came(moves: Iterable[tuple[str, str]]) -> None:
-    """Pods came into queues, each by an event: (queue, event) a pod."""
+    """Pods came into queues, each by itself and by an event: (queue, event) a pod."""
     for (queue, event), count in Counter(moves).items():
         incoming(queue, event_name(event), count)
 

@@ -164,7 +164,23 @@ TAKEOVER_DURATION = histogram(
 )
 RESERVATIONS = gauge("dsched_reservations", "Reservations that stand: pods assumed and not yet bound.")
 
+QUEUE_AMOUNTS = gauge(
+    "dsched_queue_resource",
+    "Of a queue (docs/queues.md) and those below it, by resource, CPU in cores; what: used, fair (its share as things "
+    "are), guaranteed, limit.",
+    ["queue", "resource", "what"],
+)
+QUEUE_PODS = gauge(
+    "dsched_queue_pods", "Pods of a queue and of those below it; state: running or pending.", ["queue", "state"]
+)
+QUEUE_RECLAIMED = counter(
+    "dsched_queue_pods_reclaimed_total", "Pods that other queues took back from a queue or those below it.", ["queue"]
+)
+
 EPOCH = scraped("dsched_leader_epoch", "The epoch under which this process leads, 0 while it stands by.")
+OWN_FEATURE_ENABLED = scraped(
+    "dsched_feature_enabled", "Whether a feature gate of dsched's own is on (1) or off (0).", ["name"]
+)
 TURNED = scraped(
     "dsched_loop_last_turn_age_seconds", "How long ago the leader's loop last turned; 0 while it stands by."
 )
@@ -245,8 +261,8 @@ UNKNOWN_FIELDS = counter(
 )
 CLUSTER_WRITES = counter(
     "dsched_cluster_writes_total",
-    "What the leader writes to the API server in the background; what: status, evict; result: done, passed over (the "
-    "pod is gone, bound or another one), failed.",
+    "What the leader writes to the API server in the background; what: status, evict, group (a pod group's condition), "
+    "queue (its status); result: done, passed over (the pod is gone, bound or another one), failed.",
     ["what", "result"],
 )
 EVENTS_RECORDED = counter(

@@ -1,9 +1,10 @@
 """kube-scheduler's metrics: its names, labels and buckets, so that dashboards made for it work.
 
-Source: kubernetes v1.34 pkg/scheduler/metrics/metrics.go.
+Source: kubernetes v1.34 pkg/scheduler/metrics/metrics.go; those about devices: v1.35 to v1.37, and
+k8s.io/dynamic-resource-allocation/resourceclaim/metrics/metrics.go; those about pod groups: v1.37.
 """
 
-from dsched.metrics.instruments import ALL, counter, exponential, histogram, scraped
+from dsched.metrics.instruments import ALL, BINDER, counter, exponential, histogram, scraped
 
 _MILLISECONDS = exponential(0.001, 2, 15)
 EXTENSION_POINTS = exponential(0.0001, 2, 12)
@@ -71,8 +72,14 @@ EVENT_DURATION = histogram(
 )
 INCOMING_PODS = counter(
     "scheduler_queue_incoming_pods_total",
-    "Pods put into a queue (active, backoff, unschedulable, gated), and the event that brought them there.",
+    "Pods put into a queue (active, backoff, unschedulable, gated), and the event that brought them there; all pods of "
+    "a pod group that is.",
     ["queue", "event"],
+)
+INCOMING_ENTITIES = counter(
+    "scheduler_queue_incoming_entities_total",
+    "Pods (type: pod) and pod groups (podgroup) put into a queue, and the event that brought them there.",
+    ["queue", "event", "type"],
 )
 PERMIT_WAIT = histogram(
     "scheduler_permit_wait_duration_seconds",
@@ -87,8 +94,82 @@ PREEMPTION_VICTIMS = histogram(
     "scheduler_preemption_victims", "Pods deleted by one preemption.", buckets=exponential(1, 2, 7)
 )
 
+GROUP_ATTEMPTS = counter(
+    "scheduler_podgroup_schedule_attempts_total",
+    "Attempts to schedule pod groups; result: scheduled (pods of it got nodes), unschedulable, waiting_on_preemption "
+    "(room is being made), error.",
+    ["result", "profile"],
+)
+GROUP_ATTEMPT_DURATION = histogram(
+    "scheduler_podgroup_scheduling_attempt_duration_seconds",
+    "From when a pod group was popped to when its pods were reserved or it was put back.",
+    ["result", "profile"],
+    buckets=_MILLISECONDS,
+)
+GROUP_ALGORITHM_DURATION = histogram(
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+    "Looking for nodes for all pods of a pod group; what PodGroupPostFilter takes is not part of it.",
+    buckets=_MILLISECONDS,
+)
+GENERATED_PLACEMENTS = counter(
+    "scheduler_generated_placements_total",
+    "Placements that were candidates for pod groups, those of trials for preemption included.",
+    ["profile"],
+)
+PLACEMENT_EVALUATIONS = counter(
+    "scheduler_placement_evaluations_total",
+    "Placements of which was found out whether the pod group fits; result: feasible, infeasible.",
+    ["result", "profile"],
+)
+GROUP_PREEMPTION_ATTEMPTS = counter(
+    "scheduler_workload_preemption_attempts_total",
+    "Times that PodGroupPostFilter was asked for room for a pod group; result: the status it answered with.",
+    ["result"],
+)
+GROUP_PREEMPTION_VICTIMS = histogram(
+    "scheduler_workload_preemption_victims",
+    "Pods deleted by one preemption for a pod group.",
+    buckets=exponential(1, 2, 11),
+)
+
+CLAIMS_CREATED = counter(
+    "dynamic_resource_allocation_resourceclaim_creates_total",
+    "ResourceClaims that the binder tried to make for extended resources; status: success, failure. Since 1.37.",
+    ["status", "admin_access", "owner_api_group", "owner_api_kind"],
+    exporters=BINDER,
+)
+CLAIMS_CREATED_BEFORE_1_37 = counter(
+    "scheduler_resourceclaim_creates_total",
+    "ResourceClaims that the binder tried to make for extended resources; status: success, failure. In 1.35 and 1.36.",
+    ["status"],
+    exporters=BINDER,
+)
+BINDING_CONDITIONS_ALLOCATIONS = counter(
+    "scheduler_dra_bindingconditions_allocations_total",
+    "Devices with binding conditions that a pod has waited for, once a device and attempt; status: success, failure, "
+    "timeout, error. Since 1.36.",
+    ["profile", "driver", "status"],
+    exporters=BINDER,
+)
+BINDING_CONDITIONS_WAIT = histogram(
+    "scheduler_dra_bindingconditions_wait_duration_seconds",
+    "From the decision to when the binding conditions of a pod's devices were met or given up, once for each device of "
+    "its claims; status: success, failure, timeout, error. Since 1.36.",
+    ["profile", "driver", "status"],
+    buckets=exponential(0.1, 2, 14),
+    exporters=BINDER,
+)
+
 PENDING_PODS = scraped(
-    "scheduler_pending_pods", "Pods in a queue: active, backoff, unschedulable, gated; read from Redis.", ["queue"]
+    "scheduler_pending_pods",
+    "Pods in a queue: active, backoff, unschedulable, gated, where pods are counted with their pod group; incomplete: "
+    "they wait for their PodGroup to be made; pending: their pod group is being decided without them. Read from Redis.",
+    ["queue"],
+)
+QUEUED_ENTITIES = scraped(
+    "scheduler_queued_entities",
+    "Pods (type: pod) and pod groups (podgroup) in a queue: active, backoff, unschedulable, gated; read from Redis.",
+    ["queue", "type"],
 )
 UNSCHEDULABLE_PODS = scraped(
     "scheduler_unschedulable_pods",

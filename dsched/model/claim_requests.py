@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dsched.model.meta import ApiRecord, PodKey, PodUid
 from dsched.model.pod import ContainerExtendedResourceRequest
-from dsched.model.resource_claims import Allocation
+from dsched.model.resource_claims import Allocation, ClaimConsumer
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """On claims with an allocation, so that their devices are given back before they go (``resourceapi.Finalizer``)."""
@@ -23,6 +23,7 @@ class ClaimWrite(ApiRecord, frozen=True):
     Attributes:
         key: ``namespace/name`` of the claim.
         pod: ``namespace/name``.
+        consumer: who is put into reservedFor instead of the pod: its pod group.
         allocation: the devices it gets; None for a claim that has its devices already.
         stamped: the time of allocation is written with it, unless it has one: DRADeviceBindingConditions is on.
     """
@@ -33,19 +34,21 @@ class ClaimWrite(ApiRecord, frozen=True):
     pod_uid: PodUid
     allocation: Allocation | None = None
     stamped: bool = False
+    consumer: ClaimConsumer | None = None
 
 
 class ClaimRelease(ApiRecord, frozen=True):
-    """A request to take a pod out of a claim's reservedFor.
+    """A request to take a pod, or a pod group, out of a claim's reservedFor.
 
     Attributes:
         key: ``namespace/name`` of the claim.
+        consumer: uid of the pod or the group.
         deallocate: take the allocation away as well, if nobody else uses the claim.
     """
 
     key: str
     uid: str
-    pod_uid: PodUid
+    consumer: str
     deallocate: bool = False
 
 
@@ -65,11 +68,16 @@ class ExtendedClaim(ApiRecord, frozen=True):
 
 
 class CreatedClaim(NamedTuple):
-    """What came of an `ExtendedClaim`: the claim that the pod has, by this call or an earlier one, or why not."""
+    """What came of an `ExtendedClaim`: the claim that the pod has, by this call or an earlier one, or why not.
+
+    Attributes:
+        made: whether this call has made the claim; None where it did not try, since the claim is there or the pod gone.
+    """
 
     key: str = ""
     uid: str = ""
     problem: str = ""
+    made: bool | None = None
 
 
 class ClaimDeletion(ApiRecord, frozen=True):
@@ -86,6 +94,8 @@ class ClaimDeletion(ApiRecord, frozen=True):
 @dataclass(frozen=True, slots=True)
 class DeviceCharge:
     """What a claim takes of devices from when its pod is reserved until its allocation shows in the cluster.
+
+    Pods of a group that use one claim and are decided together hold the same for it, which is taken once.
 
     Attributes:
         holder: uid of the claim, or of the pod where the claim of its extended resources has yet to be made.

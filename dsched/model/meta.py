@@ -1,5 +1,6 @@
 """What every object carries: names, labels, owners; and how objects are decoded."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, NewType, TypeVar
 
 import msgspec
@@ -56,6 +57,12 @@ class LabelSelector(ApiRecord, frozen=True):
 
     match_labels: dict[str, str] = {}
     match_expressions: list[LabelSelectorRequirement] = []
+
+
+def key_of(value: Mapping[str, Any]) -> str:
+    """``namespace/name`` of an object as JSON readers give it; its name where it has no namespace."""
+    metadata = value["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
 
 
 Record = TypeVar("Record", bound=ApiRecord)

@@ -16,9 +16,16 @@ class Taint(ApiRecord, frozen=True):
     effect: str = ""
 
 
+class NodePodPreemptionPolicy(ApiRecord, frozen=True):
+    """Who asks that nobody is evicted from the node for a resize; empty where nobody does."""
+
+    disable_resize_preemption: list[str] = []
+
+
 class NodeSpec(ApiRecord, frozen=True):
     unschedulable: bool = False
     taints: list[Taint] = []
+    pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
 class ContainerImage(ApiRecord, frozen=True):
@@ -45,3 +52,9 @@ class Node(ApiRecord, frozen=True):
     @property
     def name(self) -> NodeName:
         return NodeName(self.metadata.name)
+
+    @property
+    def resizes_evict(self) -> bool:
+        """Whether pods may be evicted from the node to make room for a resize."""
+        policy = self.spec.pod_preemption_policy
+        return policy is None or not policy.disable_resize_preemption

@@ -17,6 +17,8 @@ from dsched.model.quantity import Quantity
 
 RESIZE_PENDING = "PodResizePending"
 """Condition of a pod whose resize has not been taken up."""
+DEFERRED = "Deferred"
+"""Reason of that condition: the node has no room for the resize at present."""
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 
@@ -214,6 +216,12 @@ class Volume(ApiRecord, frozen=True):
 _NO_SOURCE = Volume()
 
 
+class PodSchedulingGroup(ApiRecord, frozen=True):
+    """The pod group that a pod is of, in its namespace."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(ApiRecord, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
@@ -233,7 +241,7 @@ class PodSpec(ApiRecord, frozen=True):
     host_network: bool = False
     host_users: bool | None = None
     ephemeral_containers: list[Container] = []
-    scheduling_group: Present | None = None
+    scheduling_group: PodSchedulingGroup | None = None
     workload_ref: Present | None = None
 
 
@@ -319,6 +327,12 @@ class Pod(ApiRecord, frozen=True):
         return int(text) if text.isdigit() else 0
 
     @property
+    def group_key(self) -> str:
+        """``namespace/name`` of the pod group that it is of; ``""`` for a pod by itself."""
+        group = self.spec.scheduling_group
+        return "" if group is None else f"{self.metadata.namespace or 'default'}/{group.pod_group_name or ''}"
+
+    @property
     def named_claims(self) -> tuple[str, ...]:
         """``namespace/name`` of the ResourceClaims that spec and status name."""
         if not self.spec.resource_claims:
@@ -335,6 +349,14 @@ class Pod(ApiRecord, frozen=True):
     def pending_resize(self) -> str:
         """Why a resize that was asked for has not been taken up; ``""`` where none waits."""
         return next((each.reason for each in self.status.conditions if each.type == RESIZE_PENDING), "")
+
+    @property
+    def resize_deferred(self) -> bool:
+        """Whether a resize waits until its node has room for it.
+
+        Source: k8s.io/component-helpers v0.37 resource/helpers.go ``IsPodResizeDeferred``.
+        """
+        return self.pending_resize == DEFERRED
 
     @property
     def finished(self) -> bool:

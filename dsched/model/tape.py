@@ -166,7 +166,7 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc
         message: why nowhere.
         failed: a plugin failed, ``message`` is its error.
         nominated: the node that preemption promised it; None where preemption said nothing.
-        victims: the pods that have to go for it.
+        victims: the pods that have to go for it; those of a pod group are told at its first pod.
         preempting: what preemption had brought it before, as in its record in Redis.
     """
 
@@ -180,17 +180,36 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc
     preempting: dict[str, str] | None = None
 
 
+class GroupChoice(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """What was decided about a pod group.
+
+    Attributes:
+        key: ``namespace/name``.
+        first, pods: where the choices about its pods begin, and how many they are.
+        end: as `dsched.scheduler.decision.GroupEnd`.
+        message: as its condition says.
+    """
+
+    key: str
+    first: int
+    pods: int
+    end: str
+    message: str = ""
+
+
 class Decided(Entry, frozen=True, tag="decided"):
     """A batch was decided, in this order.
 
     Attributes:
         at_ms: the leader's clock when it began.
+        groups: those whose pods were decided together; a recording without them has decided pods one by one.
         again: these are pods of the batch before whose nodes changed meanwhile; nothing else happened in between.
     """
 
     at_ms: int
     choices: tuple[Choice, ...]
     again: bool = False
+    groups: tuple[GroupChoice, ...] = ()
 
 
 Line = (

@@ -45,8 +45,12 @@ def paused_lines(paused: Sequence[pauses.Paused], now_ms: int) -> list[str]:
 
 
 def standing(found: Position, now_ms: int) -> str:
-    """Where a pod stands, in words that follow its name."""
+    """Where a pod or a pod group stands, in words that follow its name."""
     tried = f"tried {found.attempts} times" if found.attempts != 1 else "tried once"
+    return f"{_place(found, now_ms)} ({tried})"
+
+
+def _place(found: Position, now_ms: int) -> str:
     match found.place:
         case QueueName.ACTIVE:
             what = f"is number {(found.before or 0) + 1} of {found.pods} in the active queue"
@@ -57,10 +61,13 @@ def standing(found: Position, now_ms: int) -> str:
             what = "is unschedulable: it is tried again when something changes that may help, or after 5 minutes"
         case QueueName.GATED:
             what = f"is gated by {', '.join(found.plugins) or 'a plugin'}"
+        case QueueName.GROUP:
+            where = "is not in the queue" if found.entity is None else _place(found.entity, now_ms)
+            what = f"waits with its pod group {found.group}, which {where}"
         case QueueName.INFLIGHT:
             what = "is being decided"
         case QueueName.WAITING:
             what = "has a node and waits for Permit"
         case _:
             what = "has a node and is being bound"
-    return f"{what} ({tried})"
+    return what

@@ -40,6 +40,7 @@ class _Added:
 
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
+    label_blind = True
     takes_features = True
     normalization = Normalization.NONE
 

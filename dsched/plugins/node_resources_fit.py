@@ -3,6 +3,7 @@
 Source: pkg/scheduler/framework/plugins/noderesources/{fit,resource_allocation}.go.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -14,14 +15,17 @@ from numpy.typing import NDArray
 from dsched.arithmetic import few_nodes, fit, matching, requests, scores
 from dsched.arithmetic.requests import CPU, MEMORY
 from dsched.arithmetic.sums import plus
+from dsched.arithmetic.sums import totals as sums_of
 from dsched.config import Features, NodeResourcesFitArgs, ScoringStrategy
 from dsched.config.feature_gates import UNSAID
+from dsched.engine.judge import overwrite_few
 from dsched.errors import PluginError
-from dsched.framework import interface
+from dsched.framework import deferred_resizes, interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Action,
     ClusterEvent,
+    GroupAssignments,
     Hint,
     Normalization,
     PreFilterResult,
@@ -37,8 +41,11 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.model import names, quantity
+from dsched.model.meta import NO_NODE, NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import PodGroup
+from dsched.model.quantity import LARGEST
 from dsched.plugins.dynamic_resources import objects, totals
 from dsched.plugins.dynamic_resources.totals import Totals, with_devices
 
@@ -57,10 +64,12 @@ class _Wanted:
 
     Attributes:
         devices: resources that a DeviceClass stands for: nodes that have none of them are left to DynamicResources.
+        home: the node that the pod is on, while resizes may preempt.
     """
 
     requests: Mapping[str, int]
     devices: frozenset[str] = frozenset()
+    home: NodeName = NO_NODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,9 @@ class _Added:
 
 class NodeResourcesFit:
     name = "NodeResourcesFit"
+    label_blind = True
     takes_features = True
+    placement_score_by_pods = True
     hints_per_class = True
     filter_scope = Scope.SUMS
     normalization = Normalization.NONE
@@ -86,6 +97,7 @@ class NodeResourcesFit:
         self._handle = handle
         self._features = features
         self._extends = features.enabled("DRAExtendedResource")
+        self._resizes = features.enabled(deferred_resizes.GATE)
         scored = [each.name for each in args.scoring_strategy.resources]
         self._scores_devices = self._extends and any(objects.may_be_devices(name) for name in scored)
         self.score_scope = Scope.CLUSTER if self._scores_devices else Scope.SUMS
@@ -99,7 +111,8 @@ class NodeResourcesFit:
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         wanted = self._wanted_by(pod)
         devices = self._met_by_devices(wanted.requests, snapshot)
-        state.write(_Wanted(wanted.requests, devices) if devices else wanted)
+        home = pod.node_name if self._resizes else NO_NODE
+        state.write(_Wanted(wanted.requests, devices, home) if devices or home else wanted)
         return None
 
     def class_part(self, pod: PodInfo) -> bytes:
@@ -116,12 +129,29 @@ class NodeResourcesFit:
         """
         wanted = _read(state)
         index, shortages = fit.shortages(wanted.requests, table, rows, wanted.devices)
-        return Verdict(index, tuple(_status(shortage) for shortage in shortages))
+        verdict = Verdict(index, tuple(_status(shortage) for shortage in shortages))
+        if not wanted.home:
+            return verdict
+        (at,) = np.nonzero(matching.is_row(table.index.get(wanted.home), rows))
+        return overwrite_few(verdict, at.tolist(), [_at_home(wanted, pod, table)] * len(at))
 
     def filter_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
         wanted = _read(state)
         found = fit.few_shortages(wanted.requests, table, rows, wanted.devices)
-        return [None if shortage is None else _status(shortage) for shortage in found]
+        said = [None if shortage is None else _status(shortage) for shortage in found]
+        if not wanted.home:
+            return said
+        home = table.index.get(wanted.home)
+        return [_at_home(wanted, pod, table) if row == home else said[at] for at, row in enumerate(rows)]
+
+    def room_table(self, state: CycleState, pod: PodInfo, table: NodeTable) -> NDArray[np.int64]:
+        """How many such pods each node has room for. Resources that are devices on some nodes are not counted."""
+        wanted = _read(state)
+        found = table.allowed_pods - table.pod_count
+        for name, amount in wanted.requests.items():
+            if amount > 0 and name not in wanted.devices:
+                found = np.minimum(found, (table.allocatable(name) - table.requested(name)) // amount)
+        return found
 
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -152,22 +182,60 @@ class NodeResourcesFit:
         resources = [(amounts.nonzero_requested, amounts.allocatable, amount) for amounts, amount in columns]
         return self._score_few(resources, added.weights.tolist(), rows)
 
+    def score_placement(self, group: PodGroup, assignments: GroupAssignments, snapshot: Snapshot) -> int:
+        """As `score_placements`, of one."""
+        return self.score_placements(group, [assignments], snapshot)[0]
+
+    def score_placements(self, group: PodGroup, found: Sequence[GroupAssignments], snapshot: Snapshot) -> Sequence[int]:
+        """How full the nodes of each placement are together with the pods that it would add: the fuller the better.
+
+        Source: noderesources/fit.go ``NewFit``, ``ScorePlacement``; resource_allocation.go ``scorePlacement``.
+        """
+        added = [self._added_together([pod for pod, _ in each.pods]) for each in found]
+        rows = np.concatenate([each.placement.rows for each in found])
+        starts = np.cumsum([0, *(len(each.placement.rows) for each in found[:-1])])
+        table = snapshot.table
+        requested = np.zeros((len(self._resources), len(found)), dtype=np.int64)
+        allocatable = np.zeros_like(requested)
+        for place, resource in enumerate(self._resources):
+            more = np.array([each.get(resource.name, 0) for each in added], dtype=np.int64)
+            counts = [requests.takes_part(resource.name, amount) for amount in more.tolist()]
+            whole = table.allocatable(resource.name)[rows]
+            used = np.where(whole != 0, _counted(table, resource.name)[rows], 0)
+            allocatable[place] = np.where(counts, sums_of(whole, starts), 0)
+            sums = sums_of(used, starts)
+            requested[place] = np.minimum(sums, LARGEST - more) + more
+        weights = np.array([each.weight for each in self._resources], dtype=np.int64)
+        scored: list[int] = scores.most_allocated(requested, allocatable, weights).tolist()
+        return scored
+
+    def _added_together(self, pods: Sequence[PodInfo]) -> Mapping[str, int]:
+        """What pods add to the resources that take part in scores."""
+        found: Counter[str] = Counter()
+        alike = Counter(pod.requests_key for pod in pods)
+        for pod in {pod.requests_key: pod for pod in pods}.values():
+            for name, amount in self._added_by(pod).amounts:
+                found[name] += amount * alike[pod.requests_key]
+        return {name: min(amount, LARGEST) for name, amount in found.items()}
+
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:
-        """Whether both request the same."""
-        return pod.requests_key == other.requests_key
+        """Whether both request the same, of every node."""
+        return pod.requests_key == other.requests_key and not (self._resizes and (pod.node_name or other.node_name))
 
     def events_to_register(self) -> Sequence[Registration]:
         pods = frozenset({Action.DELETE, Action.UPDATE})
         changed = frozenset({Action.ADD, Action.UPDATE})
         found = (
-            Registration(Resource.ASSIGNED_POD, pods, _after_pod_event),
-            Registration(Resource.POD, pods, _after_pod_event),
+            Registration(Resource.ASSIGNED_POD, pods, self._after_pod_event),
+            Registration(Resource.POD, pods, self._after_pod_event),
             Registration(Resource.NODE, changed, self._after_node_change, about_taints=False),
         )
         return (*found, Registration(Resource.DEVICE_CLASS, changed, _after_class_change)) if self._extends else found
 
     def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
         """A node came that would hold the pod were it empty; or such a node has more than before of what it needs."""
+        if self._defers(pod) and event.new.name != pod.node_name:
+            return Hint.SKIP
         wanted = {fit.PODS: 1, **requests.requested(pod)}
         now = _allocatable(event.new)
         devices = self._met_by_devices(wanted, self._handle.snapshot) if self._extends else ()
@@ -179,6 +247,21 @@ class NodeResourcesFit:
         before = _allocatable(event.old)
         grew = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return Hint.QUEUE if grew else Hint.SKIP
+
+    def _after_pod_event(self, pod: Pod, event: ClusterEvent) -> Hint:
+        """A pod that had, or was promised, a node is gone; or one on a node, or the pod itself, needs less. A deferred
+        resize is about its own node alone, where it also matters that a pod needs more: what fitted does no longer."""
+        if not self._defers(pod):
+            return _after_pod_event(pod, event)
+        about: Pod = event.old if event.action is Action.DELETE else event.new
+        if about.node_name != pod.node_name:
+            return Hint.SKIP
+        if event.action is Action.UPDATE and requests.scaled_down(event.new, event.old):
+            return Hint.QUEUE
+        return _after_pod_event(pod, event)
+
+    def _defers(self, pod: Pod) -> bool:
+        return self._resizes and pod.resize_deferred
 
     def _met_by_devices(self, wanted: Iterable[str], snapshot: Snapshot) -> frozenset[str]:
         """Resources that a class stands for (``shouldDelegateResourceToDRA``, but for the node)."""
@@ -220,6 +303,16 @@ def _read(state: CycleState) -> _Wanted:
     return wanted
 
 
+def _at_home(wanted: _Wanted, pod: PodInfo, table: NodeTable) -> Status | None:
+    """What is said of the node that the pod is on."""
+    counted, row = table.pod(pod.uid), table.index[wanted.home]
+    if counted is None or table.node_of(pod.uid) != wanted.home:
+        (shortage,) = fit.few_shortages(wanted.requests, table, [row], wanted.devices)
+    else:
+        shortage = fit.resize_shortage(wanted.requests, counted.demand.requests, table, row, wanted.devices)
+    return None if shortage is None else _status(shortage)
+
+
 def _scorers(strategy: ScoringStrategy) -> tuple[Scorer, ScorerOfFew]:
     match strategy.type:
         case "LeastAllocated":
@@ -256,7 +349,7 @@ def _after_pod_event(pod: Pod, event: ClusterEvent) -> Hint:
         return Hint.QUEUE if gone.node_name or gone.status.nominated_node_name else Hint.SKIP
     if not requests.scaled_down(event.old, event.new):
         return Hint.SKIP
-    if event.new.uid == pod.uid:
+    if event.new.uid == pod.uid and not pod.node_name:
         return Hint.QUEUE
     before, after = requests.usage(event.old), requests.usage(event.new)
     frees = any(before.get(name, 0) > after.get(name, 0) for name in requests.usage(pod))
@@ -289,4 +382,5 @@ _pre_score: type[interface.PreScorePlugin] = NodeResourcesFit
 _score: type[interface.TableScorePlugin] = NodeResourcesFit
 _score_few: type[interface.FewRowsScore] = NodeResourcesFit
 _enqueue: type[interface.EnqueueExtensions] = NodeResourcesFit
+_placement_score: type[interface.PlacementScorePlugin] = NodeResourcesFit
 _alike: type[interface.Alike] = NodeResourcesFit

@@ -58,6 +58,7 @@ class _Wanted:
 
 class NodeVolumeLimits:
     name = "NodeVolumeLimits"
+    label_blind = True
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER

@@ -15,14 +15,11 @@ from dsched.framework import pod_info
 from dsched.framework.extender import Extending, ReadObjects
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
-from dsched.plugins import registry, unsupported
+from dsched.plugins import gang_scheduling, registry, unsupported
 from dsched.plugins.unsupported import UnsupportedFields
 
-NEVER_IGNORED = frozenset({DYNAMIC_RESOURCES, "GangScheduling"})
-"""Plugins of kube-scheduler's own default profile that dsched has not, or not whole: whether a profile names them or
-not, pods that need them are refused."""
-WITHOUT_CLAIMS = frozenset({"preFilter", "postFilter"})
-"""Where DynamicResources has a say about pods that have no claims."""
+NEVER_IGNORED = frozenset({DYNAMIC_RESOURCES, gang_scheduling.NAME})
+"""Plugins of kube-scheduler's own default profile without which a pod that needs them is refused."""
 
 
 def configuration(path: Path | None, plugins: Registry, features: Features = UNSAID) -> SchedulerConfiguration:
@@ -61,23 +58,17 @@ def frameworks(
     plugins: Registry,
     handle: Any,
     read: ReadObjects | None = None,
-    *,
-    devices: bool = False,
 ) -> dict[str, Framework]:
     """A framework for each profile, by scheduler name; all have the same extenders.
 
     Args:
         read: where extenders get whole pods and nodes from.
-        devices: as for `framework`.
 
     Raises:
         PluginError: a plugin is in no registry, or cannot be built; or an extender's TLS settings cannot be used.
     """
     called = extenders(configured, read)
-    return {
-        profile.scheduler_name: framework(profile, plugins, handle, called, devices=devices)
-        for profile in configured.profiles
-    }
+    return {profile.scheduler_name: framework(profile, plugins, handle, called) for profile in configured.profiles}
 
 
 def extenders(configured: SchedulerConfiguration, read: ReadObjects | None = None) -> Extending | None:
@@ -106,41 +97,38 @@ def emulate(features: Features) -> bool:
     return changed
 
 
-def framework(
-    profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None, *, devices: bool = False
-) -> Framework:
-    """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, as a
-    whole or where they do not serve, and `UnsupportedFields` refuses the pods that would need them.
-
-    Args:
-        devices: claims are judged. Else pods with claims are refused, and extended resources are those of nodes: who
-            places pods for good has to charge devices when they are reserved.
+def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None) -> Framework:
+    """The framework of a profile. In-tree plugins of kube-scheduler that dsched does not have yet are left out, and
+    `UnsupportedFields` refuses the pods that need a plugin that is not there.
 
     Raises:
         PluginError: a plugin is in no registry, or cannot be built.
     """
     emulate(profile.features)
     named = {ref.name for refs in profile.plugins.values() for ref in refs}
-    judged = devices and DYNAMIC_RESOURCES in named
-    refused = NEVER_IGNORED - {DYNAMIC_RESOURCES} if judged else NEVER_IGNORED
-    if not devices:
-        profile = replace(profile, features=_without_devices(profile.features))
-    absent = {name for name in named if name in registry.INTREE_NAMES and name not in plugins} | refused
-    served = {name: WITHOUT_CLAIMS & registry.extension_points(plugins[name]) for name in absent & plugins.keys()}
+    absent = dict.fromkeys((named & registry.INTREE_NAMES | NEVER_IGNORED) - plugins.keys(), "dsched does not have yet")
+    absent |= {name: _why_not(name, profile.features) for name in NEVER_IGNORED & plugins.keys() - named}
 
     def serves(ref: PluginRef, point: str) -> bool:
-        there = ref.name not in absent or point in served.get(ref.name, ())
-        return there and (ref.name, point) not in registry.SILENT
+        return ref.name not in absent and (ref.name, point) not in registry.SILENT
 
     kept = {
         point: tuple(ref for ref in profile.plugins.get(point, ()) if serves(ref, point))
-        for point in config.EXTENSION_POINTS
+        for point in _points(profile.features)
     }
     kept["preFilter"] = (PluginRef(unsupported.NAME), *kept.get("preFilter", ()))
-    args = {**profile.args, unsupported.NAME: {"plugins": sorted(absent)}}
+    args = {**profile.args, unsupported.NAME: {"plugins": absent}}
     reduced = replace(profile, plugins=kept, args=args)
     return Framework(reduced, {**plugins, unsupported.NAME: UnsupportedFields}, handle, extenders)
 
 
-def _without_devices(features: Features) -> Features:
-    return replace(features, on=features.on - {"DRAExtendedResource"})
+def _points(features: Features) -> tuple[str, ...]:
+    """The extension points that are run."""
+    return config.extension_points(features.version) if features.enabled("GenericWorkload") else config.EXTENSION_POINTS
+
+
+def _why_not(plugin: str, features: Features) -> str:
+    """Why a profile does not have a plugin that there is."""
+    if plugin == gang_scheduling.NAME and not features.enabled("GenericWorkload"):
+        return "needs the feature gate GenericWorkload"
+    return "this profile does not enable"

@@ -12,7 +12,10 @@ from dsched.framework.interface import PluginFactory, Registry
 from dsched.plugins import code as plugin_code
 from dsched.plugins.default_binder import DefaultBinder
 from dsched.plugins.default_preemption.plugin import DefaultPreemption
+from dsched.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from dsched.plugins.dynamic_resources.plugin import DynamicResources
+from dsched.plugins.fair_share.plugin import FairShare
+from dsched.plugins.gang_scheduling import GangScheduling
 from dsched.plugins.image_locality import ImageLocality
 from dsched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from dsched.plugins.node_affinity import NodeAffinity
@@ -23,10 +26,12 @@ from dsched.plugins.node_resources_balanced_allocation import NodeResourcesBalan
 from dsched.plugins.node_resources_fit import NodeResourcesFit
 from dsched.plugins.node_unschedulable import NodeUnschedulable
 from dsched.plugins.node_volume_limits import NodeVolumeLimits
+from dsched.plugins.pod_group_pods_count import PodGroupPodsCount
 from dsched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from dsched.plugins.priority_sort import PrioritySort
 from dsched.plugins.scheduling_gates import SchedulingGates
 from dsched.plugins.taint_toleration import TaintToleration
+from dsched.plugins.topology_placement_generator import TopologyPlacementGenerator
 from dsched.plugins.volume_binding import VolumeBinding
 from dsched.plugins.volume_restrictions import VolumeRestrictions
 from dsched.plugins.volume_zone import VolumeZone
@@ -55,16 +60,27 @@ _IN_TREE: Registry = {
         ImageLocality,
         DefaultBinder,
         DefaultPreemption,
+        DeferredPodScheduling,
         DynamicResources,
+        GangScheduling,
+        TopologyPlacementGenerator,
+        PodGroupPodsCount,
         NodeDeclaredFeatures,
+        FairShare,
     )
 }
 
 INTREE_NAMES = frozenset(intree_points(NEWEST))
 """Plugins of kube-scheduler, whether dsched has them or not."""
 
-SILENT = frozenset({("NodeUnschedulable", "preFilter"), ("TaintToleration", "preFilter")})
-"""Plugins and points of theirs at which upstream says something only behind a gate that dsched does not have."""
+SILENT = frozenset(
+    {
+        ("NodeUnschedulable", "preFilter"),
+        ("TaintToleration", "preFilter"),
+    }
+)
+"""Plugins and points of theirs that they do not serve here. They say something there of deferred
+resizes only, which is said in one place: `dsched.framework.deferred_resizes`."""
 
 _POINTS: Mapping[str, tuple[str, ...]] = {
     "preEnqueue": ("pre_enqueue",),
@@ -79,6 +95,9 @@ _POINTS: Mapping[str, tuple[str, ...]] = {
     "preBind": ("pre_bind",),
     "bind": ("bind",),
     "postBind": ("post_bind",),
+    "placementGenerate": ("generate_placements",),
+    "placementScore": ("score_placement",),
+    "podGroupPostFilter": ("pod_group_post_filter",),
 }
 """Extension point as configurations name it, and the methods of which a plugin that serves it has one."""
 

@@ -76,6 +76,7 @@ class _Soft(TaintSetNumbers):
 
 class TaintToleration:
     name = "TaintToleration"
+    label_blind = True
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.NODE

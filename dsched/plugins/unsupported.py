@@ -1,9 +1,9 @@
-"""UnsupportedFields: refuses pods whose placement hangs on a plugin that dsched does not have yet.
+"""UnsupportedFields: refuses pods whose placement hangs on a plugin that is not there.
 
 Ignoring such a field would place the pod wrongly and silently, so the pod is refused, and says why.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dsched.framework import interface
@@ -28,17 +28,18 @@ FIELDS: dict[str, tuple[str, Callable[[PodSpec], bool]]] = {
 
 class UnsupportedFields:
     name = NAME
+    label_blind = True
     hints_per_class = True
     pre_filter_scope = Scope.NODE
 
     def __init__(self, args: Any, handle: Any) -> None:
-        """``args["plugins"]`` names the plugins of the profile that dsched does not have."""
-        absent: Collection[str] = args["plugins"]
-        self._checked = {plugin: check for plugin, check in FIELDS.items() if plugin in absent}
+        """``args["plugins"]`` has the plugins that are not there, and what is said of each."""
+        self._why: Mapping[str, str] = args["plugins"]
+        self._checked = {plugin: check for plugin, check in FIELDS.items() if plugin in self._why}
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         used = [
-            f"{field} needs the plugin {plugin}, which dsched does not have yet"
+            f"{field} needs the plugin {plugin}, which {self._why[plugin]}"
             for plugin, (field, uses) in self._checked.items()
             if uses(pod.pod.spec)
         ]

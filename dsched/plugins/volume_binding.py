@@ -67,6 +67,7 @@ class _Claims:
 
 class VolumeBinding:
     name = "VolumeBinding"
+    label_blind = True
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER

@@ -61,6 +61,7 @@ class _Wanted:
 
 class VolumeRestrictions:
     name = "VolumeRestrictions"
+    label_blind = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.NODE

@@ -60,6 +60,7 @@ class _Places:
 
 class VolumeZone:
     name = "VolumeZone"
+    label_blind = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.NODE

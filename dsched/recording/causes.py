@@ -13,14 +13,14 @@ from typing import Any
 
 from dsched.clock import Clock
 from dsched.config import Features, Profile, SchedulerConfiguration, feature_gates
-from dsched.config.feature_gates import ACTED_ON, VERSIONS, Version
+from dsched.config.feature_gates import ACTED_ON, OWN, VERSIONS, Version
 from dsched.engine.select import Selector
 from dsched.errors import ConfigError
 from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.plugins import profiles
 from dsched.recording.following import take_back
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision, GroupCandidate, candidates, told_by_pod
 from dsched.scheduler.memory import Memory
 from dsched.simulation.offline_cycle import OfflineCycle
 
@@ -107,7 +107,8 @@ class Causes:
         self._clock = clock
         self._seed = seed
         self._made: dict[tuple[frozenset[Change], Version], OfflineCycle] = {}
-        self._gates = [Change(Kind.GATE, gate) for gate in sorted(ACTED_ON) if was.enabled(gate) != now.enabled(gate)]
+        gates = sorted(ACTED_ON | OWN.keys())
+        self._gates = [Change(Kind.GATE, gate) for gate in gates if was.enabled(gate) != now.enabled(gate)]
         self._others = [Change(Kind.PLUGIN, name) for name in self._told_the_version()]
         self._others += [Change(Kind.PLUGIN_LISTS), Change(Kind.RESIZES)]
 
@@ -117,16 +118,20 @@ class Causes:
         told = {name for name in present if getattr(self._plugins.get(name), "takes_features", False)}
         return sorted(told | (present - _names(self._as_of(self._was.version).values())))
 
-    def of(self, candidate: Candidate, next_start: int, agrees: Agrees) -> Cause:
+    def of(
+        self, candidate: Candidate, deciding: Candidate | GroupCandidate | None, next_start: int, agrees: Agrees
+    ) -> Cause:
         """The cause of a decision that is not the recorded one.
 
         Args:
+            deciding: the group that the pod was decided with; else the pod, or None.
             next_start: where a search that looks at some of the nodes only begins.
             agrees: whether a decision is the recorded one.
         """
 
         def decided(changes: Iterable[Change], version: Version | None = None) -> bool:
-            return agrees(self._decide(frozenset(changes), version or self._was.version, candidate, next_start))
+            to = version or self._was.version
+            return agrees(self._decide(frozenset(changes), to, candidate, deciding, next_start))
 
         gate = self._first(self._gates, decided)
         other = self._first(self._others, decided)
@@ -159,6 +164,8 @@ class Causes:
         return next((each for each in between if each == self._now.version or not decided([change], each)), None)
 
     def _gate_since(self, gate: str) -> Version | None:
+        if gate in OWN:
+            return None  # it is of no version of kube-scheduler
         for version in VERSIONS:
             spec = feature_gates.spec_at(gate, version)
             if self._was.version < version and spec is not None and spec.on == self._now.enabled(gate):
@@ -167,18 +174,27 @@ class Causes:
 
     # -- deciding with changes taken back ------------------------------------------------------------------------------
 
-    def _decide(self, back: frozenset[Change], to: Version, candidate: Candidate, next_start: int) -> Decision:
+    def _decide(
+        self,
+        back: frozenset[Change],
+        to: Version,
+        candidate: Candidate,
+        deciding: Candidate | GroupCandidate | None,
+        next_start: int,
+    ) -> Decision:
         """What is decided with these changes taken back to a version; it has no effect."""
         counted = self._as(to) if Change(Kind.RESIZES) in back else self._flipped(back)
         made = self._cycle(back, to)
-        info = candidate.info
+        info, nominations = candidate.info, self._memory.snapshot.nominations
+        grouped = isinstance(deciding, GroupCandidate) and made.groups.concerns(info.pod)
         with _counting(self._memory, counted, self._now):
-            asked = Candidate(PodInfo(info.pod) if info.resized else info, candidate.attempt)
+            asked = _counted_anew(deciding if grouped and deciding is not None else candidate)
             made.selector.next_start = next_start
-            promised = self._memory.snapshot.nominations.node_of(info.uid)
-            (decision,) = made.cycle.decide([asked])
-            take_back(self._memory, made.waiting, decision, promised)
-        return decision
+            promised = {each.info.uid: nominations.node_of(each.info.uid) for each in candidates([asked])}
+            decisions = told_by_pod(made.decide([asked]))
+            for decision in reversed(decisions):
+                take_back(self._memory, made.waiting, decision, promised[decision.candidate.info.uid])
+        return next(each for each in decisions if each.candidate.info.uid == info.uid)
 
     def _as(self, version: Version) -> Features:
         """The version that was, or one between; with the gates that were set, where it takes them."""
@@ -217,6 +233,18 @@ class Causes:
             selector = Selector(self._seed, tell_best=False)
             self._made[key] = OfflineCycle(configured, plugins, self._memory, selector, self._clock)
         return self._made[key]
+
+
+def _counted_anew(asked: Candidate | GroupCandidate) -> Candidate | GroupCandidate:
+    """With what pods that are being resized count for at present."""
+    if isinstance(asked, GroupCandidate):
+        return GroupCandidate(asked.group, tuple(_pod_anew(each) for each in asked.pods))
+    return _pod_anew(asked)
+
+
+def _pod_anew(asked: Candidate) -> Candidate:
+    info = asked.info
+    return Candidate(PodInfo(info.pod) if info.resized else info, asked.attempt)
 
 
 def _names(profiles: Iterable[Profile]) -> set[str]:

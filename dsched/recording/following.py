@@ -4,16 +4,17 @@ So each decision is taken on what the recorded leader saw, whatever was decided 
 would have been decided asks at the moment at which the cluster stands as it did then.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from dsched.config import SchedulerConfiguration
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.model import tape
-from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.model.meta import NO_NODE, NodeName
 from dsched.recording.replaying import Replay, alike
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.recording.units import Batch, Unit, units
+from dsched.scheduler.decision import Candidate, Decision, GroupCandidate, told_by_pod
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.queue import QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPods
@@ -27,6 +28,7 @@ class Following(Replay):
     """One beginning of a recording, decided again attempt by attempt; see the module.
 
     Attributes:
+        deciding: what the present attempt is about: a pod, or a group.
         started_at: where the search of the present attempt began, where some of the nodes are looked at.
     """
 
@@ -44,22 +46,36 @@ class Following(Replay):
         """
         super().__init__(configured, plugins, began, seed, tell_best=True)
         self.started_at = 0
+        self.deciding: Candidate | GroupCandidate | None = None
         self._decided = decided
 
-    def _try(self, batch: Sequence[QueuedPod], choices: Mapping[PodUid, tape.Choice] | None = None) -> None:
-        for pod in batch:
-            choice = (choices or {})[pod.uid]
-            candidate = self._popped(pod, choice)
-            self.started_at = self.selector.next_start
-            promised = self.memory.snapshot.nominations.node_of(pod.uid)
-            (decision,) = self._made.cycle.decide([candidate])
-            if alike(decision, choice):
-                self._decided(candidate, decision, choice)
-                self._note(pod, decision, choice)
-            else:
-                take_back(self.memory, self._waiting, decision, promised)
-                self._decided(candidate, decision, choice)
-                self._note(pod, self._recorded_one(decision, choice), choice)
+    def _try(self, pods: Sequence[QueuedPod], batch: Batch | None = None) -> None:
+        batch = batch or Batch()
+        for unit in units(self._made, pods, batch):
+            self._try_unit(unit, batch)
+
+    def _try_unit(self, unit: Unit, batch: Batch) -> None:
+        nominations, choices = self.memory.snapshot.nominations, batch.choices
+        stood = [(pod, pod.place, pod.attempts) for pod in unit.pods if pod.uid not in choices]
+        candidate = unit.candidate(self._made, [self._popped(pod, choices.get(pod.uid)) for pod in unit.pods])
+        self.deciding, self.started_at = candidate, self.selector.next_start
+        promised = {pod.uid: nominations.node_of(pod.uid) for pod in unit.pods}
+        (decided,) = self._made.decide([candidate])
+        decisions = told_by_pod([decided])
+        told = [
+            (pod, each, choices[pod.uid]) for pod, each in zip(unit.pods, decisions, strict=True) if pod.uid in choices
+        ]
+        same = not stood and all(alike(decision, choice) for _, decision, choice in told)
+        if not same:
+            for decision in reversed(decisions):
+                take_back(self.memory, self._waiting, decision, promised[decision.candidate.info.uid])
+        for pod, place, attempts in stood:  # nothing was recorded of them, so nothing has become of them
+            self._pending.placed(pod, place)
+            pod.attempts = attempts
+        for _, decision, choice in told:
+            self._decided(decision.candidate, decision, choice)
+        for pod, decision, choice in told:
+            self._note(pod, decision if same else self._recorded_one(decision, choice), choice)
 
     def _not_tried(self, choice: tape.Choice) -> None:
         """No profile is for it, or it has a node by what was recorded."""

@@ -214,7 +214,9 @@ class _Pair:
                 choice.attempt,
                 self._recorded(choice),
                 _outcome(decision),
-                self._causes.of(candidate, self._after.started_at, lambda other: agrees(other, choice)),
+                self._causes.of(
+                    candidate, self._after.deciding, self._after.started_at, lambda other: agrees(other, choice)
+                ),
                 choice.node in decision.best,
             )
         )

@@ -10,7 +10,7 @@ and so is every decision. From the first other decision on, the two clusters par
 - a bind that failed then fails here only on the same node.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dsched.clock import ManualClock
@@ -26,8 +26,9 @@ from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.recording.own_queue import OwnQueue
+from dsched.recording.units import Batch, units
 from dsched.recording.world import Fate, Recorded
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision, GroupDecision, told_by_pod
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.nominations import Nomination
 from dsched.scheduler.ports import QueueName, Record
@@ -268,7 +269,10 @@ class Replay:
             self._take_root(uid)
 
     def _no_longer_pending(self, uid: PodUid) -> None:
-        if uid not in self.recorded.bound:
+        pod = self.recorded.pending.get(uid)
+        if pod is not None and pod.node_name:  # a resize is over, the pod stays
+            self._drop_pending(uid)
+        elif uid not in self.recorded.bound:
             if uid not in self._spared:
                 self._gone(uid)
         elif uid not in self._apart:
@@ -315,17 +319,18 @@ class Replay:
         if not line.again:
             self._between_batches()
         ahead = self._own.due() if self.parted and not line.again else []
-        choices = {choice.uid: choice for choice in line.choices}
         recorded: list[QueuedPod] = []
         for choice in line.choices:
             queued = self._queued(choice.uid)
-            if queued is None or self.memory.snapshot.table.node_of(choice.uid) is not None:
+            placed = self.memory.snapshot.table.node_of(choice.uid) is not None
+            if queued is None or (placed and not queued.resizes):
                 self._not_tried(choice)
             else:
                 recorded.append(queued)
-        own = [pod for pod in ahead if pod.uid not in choices]
+        told = Batch.of(line)
+        own = [pod for pod in ahead if pod.uid not in told.choices]
         batch = sorted([*own, *recorded], key=lambda pod: (pod.order, pod.turn)) if own else recorded
-        self._try(batch, choices)
+        self._try(batch, told)
 
     def _not_tried(self, choice: tape.Choice) -> None:
         """It has a node here, or no profile is for it."""
@@ -338,19 +343,25 @@ class Replay:
         self._condemn(pod.key, (), choice)
         self._compared(None, choice, False)
 
-    def _try(self, batch: Sequence[QueuedPod], choices: Mapping[PodUid, tape.Choice] | None = None) -> None:
-        candidates = [self._popped(pod, (choices or {}).get(pod.uid)) for pod in batch]
-        decisions = self._made.cycle.decide(candidates)
-        for pod, decision in zip(batch, decisions, strict=True):
-            choice = (choices or {}).get(pod.uid)
-            same = choice is not None and alike(decision, choice)
-            if not same:
-                self._part(pod.uid)
-            if choice is None:
-                self.extra += 1
-            else:
-                self._compared(decision, choice, same)
-            self._note(pod, decision, choice)
+    def _try(self, pods: Sequence[QueuedPod], batch: Batch | None = None) -> None:
+        batch = batch or Batch()
+        found = units(self._made, pods, batch)
+        candidates = [
+            unit.candidate(self._made, [self._popped(pod, batch.choices.get(pod.uid)) for pod in unit.pods])
+            for unit in found
+        ]
+        for unit, decided in zip(found, self._made.decide(candidates), strict=True):
+            alike_in_all = all_alike(decided, batch)
+            for pod, decision in zip(unit.pods, told_by_pod([decided]), strict=True):
+                choice = batch.choices.get(pod.uid)
+                same = choice is not None and alike_in_all and alike(decision, choice)
+                if not same:
+                    self._part(pod.uid)
+                if choice is None:
+                    self.extra += 1
+                else:
+                    self._compared(decision, choice, same)
+                self._note(pod, decision, choice)
 
     def _popped(self, pod: QueuedPod, choice: tape.Choice | None) -> Candidate:
         self._own.forget(pod.uid)
@@ -408,7 +419,7 @@ class Replay:
         if decision.error is not None or decision.nominated == NO_NODE:
             nominations.drop(pod.uid)
             self._end_promise(pod)
-        elif decision.nominated is not None:
+        elif decision.nominated is not None and not pod.resizes:
             if decision.nominated != pod.preempting.node:
                 self._end_promise(pod)
             pod.preempting.promise(decision.nominated, self.clock.now_ms(), evicting=bool(decision.victims))
@@ -503,6 +514,19 @@ class Replay:
         key = self._keys.get(uid)
         pod = None if key is None else self._pending.get(key)
         return pod if pod is not None and pod.uid == uid else None
+
+
+def all_alike(decided: Decision | GroupDecision, batch: Batch) -> bool:
+    """Whether the same was said of a group as was recorded, and of the same pods; of a pod by itself, True."""
+    if not isinstance(decided, GroupDecision):
+        return True
+    told = [batch.groups.get(each.candidate.info.uid) for each in decided.decisions]
+    group = told[0]
+    return (
+        group is not None
+        and all(each is group for each in told)
+        and (group.pods, group.end, group.message) == (len(told), decided.end, decided.message)
+    )
 
 
 def alike(decision: Decision, choice: tape.Choice) -> bool:

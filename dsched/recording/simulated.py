@@ -6,27 +6,42 @@ What the leader would tell of the same: what there is, each decision, what becam
 from collections.abc import Iterator
 
 from dsched import emulation
-from dsched.config import SchedulerConfiguration
-from dsched.framework.interface import Registry
-from dsched.leader.observers.recording import choice, shown
+from dsched.config import Features, SchedulerConfiguration
+from dsched.framework import deferred_resizes
+from dsched.framework.interface import ClusterEvent, Registry
+from dsched.leader.observers.recording import choice, group_choices, shown
 from dsched.model import tape
-from dsched.model.meta import NodeName, PodUid
-from dsched.scheduler.decision import Decision
+from dsched.model.meta import NodeName, PodUid, key_of
+from dsched.model.resource_claims import RESOURCE_CLAIM
+from dsched.scheduler.decision import Decision, GroupDecision, told_by_pod
 from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.placing import simulate
 
 
 def lines(
-    configured: SchedulerConfiguration, plugins: Registry, given: ManifestCluster, now_ms: int, seed: int
+    configured: SchedulerConfiguration,
+    plugins: Registry,
+    given: ManifestCluster,
+    now_ms: int,
+    seed: int,
+    compared: Features | None = None,
 ) -> list[tape.Line]:
     """Place the pods that wait, and tell it.
+
+    Args:
+        compared: as what it will be rehearsed. Where resizes preempt by it alone, pods whose resize is deferred are
+            told as tried first, with nothing decided.
 
     Raises:
         PluginError: a profile's plugins cannot be built.
     """
     told = _Telling(now_ms)
     told.lines += _beginning(configured, given, now_ms, seed)
-    simulate(configured, plugins, given, now_ms, seed, told.hear)
+    preempt = deferred_resizes.GATE
+    if compared is not None and compared.enabled(preempt) and not configured.features.enabled(preempt):
+        told.lines += _left_alone(configured, given, now_ms)
+    simulate(configured, plugins, given, now_ms, seed, told.hear, told.follow)
+    told.settle()
     return told.lines
 
 
@@ -41,29 +56,56 @@ def _beginning(
         yield tape.ObjectIs(kind, key, dict(value))
     for pod in given.bound:
         yield tape.PodOn(pod.node_name, pod)
-    for turn, pod in enumerate(given.pending):
+    for turn, pod in enumerate(given.waiting(configured)):
         yield tape.Pending(pod, now_ms * 1000 + turn)
-        if pod.status.nominated_node_name:
+        if pod.status.nominated_node_name and not pod.node_name:
             yield tape.Promised(pod.uid, NodeName(pod.status.nominated_node_name))
     yield tape.Ready()
 
 
+def _left_alone(configured: SchedulerConfiguration, given: ManifestCluster, now_ms: int) -> Iterator[tape.Line]:
+    ours = {profile.scheduler_name for profile in configured.profiles}
+    for turn, pod in enumerate(pod for pod in given.resizing if pod.spec.scheduler_name in ours):
+        yield tape.Pending(pod, now_ms * 1000 + turn)
+        yield tape.Decided(now_ms, (tape.Choice(pod.uid, 1),))
+        yield tape.NoLongerPending(pod.uid)
+
+
 class _Telling:
-    """Hears decisions, in order."""
+    """Hears decisions and what becomes of claims, in order."""
 
     def __init__(self, now_ms: int) -> None:
         self.lines: list[tape.Line] = []
         self._now_ms = now_ms
         self._held: set[PodUid] = set()
+        self._placed: list[PodUid] = []
+        """They are bound once their claims are written, as binders do it."""
 
-    def hear(self, decision: Decision, _version: int) -> None:
-        uid = decision.candidate.info.uid
-        if uid in self._held:  # Permit has turned it away
-            self._held.discard(uid)
-            self.lines.append(tape.Released(uid))
-        self.lines.append(tape.Decided(self._now_ms, (choice(decision, decision.message),)))
-        if decision.waiting is not None:
-            self._held.add(uid)
-        elif decision.node is not None:
+    def hear(self, decided: Decision | GroupDecision, _version: int) -> None:
+        self.settle()
+        decisions = told_by_pod([decided])
+        for uid in [decision.candidate.info.uid for decision in decisions]:
+            if uid in self._held:  # Permit has turned it away
+                self._held.discard(uid)
+                self.lines.append(tape.Released(uid))
+        choices = tuple(choice(decision, decision.message) for decision in decisions)
+        self.lines.append(tape.Decided(self._now_ms, choices, groups=group_choices([decided])))
+        for decision in decisions:
+            if decision.waiting is not None:
+                self._held.add(decision.candidate.info.uid)
+            elif decision.node is not None:
+                self._placed.append(decision.candidate.info.uid)
+        self.lines += (tape.PodOff(victim.uid) for decision in decisions for victim in decision.victims)
+
+    def follow(self, event: ClusterEvent) -> None:
+        key = key_of(event.old if event.new is None else event.new)
+        if event.new is None:
+            self.lines.append(tape.ObjectGone(RESOURCE_CLAIM, key))
+        else:
+            self.lines.append(tape.ObjectIs(RESOURCE_CLAIM, key, dict(event.new)))
+
+    def settle(self) -> None:
+        """What the last decision brings has been told."""
+        for uid in self._placed:
             self.lines += (tape.Bound(uid), tape.NoLongerPending(uid))
-        self.lines += (tape.PodOff(victim.uid) for victim in decision.victims)
+        self._placed = []

@@ -76,8 +76,9 @@ class Recorded:
             case tape.Bound(uid=uid):
                 self.bound.add(uid)
             case tape.NoLongerPending(uid=uid):
-                self.pending.pop(uid, None)
-                if uid not in self.bound and uid in self.fates:
+                pod_was = self.pending.pop(uid, None)
+                stays = pod_was is not None and bool(pod_was.node_name)  # a resize is over
+                if uid not in self.bound and uid in self.fates and not stays:
                     self.fates[uid].gone = True
                 self.bound.discard(uid)
             case tape.Decided(choices=choices):

@@ -18,11 +18,12 @@ from msgspec.structs import replace
 from dsched.engine.replica_delta import NodeGone, NodeSet, ObjectGone, ObjectSet, PodOff, PodOn
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.table import PODS
+from dsched.framework.table import amounts
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node, Taint
 from dsched.scheduler.ports import NodeLog, NodeUsage
+from dsched.scheduler.quota.limits import Limits
 
 
 class Cache:
@@ -32,17 +33,27 @@ class Cache:
         snapshot: what the cycle decides on.
         usage: node usage in Redis, written by its ``flush``.
         log: the replicas' log, written by its ``publish``.
+        limits: what counts against limits of queues, None where there are no queues.
         taints: that the cycle sees on nodes besides their own, by node; they show with the next `set_node`.
         heard: is told of every change but assumptions, while somebody records.
     """
 
-    def __init__(self, usage: NodeUsage, log: NodeLog) -> None:
-        self.snapshot = Snapshot()
+    def __init__(
+        self, usage: NodeUsage, log: NodeLog, *, snapshot: Snapshot | None = None, limits: Limits | None = None
+    ) -> None:
+        self.snapshot = snapshot or Snapshot()
+        self.limits = limits
         self.usage = usage
         self.log = log
         self.taints: dict[NodeName, Taint] = {}
         self.heard: Callable[[tape.Line], None] | None = None
         self._assumed: dict[PodUid, NodeName] = {}
+
+    def flush_ahead(self) -> None:
+        """Write what has been gathered about nodes and queues, without waiting for Redis."""
+        self.usage.flush_ahead()
+        if self.limits is not None:
+            self.limits.flush_ahead()
 
     def set_node(self, node: Node) -> tuple[Node | None, bool]:
         """Take in a node; returns the one it replaces and whether anything that scheduling sees has changed."""
@@ -55,7 +66,7 @@ class Cache:
             self.log.note(NodeSet(node))
             if self.heard is not None:
                 self.heard(tape.NodeIs(node))
-            self.usage.set(node.name, table.info(table.index[node.name]).allocatable)
+            self.usage.set(node.name, table.info(table.index[node.name]).offered)
             if old is None:
                 for pod in table.pods[table.index[node.name]].values():
                     self.usage.add(node.name, amounts(pod))
@@ -87,9 +98,11 @@ class Cache:
         self._assumed[pod.uid] = node
         self._put(pod, node)
 
-    def reserved(self, node: NodeName) -> None:
-        """The reservation script has charged the node."""
+    def reserved(self, pod: PodInfo, node: NodeName) -> None:
+        """The reservation script has charged the node, and the pod's queue."""
         self.usage.moved(node)
+        if self.limits is not None:
+            self.limits.reserved(pod)
 
     def forget(self, uid: PodUid, *, released: bool) -> None:
         """An assumed pod will not be bound; ``released`` says that a reservation was given back in Redis."""
@@ -98,6 +111,8 @@ class Cache:
             self._take(uid)
             if released:
                 self.usage.moved(node)
+            if self.limits is not None:
+                self.limits.left(uid)
             if self.heard is not None:
                 self.heard(tape.Released(uid))
 
@@ -118,6 +133,8 @@ class Cache:
         if known is None or amounts(known) != amounts(pod):
             self._leave(pod.uid)
             self.usage.add(node, amounts(pod))
+            if self.limits is not None:
+                self.limits.bound(pod)
         self._put(pod, node)
         if self.heard is not None:
             self.heard(tape.PodOn(node, pod.pod))
@@ -136,6 +153,8 @@ class Cache:
             return None
         self._take(uid)
         self.usage.subtract(node, amounts(pod))
+        if self.limits is not None:
+            self.limits.left(uid)
         return pod
 
     def put(self, kind: str, key: str, value: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -168,8 +187,3 @@ class Cache:
         if node is not None:
             self.snapshot.table.remove_pod(uid)
             self.log.note(PodOff(uid, node))
-
-
-def amounts(pod: PodInfo) -> dict[str, int]:
-    """What a pod charges its node with."""
-    return {**pod.demand.requests, PODS: 1}

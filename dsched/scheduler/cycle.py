@@ -7,13 +7,13 @@ Source: pkg/scheduler/schedule_one.go ``schedulingCycle``.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import overload
 
 import numpy as np
 from msgspec.structs import replace
 
 from dsched.engine import with_extenders as extending
-from dsched.engine.diagnosis import Diagnosis, diagnose
+from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation
 from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.failed_attempt import FailedAttempt
@@ -26,23 +26,29 @@ from dsched.framework.interface import Code, Status
 from dsched.framework.plugin_timeout import WATCH
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.framework.snapshot import Snapshot
 from dsched.framework.validation import PluginFailure
-from dsched.model.meta import NO_NODE, NodeName, PodUid
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.model.meta import NO_NODE, NodeName
+from dsched.scheduler.decision import (
+    Candidate,
+    Decision,
+    GroupCandidate,
+    GroupDecision,
+    candidates,
+    turned_away,
+)
+from dsched.scheduler.group_attempt import Member
+from dsched.scheduler.group_trials import Trial
 from dsched.scheduler.observer import Observer
 from dsched.scheduler.plugin_breaker import PluginBreaker, dangerous, overrun
+from dsched.scheduler.pod_group_cycle import PodGroupCycle
+from dsched.scheduler.ports import Assumptions
 from dsched.scheduler.waiting_pods import WaitingPod, WaitingPods
 
+ON_A_NODE = "pod {uid}({key}) is in the cache, so can't be assumed"
+"""What comes of a deferred resize that fits. Upstream's DeferredPodScheduling has a Permit for this case, to which its
+cache does not let it come: the attempt ends in this error, and the next one begins after a pause.
 
-class Assumptions(Protocol):
-    """Where pods are assumed while a batch is decided: the cache."""
-
-    snapshot: Snapshot
-
-    def assume(self, pod: PodInfo, node: NodeName) -> None: ...
-
-    def forget(self, uid: PodUid, *, released: bool) -> None: ...
+Source: backend/cache/cache.go ``AssumePod``."""
 
 
 class Cycle:
@@ -72,11 +78,19 @@ class Cycle:
         self._classes = classes
         self._breaker = breaker
         self._observer = observer
+        self._groups = PodGroupCycle(frameworks, cache, self._attempt, self.permit, classes, percentages)
 
-    def decide(self, batch: Sequence[Candidate]) -> list[Decision]:
-        """Decide the pods in order."""
-        self._observer.before_decide(batch)
-        known = [(self._frameworks[candidate.info.pod.spec.scheduler_name], candidate) for candidate in batch]
+    @overload
+    def decide(self, batch: Sequence[Candidate]) -> Sequence[Decision]: ...
+
+    @overload
+    def decide(self, batch: Sequence[Candidate | GroupCandidate]) -> Sequence[Decision | GroupDecision]: ...
+
+    def decide(self, batch: Sequence[Candidate | GroupCandidate]) -> Sequence[Decision | GroupDecision]:
+        """Decide pods and pod groups in order."""
+        pods = candidates(batch)
+        self._observer.before_decide(pods)
+        known = [(framework, pod) for pod in pods if (framework := self._framework(pod)) is not None]
         asked = [(framework, candidate.info) for framework, candidate in known]
         failed: dict[tuple[str, bytes], Status] = {}
         # Classes that evaluators are asked about go in one request: its round trip is paid once.
@@ -84,19 +98,40 @@ class Cycle:
             if evaluation.failure is not None and dangerous(evaluation.failure):
                 failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
                 self._met(evaluation.framework, evaluation.pod, evaluation.failure)
-        decisions: list[Decision] = []
-        for framework, candidate in known:
-            info = candidate.info
-            error = failed.pop((framework.profile_name, info.class_key), None) or self._held(framework, info)
-            if error is not None:  # it is dangerous to ask again
-                decisions.append(Decision(candidate, framework, CycleState(), error=error))
+        decided: list[Decision | GroupDecision] = []
+        for each in batch:
+            if isinstance(each, GroupCandidate):
+                decided.append(self._groups.decide(each))
                 continue
-            WATCH.told.clear()
-            decision = self._decide(framework, candidate)
-            self._note(framework, info, decision.error)
-            decisions.append(decision)
-        self._observer.decided(decisions)
-        return decisions
+            framework = self._frameworks[each.info.pod.spec.scheduler_name]
+            error = failed.pop((framework.profile_name, each.info.class_key), None)
+            decided.append(self._attempt(framework, each, error))
+        self._observer.decided(decided)
+        return decided
+
+    def trials(self, entry: GroupCandidate) -> Sequence[Trial] | Status:
+        """What would become of a pod group in each of its placements by itself; see `PodGroupCycle.trials`."""
+        return self._groups.trials(entry)
+
+    def _framework(self, candidate: Candidate) -> Framework | None:
+        """None of a pod group's pod whose profile there is not, which its group is told."""
+        return self._frameworks.get(candidate.info.pod.spec.scheduler_name)
+
+    def _attempt(
+        self, framework: Framework, candidate: Candidate, error: Status | None = None, member: Member | None = None
+    ) -> Decision:
+        """Decide a pod unless that is dangerous.
+
+        Args:
+            error: a dangerous failure that was met already.
+        """
+        error = error or self._held(framework, candidate.info)
+        if error is not None:
+            return Decision(candidate, framework, CycleState(), error=error)
+        WATCH.told.clear()
+        decision = self._decide(framework, candidate, member)
+        self._note(framework, candidate.info, decision.error)
+        return decision
 
     def _held(self, framework: Framework, info: PodInfo) -> Status | None:
         return self._breaker.held(framework.profile_name, info.class_key)
@@ -113,15 +148,16 @@ class Cycle:
         elif error is None:
             self._breaker.well(framework.profile_name, info.class_key)
 
-    def _decide(self, framework: Framework, candidate: Candidate) -> Decision:
+    def _decide(self, framework: Framework, candidate: Candidate, member: Member | None) -> Decision:
         info = candidate.info
-        evaluation = self._classes.evaluation(framework, info)
+        among = None if member is None else member.among
+        evaluation = self._classes.evaluation(framework, info, among=among)
         extenders = framework.extenders if framework.extenders and framework.extenders.concerned(info) else None
         try:
-            promised = self._promised(candidate, evaluation)
+            promised = self._promised(candidate, evaluation, member)
             # What is kept of the class makes room for promised pods; this one need not make room for itself.
             if self._cache.snapshot.nominations.node_of(info.uid) and (promised is None or extenders is not None):
-                evaluation = self._classes.evaluation(framework, info, own=True)
+                evaluation = self._classes.evaluation(framework, info, own=True, among=among)
         except PluginFailure as failure:
             return Decision(candidate, framework, evaluation.state.clone(), error=failure.status)
         # The evaluation is its class's; what Reserve leaves for PreBind is this pod's alone.
@@ -133,14 +169,20 @@ class Cycle:
             extended, choice = self._choose(framework, extenders, candidate, evaluation, promised)
         except PluginFailure as failure:  # a sample is normalised anew, or an extender failed
             return Decision(candidate, framework, state, error=failure.status)
-        self._observer.looked(candidate, extended or evaluation, choice)
-        if choice is None:
+        if member is not None and promised is None:
+            framework.note_search(state, info, evaluation)
+        if member is None or not member.tried:
+            self._observer.looked(candidate, extended or evaluation, choice)
+        if choice is None and member is not None:  # PostFilter is asked for the group
+            diagnosis = diagnose(extended or evaluation, len(table) if among is None else len(among))
+            decision = Decision(candidate, framework, state, diagnosis=diagnosis)
+        elif choice is None:
             decision = self._unplaced(framework, candidate, state, extended or evaluation)
         else:
             best = tuple(map(table.names.__getitem__, choice.best.tolist()))
             # Looks ahead while the pod is not on its node yet, and takes what it saw only if all went well.
             evaluation.before_placing(choice.row)
-            decision = self._placed(framework, candidate, state, table.names[choice.row], best)
+            decision = self._placed(framework, candidate, state, table.names[choice.row], best, member)
             if decision.node is not None:
                 evaluation.placed(choice.row)
         return decision if extended is None else replace(decision, extended=extended)
@@ -172,7 +214,7 @@ class Cycle:
             return None, Choice(promised, np.array([promised], dtype=np.intp), examined=1)
         return None, self._selector.choose(evaluation, table, info.uid, candidate.attempt, percentage)
 
-    def _promised(self, candidate: Candidate, evaluation: Evaluation) -> int | None:
+    def _promised(self, candidate: Candidate, evaluation: Evaluation, member: Member | None) -> int | None:
         """The row of the node that the pod was promised, when it fits there: it is taken without looking at others.
 
         Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
@@ -183,7 +225,11 @@ class Cycle:
         snapshot = self._cache.snapshot
         node = snapshot.nominations.node_of(candidate.info.uid)
         row = None if node is None else snapshot.table.index.get(node)
-        if row is None or evaluation.failure is not None or not evaluation.admits(candidate.info, row):
+        if row is None or evaluation.failure is not None:
+            return None
+        if member is not None and member.among is not None and row not in member.among:
+            return None
+        if not evaluation.admits(candidate.info, row):
             return None
         return row
 
@@ -194,23 +240,40 @@ class Cycle:
         state: CycleState,
         node: NodeName,
         best: tuple[NodeName, ...],
+        member: Member | None,
     ) -> Decision:
+        if candidate.info.node_name and self._cache.snapshot.table.node_of(candidate.info.uid):
+            error = Status(Code.ERROR, (ON_A_NODE.format(uid=candidate.info.uid, key=candidate.info.key),))
+            return Decision(candidate, framework, state, error=error)
         # Before Reserve, as upstream: Reserve, Permit and the next pod of the batch see it there.
-        self._cache.assume(candidate.info, node)
+        cache = self._cache if member is None else member.cache
+        cache.assume(candidate.info, node)
         status = framework.run_reserve(state, candidate.info, node)
         if status is not None:
-            self._cache.forget(candidate.info.uid, released=False)
-            return _turned_away(framework, candidate, state, status)
-        permit = framework.run_permit(state, candidate.info, node)
+            cache.forget(candidate.info.uid, released=False)
+            return turned_away(framework, candidate, state, status)
+        decision = Decision(candidate, framework, state, node, best)
+        return self.permit(decision) if member is None else self._no_longer_promised(decision)
+
+    def permit(self, decision: Decision) -> Decision:
+        """Ask Permit about a pod that is assumed on its node; it is taken off it where a plugin turns it away."""
+        framework, candidate, node = decision.framework, decision.candidate, decision.node or NO_NODE
+        permit = framework.run_permit(decision.state, candidate.info, node)
         if permit.status is not None:
-            framework.run_unreserve(state, candidate.info, node)
+            framework.run_unreserve(decision.state, candidate.info, node)
             self._cache.forget(candidate.info.uid, released=False)
-            return _turned_away(framework, candidate, state, permit.status)
-        nominations = self._cache.snapshot.nominations
-        promised = nominations.node_of(candidate.info.uid)
-        nominations.drop(candidate.info.uid)
+            return turned_away(framework, candidate, decision.state, permit.status)
         waiting = self._wait(framework, candidate.info, permit.waits)
-        return Decision(candidate, framework, state, node, best, waiting, promised=promised)
+        return replace(self._no_longer_promised(decision), waiting=waiting)
+
+    def _no_longer_promised(self, decision: Decision) -> Decision:
+        """What the pod had been promised is over, for it is on a node."""
+        nominations = self._cache.snapshot.nominations
+        promised = nominations.node_of(decision.candidate.info.uid)
+        if promised is None:
+            return decision
+        nominations.drop(decision.candidate.info.uid)
+        return replace(decision, promised=promised)
 
     def _wait(self, framework: Framework, pod: PodInfo, waits: Mapping[str, float]) -> WaitingPod | None:
         """Known to the plugins at once, so that the permit call of the next pod of the batch can let this one go.
@@ -244,7 +307,7 @@ class Cycle:
             victims=tuple(victim for victim in result.victims if not self._turn_away(victim)),
             deallocations=result.deallocations,
             deleted_claims=result.deleted_claims,
-            displaced=self._nominate(candidate.info, result.nominated),
+            displaced=self._nominate(framework, candidate.info, result.nominated),
         )
 
     def _turn_away(self, victim: PodInfo) -> bool:
@@ -257,10 +320,11 @@ class Cycle:
             waiting.reject("DefaultPreemption", "preempted")
         return waiting is not None
 
-    def _nominate(self, pod: PodInfo, node: NodeName | None) -> tuple[PodInfo, ...]:
-        """Keep the promise from the next pod of the batch on; returns the pods whose own promises end with it.
+    def _nominate(self, framework: Framework, pod: PodInfo, node: NodeName | None) -> tuple[PodInfo, ...]:
+        """Keep the promise from the next pod of the batch on; returns the pods whose own promises end with it. A
+        deferred resize needs no promise: its node counts for it already what it asks for.
 
-        Source: framework/preemption/preemption.go ``prepareCandidate``.
+        Source: framework/preemption/preemption.go ``prepareCandidate``; schedule_one.go ``handleSchedulingFailure``.
         """
         nominations = self._cache.snapshot.nominations
         if node is None:
@@ -271,12 +335,6 @@ class Cycle:
         displaced = tuple(other for other in nominations.on(node) if other.priority < pod.priority)
         for other in displaced:
             nominations.drop(other.uid)
-        nominations.set(pod, node)
+        if not framework.defers(pod.pod):
+            nominations.set(pod, node)
         return displaced
-
-
-def _turned_away(framework: Framework, candidate: Candidate, state: CycleState, status: Status) -> Decision:
-    """Reserve or Permit said no to the chosen node; a promise ends with that."""
-    if status.code is Code.ERROR or not status.rejected:
-        return Decision(candidate, framework, state, error=status)
-    return Decision(candidate, framework, state, diagnosis=Diagnosis.of_node(status), nominated=NO_NODE)

@@ -1,15 +1,19 @@
-"""What goes into the scheduling cycle and what comes out: a pod that was popped, and what was decided about it."""
+"""What goes into the scheduling cycle and what comes out: a popped pod or pod group, and what was decided about it."""
+
+from collections.abc import Sequence
+from enum import StrEnum
 
 import msgspec
 
 from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.with_extenders import EvaluationWithExtenders
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Status
+from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
-from dsched.model.meta import NodeName
+from dsched.model.meta import NO_NODE, NodeName
+from dsched.model.pod_groups import PodGroup
 from dsched.scheduler.waiting_pods import WaitingPod
 
 
@@ -41,6 +45,7 @@ class Decision(msgspec.Struct, frozen=True):
         displaced: pods of lower priority that had been promised the nominated node and are no longer.
         promised: the node that the pod had been promised, for a pod that was placed.
         extended: what extenders said, where they were asked.
+        group_message: why the pod's group was not placed, of a pod that would have fit, or that was not looked at.
     """
 
     candidate: Candidate
@@ -58,10 +63,92 @@ class Decision(msgspec.Struct, frozen=True):
     displaced: tuple[PodInfo, ...] = ()
     promised: NodeName | None = None
     extended: EvaluationWithExtenders | None = None
+    group_message: str = ""
 
     @property
     def message(self) -> str:
         """Why there is no node, as users are told; empty where there is one."""
         if self.error is not None:
             return self.error.message
+        if self.group_message:
+            return self.group_message
         return "" if self.diagnosis is None else self.diagnosis.message
+
+
+class GroupCandidate(msgspec.Struct, frozen=True):
+    """A pod group that has been popped, with its pods.
+
+    Attributes:
+        pods: at least one, in the order in which they are decided.
+    """
+
+    group: PodGroup
+    pods: tuple[Candidate, ...]
+
+
+class GroupEnd(StrEnum):
+    """What came of a pod group's attempt."""
+
+    SCHEDULED = "scheduled"
+    """Pods that have a node are to be reserved, all or none; the others wait for the next attempt."""
+    UNSCHEDULABLE = "unschedulable"
+    PREEMPTING = "waiting_on_preemption"
+    """Unschedulable, and room is being made."""
+    ERROR = "error"
+
+
+class GroupDecision(msgspec.Struct, frozen=True):
+    """What the cycle says of a pod group.
+
+    Attributes:
+        decisions: one a pod, in the same order; none has a node but where the group was `GroupEnd.SCHEDULED`.
+        message: as its condition says.
+        victims: pods to delete so that there is room.
+    """
+
+    candidate: GroupCandidate
+    decisions: tuple[Decision, ...]
+    end: GroupEnd
+    message: str = ""
+    victims: tuple[PodInfo, ...] = ()
+
+
+def candidates(batch: Sequence[Candidate | GroupCandidate]) -> list[Candidate]:
+    """The pods of a batch, those of groups among them, in order."""
+    found: list[Candidate] = []
+    for each in batch:
+        if isinstance(each, GroupCandidate):
+            found += each.pods
+        else:
+            found.append(each)
+    return found
+
+
+def by_pod(decided: Sequence[Decision | GroupDecision]) -> list[Decision]:
+    """The decisions about pods, those of groups among them, in order."""
+    found: list[Decision] = []
+    for each in decided:
+        if isinstance(each, GroupDecision):
+            found += each.decisions
+        else:
+            found.append(each)
+    return found
+
+
+def told_by_pod(decided: Sequence[Decision | GroupDecision]) -> list[Decision]:
+    """As `by_pod`, with who has to go for a group told at its first pod."""
+    found: list[Decision] = []
+    for each in decided:
+        if not isinstance(each, GroupDecision):
+            found.append(each)
+            continue
+        first, *others = each.decisions
+        found += [msgspec.structs.replace(first, victims=each.victims) if each.victims else first, *others]
+    return found
+
+
+def turned_away(framework: Framework, candidate: Candidate, state: CycleState, status: Status) -> Decision:
+    """Reserve or Permit said no to the chosen node; a promise ends with that."""
+    if status.code is Code.ERROR or not status.rejected:
+        return Decision(candidate, framework, state, error=status)
+    return Decision(candidate, framework, state, diagnosis=Diagnosis.of_node(status), nominated=NO_NODE)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dsched.clock import Clock
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import PodKey, PodUid
-from dsched.scheduler.cycle import Assumptions
 from dsched.scheduler.nominations import Nomination
+from dsched.scheduler.ports import Assumptions
 from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.quota.ledger import Ledger
 from dsched.scheduler.waiting_pods import WaitingPod, WaitingPods
 
 
@@ -16,13 +17,22 @@ class LeaderHandle:
 
     Attributes:
         clock: the time; plugins take it from here.
+        queues: between which the cluster is divided, None where it is not.
     """
 
-    def __init__(self, cache: Assumptions, waiting: WaitingPods, pending: PendingPods, clock: Clock) -> None:
+    def __init__(
+        self,
+        cache: Assumptions,
+        waiting: WaitingPods,
+        pending: PendingPods,
+        clock: Clock,
+        queues: Ledger | None = None,
+    ) -> None:
         self._cache = cache
         self._waiting = waiting
         self._pending = pending
         self.clock = clock
+        self.queues = queues
 
     @property
     def snapshot(self) -> Snapshot:

@@ -1,4 +1,4 @@
-"""A cluster in memory: what the cycle decides on where there is no leader."""
+"""A cluster in memory: what the cycle decides on where there is no leader, and where it tries something out."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ from dsched.engine.evaluation import Evaluation
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName, PodUid
-from dsched.scheduler.cycle import Assumptions
+from dsched.scheduler.ports import Assumptions
 
 
 class Memory:
     """The leader's cache without the state in Redis that follows it."""
 
-    def __init__(self) -> None:
-        self.snapshot = Snapshot()
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self.snapshot = snapshot or Snapshot()
 
     def assume(self, pod: PodInfo, node: NodeName) -> None:
         """Count a pod on a node."""

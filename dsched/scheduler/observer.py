@@ -10,7 +10,7 @@ from typing import Any
 from dsched.engine.evaluation import Evaluation
 from dsched.engine.select import Choice
 from dsched.engine.with_extenders import EvaluationWithExtenders
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision, GroupDecision
 from dsched.scheduler.ports import Popped
 
 Found = Evaluation | EvaluationWithExtenders
@@ -33,7 +33,7 @@ class Observer:
         """What was found about a pod, and the host that was chosen, None where it fits nowhere; nothing was done about
         it yet."""
 
-    def decided(self, decisions: Sequence[Decision]) -> None:
+    def decided(self, decisions: Sequence[Decision | GroupDecision]) -> None:
         """They were decided; nothing of it is in Redis yet."""
 
     def committed(self, decisions: Sequence[Decision], version: int) -> None:
@@ -91,7 +91,7 @@ class Observers(Observer):
         for tell in self._looked:
             tell(candidate, findings, choice)
 
-    def decided(self, decisions: Sequence[Decision]) -> None:
+    def decided(self, decisions: Sequence[Decision | GroupDecision]) -> None:
         for tell in self._decided:
             tell(decisions)
 

@@ -16,6 +16,7 @@ from dsched.model.meta import NodeName, PodKey, PodUid
 
 if TYPE_CHECKING:  # commands that only look at the queue need neither
     from dsched.engine.replica_delta import Delta
+    from dsched.framework.pod_info import PodInfo
     from dsched.framework.snapshot import Snapshot
 
 Amounts = Mapping[str, int]
@@ -33,6 +34,20 @@ class QueueName(StrEnum):
     INFLIGHT = "inflight"
     RESERVED = "reserved"
     WAITING = "waiting"
+    GROUP = "group"
+    """Beside its pod group, which stands in a queue."""
+
+
+def entity_key(group: str) -> PodKey:
+    """How the queue knows a pod group, beside pods ``namespace/name``: ``podgroup/namespace/name``."""
+    return PodKey(f"podgroup/{group}")
+
+
+def group_of(key: str) -> str:
+    """The pod group ``namespace/name`` that stands in the queue under this key, ``podgroup/namespace/name``; ``""``
+    where it is a pod's."""
+    begin, _, group = key.partition("/")
+    return group if begin == "podgroup" and "/" in group else ""
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -99,6 +114,18 @@ class Seen:
 
     version: int
     object_version: int
+
+
+class Assumptions(Protocol):
+    """Where pods are assumed while a batch is decided: the cache, or memory alone."""
+
+    snapshot: "Snapshot"
+
+    def assume(self, pod: "PodInfo", node: NodeName) -> None:
+        """Count a pod on a node."""
+
+    def forget(self, uid: PodUid, *, released: bool) -> None:
+        """The pod no longer counts; ``released`` says that a reservation was given back."""
 
 
 class NodeUsage(Protocol):

@@ -3,18 +3,26 @@
 Every change of place is prepared here as a `Move` and takes effect here once Redis has made it.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
+from typing import Protocol
+
+import msgspec
 
 from dsched.clock import Clock
+from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model import raw, tape
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.pod import Pod
+from dsched.model.pod_groups import PodGroup
 from dsched.scheduler.nominations import Nomination
-from dsched.scheduler.ports import Move, Popped, QueueName, Record
+from dsched.scheduler.ports import Move, Popped, QueueName, Record, entity_key
 
 MOST_AHEAD_MS = 10_000
 """Stamps run ahead of the clock where many pods come at once, a microsecond each. One further ahead is that of another
@@ -36,6 +44,8 @@ class QueuedPod:
         leaving: whether it is about to be moved out of where it was rejected (`dsched.leader.events`).
         rescued: who had rejected it when no event moved it for too long and it was tried again all the same, each with
             the events that did not; empty after that attempt.
+        group: key of the pod group that it is scheduled with; empty for a pod by itself.
+        held: whether PreEnqueue holds it back while it stands beside its group, which holds back the group.
     """
 
     info: PodInfo
@@ -54,6 +64,8 @@ class QueuedPod:
     """Whether its record may name crashes."""
     leaving: bool = False
     asked_us: int = 0
+    group: str = ""
+    held: bool = False
 
     @property
     def key(self) -> PodKey:
@@ -64,9 +76,48 @@ class QueuedPod:
         return self.info.uid
 
     @property
+    def resizes(self) -> bool:
+        """Whether it is on a node already and waits there for room (`dsched.framework.deferred_resizes`)."""
+        return bool(self.info.node_name)
+
+    @property
     def rejected(self) -> bool:
         """Whether it was turned away and is not tried again before something happens that may help it."""
-        return self.place in (QueueName.UNSCHEDULABLE, QueueName.GATED)
+        return self.held or self.place in (QueueName.UNSCHEDULABLE, QueueName.GATED)
+
+
+@dataclass(slots=True)
+class QueuedGroup(QueuedPod):
+    """A pod group as it stands in the queue, where it is what a pod is: `info` is of one of its pods.
+
+    Attributes:
+        attempts: failed in a row, by which its pause is measured.
+    """
+
+    pod_group: PodGroup = field(default_factory=PodGroup)
+
+    @property
+    def key(self) -> PodKey:
+        return entity_key(self.pod_group.key)
+
+    @property
+    def uid(self) -> PodUid:
+        return PodUid(self.pod_group.metadata.uid)
+
+
+def _sorted_pod(queued: QueuedPod) -> Pod:
+    """The pod by which QueueSort tells where something stands: of a group one with the group's priority."""
+    pod = queued.info.pod
+    if not isinstance(queued, QueuedGroup):
+        return pod
+    spec = msgspec.structs.replace(pod.spec, priority=queued.pod_group.priority)
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def resizes(pod: Pod, frameworks: Mapping[str, Framework]) -> bool:
+    """Whether a pod that is on a node stands in the queue: one of ours, as long as a resize of it is deferred."""
+    framework = frameworks.get(pod.spec.scheduler_name)
+    return framework is not None and framework.defers(pod) and not pod.deleting and not pod.finished
 
 
 @lru_cache(maxsize=1024)
@@ -92,11 +143,12 @@ class Backoff:
     first_ms: int = 1_000
     longest_ms: int = 10_000
 
-    def pause_ms(self, attempts: int) -> int:
-        """The pause after so many attempts."""
+    def pause_ms(self, attempts: int, pods: int = 1) -> int:
+        """The pause after so many attempts; the longest one grows with the root of how many pods a group has."""
         if attempts <= 0:
             return 0
-        return min(self.first_ms << min(attempts - 1, 32), self.longest_ms)
+        longest_ms = self.longest_ms if pods < 2 else int(self.longest_ms * math.sqrt(pods))
+        return min(self.first_ms << min(attempts - 1, 32), longest_ms)
 
 
 SUSPECT = 2
@@ -111,6 +163,16 @@ def park_ms(crashes: int) -> int:
     return 0 if crashes < PARKED else min(FIRST_PARK_MS << min(crashes - PARKED, 16), LONGEST_PARK_MS)
 
 
+class Follower(Protocol):
+    """Is told where pending pods stand."""
+
+    def moved(self, pod: QueuedPod, members: Sequence[QueuedPod] = ()) -> None:
+        """A pod, or a pod group with its members, stands somewhere else, or has changed."""
+
+    def dropped(self, pod: QueuedPod) -> None:
+        """A pod is no longer pending."""
+
+
 class PendingPods:
     """Pods that wait to be bound, by key.
 
@@ -118,8 +180,19 @@ class PendingPods:
         heard: is told of pods that come, change and go, while somebody records.
     """
 
-    def __init__(self, clock: Clock, backoff: Backoff) -> None:
+    def __init__(
+        self, clock: Clock, backoff: Backoff, groups: PodGroups | None = None, follower: Follower | None = None
+    ) -> None:
+        """
+        Args:
+            groups: is told of the pods that come and go.
+            follower: of places, None for nobody.
+        """
+        self._follower = follower
         self._clock = clock
+        self._told = groups or PodGroups()
+        self._groups: dict[str, QueuedGroup] = {}
+        self._beside: dict[str, dict[PodKey, QueuedPod]] = {}
         self._backoff = backoff
         self._pods: dict[PodKey, QueuedPod] = {}
         self._rejected_by: dict[str, dict[bytes, dict[PodKey, QueuedPod]]] = {}
@@ -137,6 +210,22 @@ class PendingPods:
     def get(self, key: PodKey) -> QueuedPod | None:
         """A pending pod, None when there is none of that name."""
         return self._pods.get(key)
+
+    def standing(self, key: PodKey) -> QueuedPod | None:
+        """A pending pod, or a pod group in the queue by its `entity_key`."""
+        return self._pods.get(key) or self._groups.get(key.removeprefix(entity_key("")))
+
+    def group(self, key: str) -> QueuedGroup | None:
+        """A pod group in the queue, None where no pod stands beside it."""
+        return self._groups.get(key)
+
+    def groups(self) -> Iterator[QueuedGroup]:
+        """Every pod group in the queue."""
+        return iter(self._groups.values())
+
+    def members(self, key: str) -> list[QueuedPod]:
+        """The pods beside a pod group, those that are being decided with it included."""
+        return list(self._beside.get(key, {}).values())
 
     @property
     def any_rejected(self) -> bool:
@@ -159,12 +248,12 @@ class PendingPods:
         """Unschedulable pods that were put there before a time, but for those that are about to be moved.
 
         Args:
-            gated: gated ones, too, whose plugin was not asked again since.
+            gated: gated ones, too, whose plugin was not asked again since, and gated pod groups.
         """
         places = {QueueName.UNSCHEDULABLE, QueueName.GATED} if gated else {QueueName.UNSCHEDULABLE}
         return [
             pod
-            for pod in self._pods.values()
+            for pod in chain(self._pods.values(), self._groups.values() if gated else ())
             if pod.place in places and max(pod.queued_us, pod.asked_us) < before_us and not pod.leaving
         ]
 
@@ -184,6 +273,7 @@ class PendingPods:
         pod = QueuedPod(info, queued_us=self.stamp())
         self._sort(pod, framework)
         self._pods[pod.key] = pod
+        self._told.add(info.pod)
         if self.heard is not None:
             self.heard(tape.Pending(info.pod, pod.queued_us))
         return pod
@@ -206,19 +296,26 @@ class PendingPods:
             order=raw.strictly(fields.get("order", "0")),
             turn=fields.get("place", ""),
             preempting=Nomination.of_fields(fields, now_ms),
+            group=fields.get("group", ""),
         )
         self.crashed(pod, raw.strictly(fields.get("crashes", "0")))
         self._last_us = max(self._last_us, pod.queued_us)
         self._pods[pod.key] = pod
+        self._told.add(info.pod)
         self._index(pod)
+        if self._follower is not None:
+            self._follower.moved(pod)
         return pod
 
     def replace(self, pod: QueuedPod, info: PodInfo, framework: Framework) -> bool:
         """The pod object has changed; True when its turn has."""
         self._unindex(pod)
         pod.info = info
+        self._told.add(info.pod)
         self._index(pod)
         turned = self.resort(pod, framework)
+        if self._follower is not None:
+            self._follower.moved(pod)
         if self.heard is not None:
             self.heard(tape.Pending(info.pod, pod.queued_us))
         return turned
@@ -244,16 +341,58 @@ class PendingPods:
         if pod is not None:
             self._unindex(pod)
             pod.leaving = False
+            self._told.drop(pod.info.pod)
+            self.apart(pod)
+            if self._follower is not None:
+                self._follower.dropped(pod)
             if self.heard is not None:
                 self.heard(tape.NoLongerPending(pod.uid))
         return pod
+
+    def add_group(self, group: QueuedGroup) -> None:
+        """A pod group is new to the queue; it stands nowhere until it is moved."""
+        self._groups[group.pod_group.key] = group
+        self.crashed(group, group.crashes)
+
+    def drop_group(self, key: str) -> None:
+        """No pod stands beside a pod group any more."""
+        group = self._groups.pop(key, None)
+        if group is not None:
+            group.leaving = False
+
+    def beside(self, pod: QueuedPod) -> None:
+        """The pod stands beside its group from now on."""
+        self._beside.setdefault(pod.group, {})[pod.key] = pod
+
+    def apart(self, pod: QueuedPod) -> None:
+        """The pod no longer stands beside its group."""
+        beside = self._beside.get(pod.group, {})
+        beside.pop(pod.key, None)
+        if not beside:
+            self._beside.pop(pod.group, None)
+
+    def hold(self, pod: QueuedPod, plugin: str | None) -> None:
+        """A PreEnqueue plugin holds back a pod that stands beside its group; None: none does any more."""
+        if plugin is None and not pod.held:
+            return
+        self._unindex(pod)
+        pod.held = plugin is not None
+        pod.plugins = frozenset() if plugin is None else frozenset({plugin})
+        self._index(pod)
 
     def placed(self, pod: QueuedPod, place: QueueName) -> None:
         """Redis has made the pod's move."""
         self._unindex(pod)
         let_go = pod.place is QueueName.WAITING and place is QueueName.RESERVED
         pod.place = place
+        if pod.group:
+            if place in (QueueName.GROUP, QueueName.INFLIGHT):
+                self.beside(pod)
+            else:
+                self.apart(pod)
         self._index(pod)
+        if self._follower is not None:
+            self._follower.moved(pod, self.members(pod.pod_group.key) if isinstance(pod, QueuedGroup) else ())
         if self.heard is not None and (let_go or place in _TOLD):
             self.heard(tape.Moved(pod.uid, place))
 
@@ -267,14 +406,14 @@ class PendingPods:
         """Whether pods are about to be decided that had better be decided alone."""
         if not self._suspects:
             return False
-        known = [pod for key in self._suspects if (pod := self._pods.get(key)) is not None and pod.crashes >= SUSPECT]
+        known = [pod for key in self._suspects if (pod := self.standing(key)) is not None and pod.crashes >= SUSPECT]
         self._suspects = {pod.key for pod in known}
         return any(pod.place is QueueName.ACTIVE for pod in known)
 
     def popped(self, pods: Sequence[Popped]) -> None:
         """These have come in flight."""
         for each in pods:
-            pod = self._pods.get(each.key)
+            pod = self.standing(each.key)
             if pod is not None and pod.uid == each.uid:
                 self.placed(pod, QueueName.INFLIGHT)
 
@@ -287,7 +426,7 @@ class PendingPods:
     ) -> None:
         """The pod goes back into the queue after an attempt: a new time, who rejected it, and who of them waits."""
         self._unindex(pod)
-        pod.rescued, pod.leaving = frozenset(), False
+        pod.rescued, pod.leaving, pod.held = frozenset(), False, False
         pod.plugins, pod.waiting = plugins, waiting
         pod.queued_us = self.stamp()
         self._sort(pod, framework)
@@ -296,7 +435,7 @@ class PendingPods:
 
     def move(self, pod: QueuedPod, target: QueueName, **fields: str | int) -> Move:
         """The move of a pod to a place; to the one where it stands, it only gets another turn there."""
-        if target is QueueName.ACTIVE:
+        if target in (QueueName.ACTIVE, QueueName.GROUP):
             score = pod.order
         else:
             score = self.backoff_ends_ms(pod) if target is QueueName.BACKOFF else self._clock.now_ms()
@@ -306,8 +445,12 @@ class PendingPods:
         if pod.waiting or pod.place is not QueueName.NOWHERE:
             written["waiting"] = " ".join(sorted(pod.waiting))
         written |= {**pod.preempting.fields(), **fields}
+        if pod.group:
+            written["group"] = pod.group
         if pod.crashed:
             written["crashes"] = pod.crashes
+        if pod.resizes:
+            written["node"] = pod.info.node_name
         if target is not pod.place:
             written.setdefault("error", 0)
         return Move(pod.key, pod.uid, pod.place, target, score, pod.turn, pod.order, written)
@@ -318,7 +461,8 @@ class PendingPods:
 
         Source: pkg/scheduler/backend/queue/backoff_queue.go ``alignToWindow``, ``isPodBackingoff``.
         """
-        ends_ms = pod.queued_us // 1000 + max(self._backoff.pause_ms(pod.attempts), park_ms(pod.crashes))
+        pods = len(self._beside.get(pod.pod_group.key, ())) if isinstance(pod, QueuedGroup) else 1
+        ends_ms = pod.queued_us // 1000 + max(self._backoff.pause_ms(pod.attempts, pods), park_ms(pod.crashes))
         return (ends_ms // WINDOW_MS + 1) * WINDOW_MS if pod.attempts else ends_ms
 
     def ready_place(self, pod: QueuedPod, *, at_once: bool = False) -> QueueName:
@@ -336,17 +480,20 @@ class PendingPods:
         return self._last_us
 
     def _sort(self, pod: QueuedPod, framework: Framework) -> None:
-        pod.order, pod.turn = framework.sort_key(pod.info.pod, pod.queued_us)
+        if pod.group:
+            pod.order, pod.turn = pod.queued_us, pod.group
+        else:
+            pod.order, pod.turn = framework.sort_key(_sorted_pod(pod), pod.queued_us)
 
     def _index(self, pod: QueuedPod) -> None:
-        if pod.place in (QueueName.UNSCHEDULABLE, QueueName.GATED):
+        if pod.rejected and not isinstance(pod, QueuedGroup):
             for plugin in pod.plugins:
                 self._rejected_by.setdefault(plugin, {}).setdefault(pod.info.class_key, {})[pod.key] = pod
             for claim in pod.info.pod.named_claims:
                 self._naming.setdefault(claim, {})[pod.key] = pod
 
     def _unindex(self, pod: QueuedPod) -> None:
-        if not pod.rejected:
+        if not pod.rejected or isinstance(pod, QueuedGroup):
             return
         for plugin in pod.plugins:
             classes = self._rejected_by.get(plugin, {})

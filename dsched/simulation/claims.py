@@ -18,6 +18,7 @@ from dsched.framework.snapshot import Snapshot
 from dsched.manifests import kinds
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite
 from dsched.model.meta import PodUid
+from dsched.model.volumes import key_of
 from dsched.plugins.dynamic_resources.plugin import DynamicResources
 from dsched.plugins.dynamic_resources.reserved import Errand
 
@@ -44,11 +45,6 @@ def with_claims(pod: Object, templates: Mapping[str, Mapping[str, Any]]) -> tupl
         made.append(claim)
         named.append({"name": entry["name"], "resourceClaimName": claim["metadata"]["name"]})
     return {**pod, "status": {**status, "resourceClaimStatuses": named}} if made else pod, made
-
-
-def key_of(claim: Mapping[str, Any]) -> str:
-    """``namespace/name`` of a claim."""
-    return f"{claim['metadata'].get('namespace') or 'default'}/{claim['metadata']['name']}"
 
 
 class SimulatedClaims:
@@ -85,7 +81,7 @@ class SimulatedClaims:
         """A pod is gone: so are its claims, and shared ones are left to the others."""
         found: list[ClusterEvent] = []
         for key, claim in list(self._snapshot.others(CLAIM.name).items()):
-            if any(uid == pod for uid, _ in claim_controller.pods_of(claim)):
+            if any(user.uid == pod for user in claim_controller.users_of(claim)):
                 found += self._settled(key, dict(claim), Ended(key, frozenset({pod})))
         return found
 

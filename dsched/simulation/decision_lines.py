@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from dsched.leader.observers import decision_log
-from dsched.scheduler.decision import Decision
+from dsched.scheduler.decision import Decision, GroupDecision, by_pod
 
 EPOCH = 0
 """Of simulations: no leader ever has it."""
@@ -22,9 +22,10 @@ class DecisionLines:
         self.seed = seed
         self._lines: list[dict[str, Any]] = []
 
-    def hear(self, decision: Decision, table_version: int) -> None:
-        """Take a decision in."""
-        self._lines.append(decision_log.line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
+    def hear(self, decided: Decision | GroupDecision, table_version: int) -> None:
+        """Take a decision in; of a group a line a pod."""
+        for decision in by_pod([decided]):
+            self._lines.append(decision_log.line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
 
     def encoded(self) -> bytes:
         """All lines."""

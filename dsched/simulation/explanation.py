@@ -4,7 +4,7 @@ The answers are those of the leader's engine: nodes by `dsched.engine.evaluation
 cycle. Reserve and Permit are left out of it, for plugins may act there and not only answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dsched.clock import ManualClock
@@ -18,11 +18,13 @@ from dsched.framework.interface import Registry, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import PODS, amounts
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
 from dsched.scheduler.decision import Candidate
 from dsched.scheduler.ports import Record
 from dsched.scheduler.queue import PendingPods
+from dsched.scheduler.quota.picking import HELD_BACK, Picking
 from dsched.simulation.live_cluster import LiveCluster
 from dsched.simulation.offline_cycle import OfflineCycle
 
@@ -63,6 +65,27 @@ class NodeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueHas:
+    """What a queue above the pod has of a resource that the pod requests; CPU in milli-units.
+
+    Attributes:
+        name: of the queue.
+        resource: as pods request it.
+        used: by its pods on nodes and those of queues below it.
+        guaranteed: it may always reach this.
+        fair_share: what it is due as things are.
+        limit: `null` where it has none.
+    """
+
+    name: str
+    resource: str
+    used: int
+    guaranteed: int
+    fair_share: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """What would be decided now.
 
@@ -82,6 +105,8 @@ class Explanation:
         message: why it fits nowhere.
         nominated, victims: the node on which preemption would make room, and the pods that would have to go.
         failure: the status of a plugin that failed; there are no answers then.
+        queues: the pod's queue and those above it, where queues divide the cluster, by resource.
+        held_back: what the pod is told where a limit of these leaves no room for it; empty where there is room.
     """
 
     pod: PodKey
@@ -102,6 +127,8 @@ class Explanation:
     nominated: NodeName | None
     victims: tuple[PodKey, ...]
     failure: Status | None
+    queues: tuple[QueueHas, ...] = ()
+    held_back: str = ""
 
     def why_not(self, node: NodeAnswer) -> tuple[str, str]:
         """Of a node that is not taken: the plugin that rejected it, or narrowed the search, and why."""
@@ -133,15 +160,16 @@ def explain(
         PluginError: a profile's plugins cannot be built.
     """
     pod, snapshot = standing.pod, standing.memory.snapshot
-    info, reduced = PodInfo(pod), _without_effects(configured)
+    info, reduced = PodInfo(pod), without_points(configured, _WITH_EFFECTS)
     made = OfflineCycle(reduced, plugins, standing.memory, Selector(seed), ManualClock(), read=read)
     framework = made.frameworks.get(pod.spec.scheduler_name)
     if framework is None:
         raise NotFound(
             f"pod {pod.key}: {made.unknown(pod.spec.scheduler_name)}; --config names the file that has its profile"
         )
-    _remember(made.pending, [*standing.pending, (pod, None)], made.frameworks)
+    remember(made.pending, [*standing.pending, (pod, None)], made.frameworks)
     promised = snapshot.nominations.node_of(info.uid)
+    queues, held_back = _queues(made.picking, info)
     evaluation = evaluate(framework, info, snapshot)
     before = _nodes(evaluation, snapshot), _best(evaluation, snapshot)
     (decision,) = made.cycle.decide([Candidate(info, standing.attempts + 1)])
@@ -166,10 +194,34 @@ def explain(
         nominated=decision.nominated or None,
         victims=tuple(victim.key for victim in decision.victims),
         failure=decision.error,
+        queues=queues,
+        held_back=held_back,
     )
 
 
-def _remember(
+def _queues(picking: Picking | None, pod: PodInfo) -> tuple[tuple[QueueHas, ...], str]:
+    """What queues above the pod have, and what it is told where a limit holds it back."""
+    if picking is None or (leaf := picking.ledger.divide().leaf(picking.ledger.name_of(pod))) is None:
+        return (), ""
+    wanted = amounts(pod)
+    found = tuple(
+        QueueHas(
+            share.name,
+            resource,
+            share.usage.get(resource, 0),
+            share.guaranteed.get(resource, 0),
+            round(share.fair.get(resource, 0.0)),
+            share.limits.get(resource),
+        )
+        for share in leaf.path()
+        for resource in sorted(wanted)
+        if resource != PODS or PODS in share.limits
+    )
+    full = leaf.full(wanted)
+    return found, "" if full is None else HELD_BACK.format(queue=full[0].name, resource=full[1])
+
+
+def remember(
     pending: PendingPods, pods: Sequence[tuple[Pod, Record | None]], frameworks: Mapping[str, Framework]
 ) -> None:
     """Pods that are not bound yet, for plugins that look at the others."""
@@ -180,9 +232,10 @@ def _remember(
             pending.add(PodInfo(pod), frameworks[pod.spec.scheduler_name])
 
 
-def _without_effects(configured: SchedulerConfiguration) -> SchedulerConfiguration:
+def without_points(configured: SchedulerConfiguration, points: Collection[str]) -> SchedulerConfiguration:
+    """The configuration with no plugin at these extension points."""
     reduced = tuple(
-        replace(each, plugins={point: () if point in _WITH_EFFECTS else refs for point, refs in each.plugins.items()})
+        replace(each, plugins={point: () if point in points else refs for point, refs in each.plugins.items()})
         for each in configured.profiles
     )
     return replace(configured, profiles=reduced)

@@ -12,7 +12,7 @@ import msgspec
 
 from dsched.framework.interface import Code, Status
 from dsched.model.meta import NodeName, PodKey
-from dsched.simulation.explanation import Explanation, NodeAnswer, Score
+from dsched.simulation.explanation import Explanation, NodeAnswer, QueueHas, Score
 from dsched.simulation.live_cluster import LiveCluster
 
 Asked = Sequence[NodeName] | None
@@ -78,6 +78,8 @@ class ExplanationIs(msgspec.Struct, frozen=True):
             at all nodes.
         fit_error: the message that the pod's condition gets, in kube-scheduler's words. `null` where it fits.
         preemption: what evictions would bring, where the pod fits nowhere.
+        queues: the pod's queue and those above it, where queues divide the cluster, by resource.
+        held_back: what the pod is told where a limit of these leaves no room for it. `null` where there is room.
     """
 
     version: Literal[1]
@@ -102,6 +104,8 @@ class ExplanationIs(msgspec.Struct, frozen=True):
     sampled: int | None
     fit_error: str | None
     preemption: PreemptionIs
+    queues: tuple[QueueHas, ...]
+    held_back: str | None
 
 
 def encoded(explained: Explanation, standing: LiveCluster, asked: Asked) -> bytes:
@@ -117,11 +121,11 @@ def _written(explained: Explanation, standing: LiveCluster, nodes: Sequence[Node
         node=standing.node or None,
         reserved=standing.reserved or None,
         promised=explained.promised,
-        gated=_status(explained.gate),
-        failure=_status(explained.failure),
+        gated=status_or_null(explained.gate),
+        failure=status_or_null(explained.failure),
         chosen=explained.chosen,
         best=explained.best,
-        pre_filter=_status(explained.rejection),
+        pre_filter=status_or_null(explained.rejection),
         narrowed_by=explained.narrowing,
         filtered={node.name: _told(node.rejection) for node in nodes if node.rejection is not None},
         left_out=[node.name for node in nodes if not node.searched],
@@ -133,6 +137,8 @@ def _written(explained: Explanation, standing: LiveCluster, nodes: Sequence[Node
         sampled=explained.examined,
         fit_error=explained.message or None,
         preemption=PreemptionIs(explained.nominated, explained.victims),
+        queues=explained.queues,
+        held_back=explained.held_back or None,
     )
 
 
@@ -142,7 +148,8 @@ def told(explained: Explanation, asked: Asked) -> list[NodeAnswer]:
     return [node for node in explained.nodes if wanted is None or node.name in wanted]
 
 
-def _status(status: Status | None) -> StatusIs | None:
+def status_or_null(status: Status | None) -> StatusIs | None:
+    """A status as it is told."""
     return None if status is None else _told(status)
 
 

@@ -4,21 +4,24 @@ A pod that has no UID is given one that depends on its name alone, so that two s
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dsched.cluster.standalone import planning
+from dsched.config import SchedulerConfiguration
+from dsched.framework import deferred_resizes
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.manifests import admission, kinds
 from dsched.manifests.load import Manifest
 from dsched.manifests.problems import Problems
-from dsched.model import meta
+from dsched.model import coscheduling, meta
 from dsched.model.meta import PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.simulation.claims import key_of, with_claims
+from dsched.model.volumes import key_of
+from dsched.simulation.claims import with_claims
 
 _Made = tuple[Manifest, dict[str, Any]]
 _NAMES = uuid.uuid5(uuid.NAMESPACE_URL, "dsched:simulation")
@@ -33,6 +36,7 @@ class ManifestCluster:
         bound: pods that have a node and have not ended, in the order given.
         pending: pods without a node that have not ended and are not being deleted, oldest first; of equal age in the
             order given.
+        resizing: those of ``bound`` with a deferred resize that are not being deleted.
         others: kind, key and object of everything else.
     """
 
@@ -40,6 +44,14 @@ class ManifestCluster:
     bound: tuple[Pod, ...]
     pending: tuple[Pod, ...]
     others: tuple[tuple[str, str, Mapping[str, Any]], ...] = ()
+    resizing: tuple[Pod, ...] = ()
+
+    def coscheduled(self) -> "ManifestCluster":
+        """The cluster with labels of scheduler-plugins read as groups."""
+        bound, pending, resizing = (
+            tuple(coscheduling.grouped(pod) for pod in pods) for pods in (self.bound, self.pending, self.resizing)
+        )
+        return replace(self, bound=bound, pending=pending, resizing=resizing)
 
     def fill(self, snapshot: Snapshot) -> None:
         """Put the cluster, and the pods that have a node, into an empty snapshot."""
@@ -49,6 +61,15 @@ class ManifestCluster:
             snapshot.put(kind, key, value)
         for pod in self.bound:
             snapshot.table.add_pod(PodInfo(pod), pod.node_name)
+
+    def waiting(self, configured: SchedulerConfiguration) -> list[Pod]:
+        """Pods that are to be decided, oldest first: those without a node; and where resizes preempt, those of a
+        profile whose resize is deferred."""
+        if not self.resizing or not configured.features.enabled(deferred_resizes.GATE):
+            return list(self.pending)
+        ours = {profile.scheduler_name for profile in configured.profiles}
+        resizing = [pod for pod in self.resizing if pod.spec.scheduler_name in ours]
+        return oldest_first([*self.pending, *resizing])
 
 
 def given(
@@ -80,12 +101,23 @@ def given(
     return ManifestCluster(
         tuple(sorted(nodes, key=lambda node: node.name)),
         tuple(pod for pod in there if pod.node_name),
-        tuple(sorted(waiting, key=lambda pod: pod.metadata.creation_timestamp)),
+        tuple(oldest_first(waiting)),
         (
             *((each.kind.name, each.key, value) for each, value in made if each.kind not in (kinds.POD, kinds.NODE)),
             *((kinds.RESOURCE_CLAIM.name, key_of(claim), claim) for claim in claims),
         ),
+        tuple(pod for pod in there if resizes(pod)),
     )
+
+
+def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
+    """By when they were created; those of equal age stay in order."""
+    return sorted(pods, key=lambda pod: pod.metadata.creation_timestamp)
+
+
+def resizes(pod: Pod) -> bool:
+    """Whether a pod waits on its node for the room that a resize needs."""
+    return bool(pod.node_name) and pod.resize_deferred and not pod.deleting and not pod.finished
 
 
 def _with_claims(made: Sequence[_Made]) -> tuple[list[_Made], list[dict[str, Any]]]:

@@ -14,6 +14,8 @@ class Ending(StrEnum):
     PLACED = "placed"
     WAITING = "waiting"
     """It has a node, and Permit plugins hold it back."""
+    RESIZABLE = "resizable"
+    """It is on its node, where there is room by now for what its resize asks for."""
     UNSCHEDULABLE = "unschedulable"
     FAILED = "failed"
     """A plugin failed."""
@@ -24,6 +26,7 @@ class Ending(StrEnum):
     """Its ``schedulerName`` is none of the profiles'."""
 
 
+WITH_NODE = frozenset({Ending.PLACED, Ending.WAITING})
 NEVER_TRIED = frozenset({Ending.GATED, Ending.IGNORED})
 
 
@@ -32,11 +35,11 @@ class PodOutcome:
     """What became of one pod.
 
     Attributes:
-        node: where it is, or was before it was evicted.
+        node: where it is, or was before it was evicted; also of a pod whose resize waits for room there.
         attempts: how often it was tried.
         message: why it has no node, or waits.
         nominated: the node that it was promised.
-        evicted_by: the pod that it had to go for.
+        evicted_by: the pod that it had to go for, or ``podgroup/namespace/name``.
     """
 
     key: PodKey
@@ -49,6 +52,29 @@ class PodOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """What became of a pod group that has pods among those that waited.
+
+    Attributes:
+        key: ``namespace/name``.
+        ending: of its last attempt, as `dsched.scheduler.decision.GroupEnd`; ``gated`` where it was never tried.
+        pods: how many of its pods waited; placed: how many of these have a node in the end; bound: how many had one.
+        wanted: so many have to be placed together.
+        attempts: how often it was tried.
+        message: as its condition says; why it is gated.
+    """
+
+    key: str
+    ending: str
+    pods: int
+    placed: int
+    bound: int
+    wanted: int
+    attempts: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of all of them.
 
@@ -58,12 +84,14 @@ class Outcome:
         nodes: by name.
         resources: sums over the nodes.
         homeless: bound pods whose node there is not.
+        groups: in the order of their last attempt; those that were never tried last.
     """
 
     pods: tuple[PodOutcome, ...]
     nodes: tuple[NodeFill, ...]
     resources: tuple[Fill, ...]
     homeless: int = 0
+    groups: tuple[GroupOutcome, ...] = ()
 
     @property
     def counts(self) -> dict[Ending, int]:

@@ -19,20 +19,26 @@ from dsched.framework.extender import ReadObjects
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.promises import released
-from dsched.model.meta import NO_NODE, NodeName, PodUid
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
+from dsched.model.pod import Pod
+from dsched.scheduler.cycle import ON_A_NODE
+from dsched.scheduler.decision import Decision, GroupDecision
 from dsched.scheduler.memory import Memory
+from dsched.scheduler.ports import entity_key
 from dsched.scheduler.queue import QueuedPod
 from dsched.simulation import capacity
 from dsched.simulation.capacity import Usage
 from dsched.simulation.claims import SimulatedClaims
 from dsched.simulation.from_manifests import ManifestCluster
+from dsched.simulation.group_outcomes import GroupOutcomes
 from dsched.simulation.offline_cycle import OfflineCycle
 from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
 from dsched.simulation.queue import SimulatedQueue
 
-Hear = Callable[[Decision, int], None]
+Hear = Callable[[Decision | GroupDecision, int], None]
 """Is told each decision in order, and the version of the table that it was taken on."""
+Follow = Callable[[ClusterEvent], None]
+"""Is told what becomes of claims, after the decision that brings it."""
 
 
 def simulate(
@@ -42,6 +48,7 @@ def simulate(
     now_ms: int,
     seed: int = 0,
     hear: Hear = lambda decision, version: None,
+    follow: Follow = lambda event: None,
 ) -> Outcome:
     """Place the pods that wait.
 
@@ -52,7 +59,7 @@ def simulate(
     Raises:
         PluginError: a profile's plugins cannot be built.
     """
-    return Simulation(configured, plugins, given, now_ms, seed).run(hear)
+    return Simulation(configured, plugins, given, now_ms, seed, follow=follow).run(hear)
 
 
 class Simulation:
@@ -70,11 +77,13 @@ class Simulation:
         now_ms: int,
         seed: int,
         read: ReadObjects | None = None,
+        follow: Follow = lambda event: None,
     ) -> None:
         """
         Args:
             read: where extenders get whole pods and nodes from.
         """
+        self._follow = follow
         self.memory = Memory()
         given.fill(self.memory.snapshot)
         self._before = Usage.of(self.memory.snapshot.table)
@@ -82,28 +91,34 @@ class Simulation:
         self._made = OfflineCycle(configured, plugins, self.memory, Selector(seed), self._clock, read=read)
         self._claims = SimulatedClaims(self.memory.snapshot, self._clock)
         self._waiting = self._made.waiting
-        self._queue = SimulatedQueue(self._made.frameworks, self._made.pending, self._clock)
+        self._queue = SimulatedQueue(
+            self._made.frameworks, self._made.pending, self._made.groups, self._clock, self._made.picking
+        )
+        self._groups = GroupOutcomes(self.memory.snapshot)
         self._outcomes: dict[PodUid, PodOutcome] = {}
         self._held: dict[PodUid, tuple[QueuedPod, Decision]] = {}
         self._impatient: set[PodUid] = set()
-        self._take_in([PodInfo(pod) for pod in given.pending])
+        self._take_in([PodInfo(pod) for pod in given.waiting(configured)])
 
     def run(self, hear: Hear) -> Outcome:
         """Decide until nothing changes any more."""
         while True:
-            while (pod := self._queue.pop()) is not None:
+            while (popped := self._queue.pop()) is not None:
                 version = self.memory.snapshot.table.version
-                (decision,) = self._made.cycle.decide([Candidate(pod.info, pod.attempts)])
+                decided: Sequence[Decision | GroupDecision] = self._made.cycle.decide([popped])
+                (decision,) = decided
                 hear(decision, version)
-                for displaced in decision.displaced:
-                    self._queue.happened(released(displaced, decision.nominated or NO_NODE))
-                if decision.node is None:
-                    self._unplaced(pod, decision)
+                if isinstance(decision, GroupDecision):
+                    self._decided_group(decision)
                 else:
-                    self._placed(pod, decision, decision.node)
+                    self._decided(decision)
                 self._settle_waiting()
             if not self._lose_patience():
                 return self._outcome()
+
+    def concerns_groups(self, pod: Pod) -> bool:
+        """Whether a pod is placed with its pod group."""
+        return self._made.groups.concerns(pod)
 
     def _take_in(self, infos: Sequence[PodInfo]) -> None:
         ours = [info for info in infos if info.pod.spec.scheduler_name in self._made.frameworks]
@@ -111,14 +126,36 @@ class Simulation:
             if info.pod.spec.scheduler_name not in self._made.frameworks:
                 message = self._made.unknown(info.pod.spec.scheduler_name)
                 self._note(PodOutcome(info.key, Ending.IGNORED, message=message), info.uid)
-        for info, gate in self._queue.add(ours):
-            self._note(PodOutcome(info.key, Ending.GATED, message=f"{gate.plugin}: {gate.message}"), info.uid)
+        gated = {info.uid: why for info, why in self._queue.add(ours)}
+        for info in ours:
+            if info.uid in gated:
+                self._note(PodOutcome(info.key, Ending.GATED, message=gated[info.uid]), info.uid)
+            if self._made.groups.concerns(info.pod):
+                self._groups.came(info, gated.get(info.uid, ""))
         for info in ours:
             promised = NodeName(info.pod.status.nominated_node_name)
-            if promised:
+            if promised and not info.node_name:
                 self.memory.snapshot.nominations.set(info, promised)
 
     # -- decisions take effect -------------------------------------------------------------------------------------
+
+    def _decided_group(self, decided: GroupDecision) -> None:
+        """As `dsched.leader.commit.Commit.finish`: first its pods, then the group itself, then those who have to go."""
+        for decision in decided.decisions:
+            self._decided(decision)
+        self._groups.attempted(decided)
+        self._queue.attempted(decided)
+        for victim in decided.victims:
+            self._evict(victim, entity_key(decided.candidate.group.key))
+
+    def _decided(self, decision: Decision) -> None:
+        pod = self._queue.tried(decision.candidate)
+        for displaced in decision.displaced:
+            self._queue.happened(released(displaced, decision.nominated or NO_NODE))
+        if decision.node is None:
+            self._unplaced(pod, decision)
+        else:
+            self._placed(pod, decision, decision.node)
 
     def _placed(self, pod: QueuedPod, decision: Decision, node: NodeName) -> None:
         if decision.waiting is None:
@@ -135,36 +172,41 @@ class Simulation:
         if decision.promised not in (None, node):  # who is where he was promised to be frees nothing
             self._queue.happened(released(pod.info, decision.promised or NO_NODE))
         self._note(PodOutcome(pod.key, Ending.PLACED, node, pod.attempts), pod.uid)
-        self._happened(self._claims.bound(decision.state))
+        self._became(self._claims.bound(decision.state))
         self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=pod.info.pod.on(node)))
 
     def _unplaced(self, pod: QueuedPod, decision: Decision) -> None:
         diagnosis, error = decision.diagnosis, decision.error
-        if diagnosis is not None:
-            ending, message = Ending.UNSCHEDULABLE, diagnosis.message
-            plugins = diagnosis.unschedulable_plugins | diagnosis.pending_plugins
-        else:
-            ending, message, plugins = Ending.FAILED, error.message if error else "", frozenset[str]()
-        self._note(PodOutcome(pod.key, ending, attempts=pod.attempts, message=message), pod.uid)
+        ending, message = Ending.UNSCHEDULABLE if error is None else Ending.FAILED, decision.message
+        if pod.resizes and message == ON_A_NODE.format(uid=pod.uid, key=pod.key):
+            ending, message = Ending.RESIZABLE, ""
+        self._note(PodOutcome(pod.key, ending, pod.info.node_name, pod.attempts, message), pod.uid)
+        nobody = frozenset[str]()
+        plugins = nobody if diagnosis is None else diagnosis.unschedulable_plugins | diagnosis.pending_plugins
         self._queue.put_back(pod, plugins)
         for victim in decision.victims:
-            self._evict(victim, pod)
+            self._evict(victim, pod.key)
         if decision.victims:
             self._queue.try_again(pod)
-        self._happened(self._claims.given_back(decision.deallocations, decision.deleted_claims))
+        self._became(self._claims.given_back(decision.deallocations, decision.deleted_claims))
 
-    def _happened(self, events: Iterable[ClusterEvent]) -> None:
-        for event in events:
+    def _became(self, claims: Iterable[ClusterEvent]) -> None:
+        for event in claims:
+            self._follow(event)
             self._queue.happened(event)
 
-    def _evict(self, victim: PodInfo, preemptor: QueuedPod) -> None:
+    def _evict(self, victim: PodInfo, preemptor: PodKey) -> None:
         node = self.memory.snapshot.table.node_of(victim.uid) or NO_NODE
+        self._waiting.drop(victim.uid)
+        if (held := self._held.pop(victim.uid, None)) is not None:
+            held[1].framework.run_unreserve(held[1].state, victim, node)
         self.memory.forget(victim.uid, released=False)
+        self._queue.gone(victim)
         attempts = self._outcomes[victim.uid].attempts if victim.uid in self._outcomes else 0
-        evicted = PodOutcome(victim.key, Ending.EVICTED, node, attempts, evicted_by=preemptor.key)
+        evicted = PodOutcome(victim.key, Ending.EVICTED, node, attempts, evicted_by=preemptor)
         self._note(evicted, victim.uid)
         self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=victim.pod.on(node)))
-        self._happened(self._claims.gone(victim.uid))
+        self._became(self._claims.gone(victim.uid))
 
     # -- pods that Permit holds back -------------------------------------------------------------------------------
 
@@ -213,10 +255,12 @@ class Simulation:
     def _outcome(self) -> Outcome:
         snapshot = self.memory.snapshot
         nominations = snapshot.nominations
+        for pod, message in self._queue.held_back():
+            self._note(PodOutcome(pod.key, Ending.GATED, attempts=pod.attempts, message=message), pod.uid)
         pods = [
             replace(outcome, nominated=nominations.node_of(uid) or NO_NODE) for uid, outcome in self._outcomes.items()
         ]
         pods.sort(key=lambda pod: pod.ending in NEVER_TRIED)
         nodes = capacity.nodes(snapshot.table, self._before, Usage.of(snapshot.table))
         homeless = sum(name not in snapshot.table.index for name, _ in snapshot.table.placed())
-        return Outcome(tuple(pods), nodes, capacity.cluster(nodes), homeless)
+        return Outcome(tuple(pods), nodes, capacity.cluster(nodes), homeless, self._groups.outcome(self._outcomes))

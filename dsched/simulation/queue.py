@@ -1,73 +1,139 @@
-"""The pods that are still to be decided, in the leader's order, with the leader's rules for who is tried again.
+"""The pods and pod groups that are still to be decided, in the leader's order, with its rules for who is tried again.
 
 Pods that an event may help are tried again once no other pod is left to be tried, as if their pause were over then.
 When that is over too, every pod whose last attempt lies before the last time that a pod left its node gets another one,
-as the leader gives it to pods that were unschedulable for long. So the queue runs dry when nothing changes any more.
+as the leader gives it to pods that were unschedulable for long. A leader tries a pod group again after each pause; here
+it is tried again when anything has happened since. So the queue runs dry when nothing changes any more.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dsched.clock import Clock
-from dsched.framework.interface import Action, ClusterEvent, Status
+from dsched.framework.interface import Action, ClusterEvent
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model.meta import PodKey
+from dsched.scheduler.decision import Candidate, GroupCandidate, GroupDecision, GroupEnd
 from dsched.scheduler.hints import Hints
-from dsched.scheduler.ports import QueueName
-from dsched.scheduler.queue import PendingPods, QueuedPod
+from dsched.scheduler.pod_groups import Changes, QueuedGroups
+from dsched.scheduler.ports import Move, QueueName
+from dsched.scheduler.queue import PendingPods, QueuedGroup, QueuedPod
+from dsched.scheduler.quota.picking import Picking
 from dsched.simulation.turned_away import TurnedAway
 
 _Turn = tuple[int, int, str, PodKey]
-"""When it may be tried again, its place as QueueSort has it, the pod."""
+"""When it may be tried again, its place as QueueSort has it, the pod or the `entity_key` of a group."""
 
 
 class SimulatedQueue:
     """Pods by the place where they stand.
 
     Attributes:
-        turned_away: by Permit; who was too often gets no turn.
+        turned_away: by Permit; who was too often gets no turn, and neither does its group.
     """
 
-    def __init__(self, frameworks: Mapping[str, Framework], pending: PendingPods, clock: Clock) -> None:
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        pending: PendingPods,
+        groups: QueuedGroups,
+        clock: Clock,
+        picking: Picking | None = None,
+    ) -> None:
         """
         Args:
             pending: of pods that are no longer pending it knows nothing; plugins may look into it.
+            picking: says whose turn it is where queues divide the cluster.
         """
+        self._picking = picking
         self._frameworks = frameworks
         self._pending = pending
+        self._groups = groups
         self.turned_away = TurnedAway(clock)
         self._hints = Hints(frameworks)
         self._turns: dict[QueueName, list[_Turn]] = {QueueName.ACTIVE: [], QueueName.BACKOFF: []}
         self._departures = 0
+        self._happened = 0
         self._tried_at: dict[PodKey, int] = {}
+        self._why: dict[PodKey, str] = {}
+        """Of pods and groups that are gated: by whom and why."""
 
-    def add(self, infos: Iterable[PodInfo]) -> list[tuple[PodInfo, Status]]:
-        """Take in pods, all before any plugin is asked about one; returns those that are gated, and by what."""
+    def add(self, infos: Iterable[PodInfo]) -> list[tuple[PodInfo, str]]:
+        """Take in pods, all before any plugin is asked about one; returns those that are gated, and why."""
         added = [self._pending.add(info, self._framework(info)) for info in infos]
-        gated: list[tuple[PodInfo, Status]] = []
         for pod in added:
+            if self._groups.concerns(pod.info.pod):
+                self._change(self._groups.joined(pod))
+                continue
             status = self._framework(pod.info).run_pre_enqueue(pod.info.pod)
             if status is not None:
                 pod.plugins = frozenset({status.plugin})
-                gated.append((pod.info, status))
+                self._why[pod.key] = f"{status.plugin}: {status.message}"
             self._stand(pod, QueueName.ACTIVE if status is None else QueueName.GATED)
-        return gated
+        return [(pod.info, why) for pod in added if (why := self._gated(pod))]
 
-    def pop(self) -> QueuedPod | None:
-        """The pod whose turn it is, its attempt counted; None when there is nothing left to try."""
-        if not self._turns[QueueName.ACTIVE] and not self._turns[QueueName.BACKOFF]:
-            self._rescue()
-        for place in (QueueName.ACTIVE, QueueName.BACKOFF):
-            if self._turns[place]:
-                pod = self._pending.get(heapq.heappop(self._turns[place])[-1])
-                if pod is None:
-                    raise LookupError("a pod that is not pending has a turn")
-                self._pending.placed(pod, QueueName.INFLIGHT)
-                pod.attempts += 1
-                self._tried_at[pod.key] = self._departures
-                return pod
-        return None
+    def _gated(self, pod: QueuedPod) -> str:
+        """Why the pod, or its group, is gated; empty where it is not."""
+        entity = self._pending.group(pod.group) if pod.place is QueueName.GROUP else pod
+        return self._why[entity.key] if entity is not None and entity.place is QueueName.GATED else ""
+
+    def pop(self) -> Candidate | GroupCandidate | None:
+        """The pod or the group whose turn it is, its attempt counted; None when there is nothing left to try."""
+        while True:
+            if self._picking is not None and (picked := self._picking.pick(1)):
+                return self._popped(picked[0])
+            if not any(self._turns.values()):
+                self._rescue()
+            if self._picking is not None:
+                if not self._pauses_over():
+                    return None
+                continue
+            place = QueueName.ACTIVE if self._turns[QueueName.ACTIVE] else QueueName.BACKOFF
+            if not self._turns[place]:
+                return None
+            _, order, turn, key = heapq.heappop(self._turns[place])
+            pod = self._pending.standing(key)
+            # It may be gone: its group has no pods any more, its resize is not waited for; or it stands elsewhere.
+            if pod is not None and (pod.place, pod.order, pod.turn) == (place, order, turn):
+                return self._popped(pod)
+
+    def _pauses_over(self) -> bool:
+        """Those in backoff become active, to take their turns among the others; False where there are none."""
+        turns, self._turns[QueueName.BACKOFF] = self._turns[QueueName.BACKOFF], []
+        for _, order, turn, key in turns:
+            pod = self._pending.standing(key)
+            if pod is not None and (pod.place, pod.order, pod.turn) == (QueueName.BACKOFF, order, turn):
+                self._pending.placed(pod, QueueName.ACTIVE)
+        return bool(turns)
+
+    def held_back(self) -> Iterator[tuple[QueuedPod, str]]:
+        """Pods that a limit of their queue holds back, and what they are told."""
+        return iter(()) if self._picking is None else self._picking.held_back()
+
+    def _popped(self, pod: QueuedPod) -> Candidate | GroupCandidate:
+        pods = self._groups.attempt(pod) if isinstance(pod, QueuedGroup) else [pod]
+        self._pending.placed(pod, QueueName.INFLIGHT)
+        self._tried_at[pod.key] = self._happened if isinstance(pod, QueuedGroup) else self._departures
+        candidates = []
+        for each in pods:
+            self._pending.placed(each, QueueName.INFLIGHT)
+            each.attempts += 1
+            candidates.append(Candidate(each.info, each.attempts))
+        return GroupCandidate(pod.pod_group, tuple(candidates)) if isinstance(pod, QueuedGroup) else candidates[0]
+
+    def tried(self, candidate: Candidate) -> QueuedPod:
+        """The pod that is being decided."""
+        pod = self._pending.get(candidate.info.key)
+        if pod is None:
+            raise LookupError(f"pod {candidate.info.key} is not pending")
+        return pod
+
+    def gone(self, info: PodInfo) -> None:
+        """A pod is deleted. It may have stood here for the room that a resize needs, or was held back by Permit."""
+        pod = self._pending.get(info.key)
+        if pod is not None and pod.uid == info.uid:
+            self._pending.drop(info.key)
 
     def placed(self, pod: QueuedPod) -> None:
         """The pod is no longer pending."""
@@ -80,8 +146,24 @@ class SimulatedQueue:
 
     def put_back(self, pod: QueuedPod, plugins: frozenset[str]) -> None:
         """The pod was not placed; ``plugins`` rejected it."""
+        deciding = pod.place is QueueName.INFLIGHT
         self._pending.requeued(pod, self._framework(pod.info), plugins)
-        self._stand(pod, QueueName.UNSCHEDULABLE)
+        if not pod.group:
+            self._stand(pod, QueueName.UNSCHEDULABLE)
+        elif deciding:
+            self._pending.placed(pod, QueueName.GROUP)
+        else:
+            self._change(self._groups.joined(pod))
+
+    def attempted(self, decided: GroupDecision) -> None:
+        """A group was decided, and its pods are placed, held back, or put back."""
+        queued = self._pending.group(decided.candidate.group.key)
+        changes = self._groups.attempted(decided)
+        for pod, move in changes.moves:
+            if pod is not queued or move.target is QueueName.GATED or decided.end is GroupEnd.SCHEDULED:
+                self._moved(pod, move)
+            else:
+                self._pending.placed(pod, QueueName.UNSCHEDULABLE)  # where it stays until something happens
 
     def try_again(self, pod: QueuedPod) -> None:
         """Give an unschedulable pod another turn."""
@@ -91,9 +173,13 @@ class SimulatedQueue:
     def happened(self, event: ClusterEvent) -> None:
         """Something has changed: give those a turn whom it may help."""
         self._departures += event.action is Action.DELETE
-        for pod in self._hints.helped(event, self._pending):
+        self._happened += 1
+        for pod in self._groups.entities(self._hints.helped(event, self._pending)):
             if pod.place is not QueueName.GATED:
                 self.try_again(pod)
+            elif isinstance(pod, QueuedGroup):
+                if (move := self._groups.released(pod)) is not None:
+                    self._moved(pod, move)
             elif self._framework(pod.info).run_pre_enqueue(pod.info.pod) is None:
                 self._stand(pod, QueueName.ACTIVE)
 
@@ -101,12 +187,31 @@ class SimulatedQueue:
         for pod in list(self._pending):
             if self._tried_at.get(pod.key, self._departures) < self._departures:
                 self.try_again(pod)
+        for group in list(self._pending.groups()):
+            if self._tried_at.get(group.key, self._happened) < self._happened:
+                self.try_again(group)
+
+    # -- places ----------------------------------------------------------------------------------------------------
+
+    def _change(self, changes: Changes) -> None:
+        for pod, move in changes.moves:
+            self._moved(pod, move)
+
+    def _moved(self, pod: QueuedPod, move: Move) -> None:
+        if move.target is QueueName.GATED:
+            self._why[pod.key] = f"{' '.join(sorted(pod.plugins))}: {move.fields['message']}"
+        self._stand(pod, move.target)
+
+    def _spent(self, group: QueuedGroup) -> bool:
+        return any(self.turned_away.too_often(pod.uid) for pod in self._pending.members(group.pod_group.key))
 
     def _framework(self, info: PodInfo) -> Framework:
         return self._frameworks[info.pod.spec.scheduler_name]
 
     def _stand(self, pod: QueuedPod, place: QueueName) -> None:
+        if isinstance(pod, QueuedGroup) and place in self._turns and self._spent(pod):
+            place = QueueName.UNSCHEDULABLE
         self._pending.placed(pod, place)
-        if place in self._turns:
+        if place in self._turns and (self._picking is None or place is QueueName.BACKOFF):
             ends_ms = self._pending.backoff_ends_ms(pod) if place is QueueName.BACKOFF else 0
             heapq.heappush(self._turns[place], (ends_ms, pod.order, pod.turn, pod.key))

@@ -7,8 +7,9 @@
                   └────► reservation_release (no bind)                                 ──► free
 
 No device is promised twice: ``reserve`` refuses a pod whose devices another reserved pod holds, whatever the leader
-thinks. A binder writes an allocation only while its pod holds the devices (``claims_put`` in standalone mode; in
-Kubernetes it asks right before it writes).
+thinks. Pods of a group that use one claim, decided together, hold its devices together: they are taken once, and free
+when the last of these pods holds them no more. A binder writes an allocation only while its pod holds the devices
+(``claims_put`` in standalone mode; in Kubernetes it asks right before it writes).
 
 *Who may be killed*: a leader before ``reserve``: nothing is held. After it: the charge stands with the reservation, and
 ends with it. A new leader gives up the reservations that still hold devices, for which devices they were chosen was in
@@ -162,13 +163,21 @@ def read_used(store: Store) -> dict[str, str]:
 
 
 def sums(held: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
-    """What pods hold in all."""
+    """What pods hold in all: what several hold for one claim counts once, and how many do beside the first stands under
+    `sharers`."""
     total: dict[str, int] = {}
+    seen: set[str] = set()
     for holds in held:
-        for amounts in holds.values():
-            for name, amount in amounts.items():
+        for holder, amounts in holds.items():
+            for name, amount in {sharers(holder): 1}.items() if holder in seen else amounts.items():
                 total[name] = total.get(name, 0) + amount
+            seen.add(holder)
     return total
+
+
+def sharers(holder: str) -> str:
+    """Where it stands among the sums how many pods hold devices for a claim beside the first."""
+    return f"sharers/{holder}"
 
 
 def _amount(text: str) -> int:

@@ -35,7 +35,16 @@ GATED = Key("queue:gated", "zset", "pods held back by a PreEnqueue plugin: `NS/N
 INFLIGHT = Key("queue:inflight", "hash", "pods popped and not yet decided: `NS/NAME` to `EPOCH BATCH`")
 WAITING = Key("queue:waiting", "zset", "reserved pods that Permit holds back: `NS/NAME` by deadline, ms")
 POD = Key(
-    "pod:", "hash", "`pod:NS/NAME`, a pending pod: uid, queue, attempts, times, plugins that rejected it, message"
+    "pod:",
+    "hash",
+    "`pod:NS/NAME`, a pending pod: uid, queue, attempts, times, plugins that rejected it, message; "
+    "`pod:podgroup/NS/NAME` the same of a pod group",
+)
+GROUP = Key(
+    "queue:group",
+    "zset",
+    "pods that wait with their pod group, which stands in a queue as `podgroup/NS/NAME`: `GROUP NS/NAME` by when they "
+    "were queued, microseconds; GROUP is the `NS/NAME` of the pod group",
 )
 RESERVATIONS = Key("reservations", "hash", "pod uid to `NS/NAME NODE EPOCH STATE ATTEMPT SINCE-MS`")
 DEVICES = Key(
@@ -45,9 +54,18 @@ DEVICES = Key(
     "a claim, or of the pod) and device, share or counter",
 )
 DEVICES_USED = Key(
-    "devices:used", "hash", "`DRIVER/POOL/DEVICE`, a share or a counter to how much reserved pods take of it"
+    "devices:used",
+    "hash",
+    "`DRIVER/POOL/DEVICE`, a share or a counter to how much reserved pods take of it; `sharers/HOLDER` to how many "
+    "pods hold devices for that claim beside the first",
 )
 NODE = Key("node:", "hash", "`node:NAME`: version, object, allocatable.RESOURCE, used.RESOURCE (bound and reserved)")
+QUOTA = Key(
+    "quota:",
+    "hash",
+    "`quota:NAME`, a queue with limits, written as a node is: allocatable.RESOURCE its limit, used.RESOURCE what its "
+    "pods, bound and reserved, take of that",
+)
 NODES_LOG = Key("nodes:log", "stream", "changes of the node table for the evaluators' replicas (msgpack)")
 RESULTS = Key("bind:results", "stream", "outcomes of binds, one entry a job, until the leader has acted on them")
 INTAKE = Key(
@@ -105,10 +123,12 @@ ALL = (
     INFLIGHT,
     WAITING,
     POD,
+    GROUP,
     RESERVATIONS,
     DEVICES,
     DEVICES_USED,
     NODE,
+    QUOTA,
     NODES_LOG,
     RESULTS,
     INTAKE,
@@ -131,10 +151,13 @@ ALL = (
 FORMER = ("configuration",)
 """Names of keys that earlier versions wrote; a leader deletes them."""
 
-QUEUES = (EPOCH, ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, INFLIGHT, WAITING, POD)
+_QUEUES = (EPOCH, ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, INFLIGHT, WAITING, POD)
+QUEUES = (*_QUEUES, GROUP)
 """KEYS of the queue scripts, in their order."""
-QUEUES_AND_RESERVATIONS = (*QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED)
+QUEUES_AND_RESERVATIONS = (*_QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED, GROUP)
 """KEYS of the scripts that move pods into or out of a reservation."""
+RESERVE = (*_QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED, QUOTA, GROUP)
+"""KEYS of the script that reserves."""
 
 
 def names(*keys: Key) -> list[str]:

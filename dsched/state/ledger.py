@@ -20,6 +20,7 @@ _ZSETS: Mapping[str, str] = {
     QueueName.UNSCHEDULABLE: keys.UNSCHEDULABLE.name,
     QueueName.GATED: keys.GATED.name,
     QueueName.WAITING: keys.WAITING.name,
+    QueueName.GROUP: keys.GROUP.name,
 }
 
 
@@ -60,7 +61,7 @@ def _entries(store: Store, names: Sequence[PodKey]) -> list[Entry]:
             pipeline.hmget(store.key(keys.POD.name + key), "uid", "queue", "place")
         rows = [[raw.text(cell) for cell in row] for row in pipeline.execute()]
         for key, (_, queue, turn) in zip(names, rows, strict=True):
-            member = f"{turn} {key}" if queue == QueueName.ACTIVE else key
+            member = f"{turn} {key}" if queue in (QueueName.ACTIVE, QueueName.GROUP) else key
             pipeline.zscore(store.key(_ZSETS.get(queue, keys.ACTIVE.name)), member)
         scores = pipeline.execute()
     return [

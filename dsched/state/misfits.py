@@ -14,7 +14,7 @@ from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
 
 SINGLE = tuple(key for key in keys.ALL if not key.name.endswith(":"))
-FAMILIES = (keys.POD, keys.NODE, keys.EXPLAINED)
+FAMILIES = (keys.POD, keys.NODE, keys.QUOTA, keys.EXPLAINED)
 """Those that a leader reads or writes; of the other one, replies to requests, each key is its own and expires."""
 
 

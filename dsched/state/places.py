@@ -12,7 +12,7 @@ from typing import Any
 from dsched.errors import StateError
 from dsched.model import raw
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
-from dsched.scheduler.ports import QueueName
+from dsched.scheduler.ports import QueueName, group_of
 from dsched.state import client, keys
 from dsched.state.client import Store
 from dsched.state.reservations import Reservation, parse
@@ -22,11 +22,13 @@ ALL = (
     QueueName.BACKOFF,
     QueueName.UNSCHEDULABLE,
     QueueName.GATED,
+    QueueName.GROUP,
     QueueName.INFLIGHT,
     QueueName.WAITING,
     QueueName.RESERVED,
 )
-"""The places that can be asked for; reserved holds the pods that are being bound, too."""
+"""The places that can be asked for; reserved holds the pods that are being bound, too. A pod group counts as one pod
+where it stands itself; its pods stand in group."""
 
 PAGE = 1000
 SORTED_AT_MOST = 10_000
@@ -38,24 +40,27 @@ _ZSETS = {
     QueueName.UNSCHEDULABLE: keys.UNSCHEDULABLE,
     QueueName.GATED: keys.GATED,
     QueueName.WAITING: keys.WAITING,
+    QueueName.GROUP: keys.GROUP,
 }
 _TIMED = (QueueName.BACKOFF, QueueName.WAITING)
-_FIELDS = ("uid", "attempts", "queued_us", "first_ms", "last_ms", "node", "plugins", "message", "profile")
+_FIELDS = ("uid", "attempts", "queued_us", "first_ms", "last_ms", "node", "plugins", "message", "profile", "group")
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A pod in a place; times in ms since the epoch, None where there is none.
+    """A pod, or a pod group, in a place; times in ms since the epoch, None where there is none.
 
     Attributes:
+        key: of a pod group ``podgroup/namespace/name``.
         attempts: how often it was tried.
         queued_ms: when it was put into the queue last.
         first_ms, last_ms: its first and its latest attempt.
         until_ms: when its backoff ends, or when Permit's patience does.
-        node: the node reserved for it; empty without one.
+        node: the node reserved for it, or where it is and waits for room; empty without one.
         state: of its reservation, ``reserved`` or ``binding``; else empty.
         epoch: under which it is in flight or reserved.
         plugins: those that rejected it last; message: what was said about it last.
+        group: ``namespace/name`` of the pod group that it is scheduled with; empty without one.
     """
 
     key: PodKey
@@ -72,6 +77,12 @@ class Placed:
     profile: str = ""
     plugins: tuple[str, ...] = ()
     message: str = ""
+    group: str = ""
+
+    @property
+    def resizes(self) -> bool:
+        """Whether it is on its node already, and waits there for the room that a resize needs."""
+        return bool(self.node) and self.place not in (QueueName.RESERVED, QueueName.WAITING)
 
 
 class Places:
@@ -96,7 +107,8 @@ class Places:
 
     def pods(self, place: QueueName, limit: int = 0, namespace: str | None = None, skip: int = 0) -> Iterator[Placed]:
         """The pods in a place, in its order: active as they will be tried, backoff and waiting by when that ends,
-        unschedulable and gated by since when, in flight by batch, reserved by since when.
+        unschedulable and gated by since when, those beside pod groups by when they were queued, in flight by batch,
+        reserved by since when.
 
         Args:
             limit: so many at most, 0 for all.
@@ -106,11 +118,10 @@ class Places:
         Raises:
             StateError: what stands there cannot be read.
         """
-        begins = "" if namespace is None else f"{namespace}/"
         size = min(limit, PAGE) if limit and namespace is None else PAGE
         left = limit or -1
         for page in _pages(self._entries(place, size, skip), size):
-            chosen = [entry for entry in page if entry.key.startswith(begins)]
+            chosen = page if namespace is None else [entry for entry in page if _namespace(entry.key) == namespace]
             for placed in self._described(chosen if left < 0 else chosen[:left]):
                 yield placed
                 left -= 1
@@ -173,6 +184,10 @@ def _pages(entries: Iterable[Placed], size: int) -> Iterator[list[Placed]]:
         yield page
 
 
+def _namespace(key: str) -> str:
+    return (group_of(key) or key).partition("/")[0]
+
+
 def _first_sorted(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     rows = iter(rows)
     return chain(sorted(islice(rows, SORTED_AT_MOST), key=lambda row: row[:2]), rows)
@@ -203,4 +218,5 @@ def _with_record(entry: Placed, fields: dict[str, str]) -> Placed:
         profile=fields.get("profile", ""),
         plugins=tuple(fields.get("plugins", "").split()),
         message=fields.get("message", ""),
+        group=fields.get("group", ""),
     )

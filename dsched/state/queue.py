@@ -47,6 +47,8 @@ class Queue:
         """Whether the last pop has left off before it found a pod."""
         self._overtaken = False
         """Whether pods were put into the active queue after the last pop was sent, be it answered or not."""
+        self.paused: frozenset[str] = frozenset()
+        """Profiles that were paused when pods were taken last (`take`)."""
 
     def move(self, moves: Sequence[Move]) -> list[int]:
         """Make moves, a piece after the other; returns the positions of those not made because the pod is elsewhere or
@@ -110,6 +112,29 @@ class Queue:
         args = self._pop_args(batch, count, now_ms, from_backoff)
         return self._pop.ahead(_POP_KEYS, args, lambda reply: then(self._popped(reply)))
 
+    def take(self, batch: str, members: Sequence[str], now_ms: int) -> list[Popped]:
+        """As `pop`, but these members of the active queue, ``PLACE NS/NAME``, in this order, as many as one script may
+        be given; those that are not there, or whose profiles are paused, are left out.
+
+        Raises:
+            StaleEpoch: another leader has taken over; nothing was popped.
+        """
+        taken: list[Popped] = []
+        self._store.settle(self.take_ahead(batch, members, now_ms, taken.extend))
+        return taken
+
+    def take_ahead(self, batch: str, members: Sequence[str], now_ms: int, then: Callable[[list[Popped]], None]) -> int:
+        """As `take`, but without waiting for Redis (`Script.ahead`)."""
+        wanted = packed(tuple(members[: pieces.LIGHT_AT_MOST]))
+        args: list[Value] = [self._epoch, batch, pieces.LIGHT_AT_MOST, now_ms, 0, packed(()), wanted]
+        return self._pop.ahead(_POP_KEYS, args, lambda reply: then(self._taken(reply)))
+
+    def _taken(self, reply: Sequence[Any]) -> list[Popped]:
+        signature, _, _, _, *flat = reply
+        self.paused = frozenset(raw.text(signature).split("\n")) - {""}
+        self._passed = None
+        return _pods(flat)
+
     def _pop_args(self, batch: str, count: int, now_ms: int, from_backoff: bool) -> list[Value]:
         self._overtaken = False
         return [
@@ -119,6 +144,7 @@ class Queue:
             now_ms,
             int(from_backoff),
             packed(self._passed or ()),
+            packed(()),
         ]
 
     def _popped(self, reply: Sequence[Any]) -> list[Popped]:
@@ -126,10 +152,7 @@ class Queue:
         self._more = bool(more)
         known = signature and not self._overtaken
         self._passed = (raw.text(signature), raw.text(score), raw.text(member)) if known else None
-        return [
-            Popped(PodKey(raw.text(flat[at])), PodUid(raw.text(flat[at + 1])), int(flat[at + 2]))
-            for at in range(0, len(flat), 3)
-        ]
+        return _pods(flat)
 
     def flush_backoff(self, now_ms: int) -> list[PodKey]:
         """Move pods whose backoff is over to the active queue; returns them."""
@@ -172,6 +195,13 @@ class Queue:
         """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in;
         without waiting for Redis (`Script.ahead`)."""
         self._mark.ahead(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
+
+
+def _pods(flat: Sequence[Any]) -> list[Popped]:
+    return [
+        Popped(PodKey(raw.text(flat[at])), PodUid(raw.text(flat[at + 1])), int(flat[at + 2]))
+        for at in range(0, len(flat), 3)
+    ]
 
 
 def _place(text: str) -> QueueName:

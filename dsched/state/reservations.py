@@ -12,7 +12,7 @@ standing under an older epoch; the next leader adopts it, which makes every bind
 With a reservation go the devices that the pod takes (`dsched.state.devices`), in the same script.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -28,6 +28,7 @@ from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
 
 _KEYS = keys.names(*keys.QUEUES_AND_RESERVATIONS)
+_RESERVE_KEYS = keys.names(*keys.RESERVE)
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -44,6 +45,10 @@ class Request(msgspec.Struct, frozen=True):
     """When Permit's wait ends; 0 means that nothing holds it back."""
     devices: Sequence[DeviceCharge] = ()
     """What it takes of devices."""
+    group: str = ""
+    """Requests of one group that follow one another are carried out together or not at all."""
+    queues: Sequence[tuple[str, Amounts]] = ()
+    """Queues above it that have limits, each with what counts against these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Reservation:
     since_ms: int
 
 
-OK, CHANGED, TAKEN, GONE = "ok", "changed", "taken", "gone"
+OK, CHANGED, TAKEN, LIMITED, GONE, TOGETHER = "ok", "changed", "taken", "limited", "gone", "together"
 
 
 class Reservations:
@@ -76,8 +81,10 @@ class Reservations:
         self._drop = Script(store, "reservation_drop")
 
     def reserve(self, requests: Sequence[Request], now_ms: int) -> list[str]:
-        """Assume pods on nodes, each on its own: OK, CHANGED (evaluate it again), TAKEN (another reserved pod has its
-        devices; evaluate it again) or GONE (no longer in flight).
+        """Assume pods on nodes, each on its own or with its group: OK, CHANGED (evaluate it again), TAKEN (another
+        reserved pod has its devices; evaluate it again), LIMITED (a queue would exceed its limit; evaluate it again),
+        GONE (no longer in flight), or TOGETHER (it would do, another
+        one of its group does not). A group is one script, however many pods it has.
 
         Raises:
             StaleEpoch: another leader has taken over; nothing was reserved.
@@ -89,25 +96,10 @@ class Reservations:
     def reserve_ahead(self, requests: Sequence[Request], now_ms: int, then: Callable[[Iterable[str]], None]) -> int:
         """As `reserve`, but without waiting for Redis (`Script.ahead`); ``then`` is given the verdicts, a piece after
         the other."""
-        rows = [
-            [
-                request.key,
-                request.uid,
-                request.node,
-                str(request.version),
-                str(request.object_version),
-                QueueName.WAITING if request.deadline_ms else QueueName.RESERVED,
-                request.deadline_ms,
-                texts(request.amounts),
-                int(request.has_ports),
-                [[each.holder, texts(each.amounts), texts(each.limits)] for each in request.devices],
-            ]
-            for request in requests
-        ]
         number = 0
-        for piece in cut(rows):
+        for piece in _pieces(_units(requests)):
             args: list[Value] = [self._epoch, now_ms, packed(piece)]
-            number = self._reserve.ahead(_KEYS, args, lambda reply: then(verdict.decode() for verdict in reply))
+            number = self._reserve.ahead(_RESERVE_KEYS, args, lambda reply: then(verdict.decode() for verdict in reply))
         return number
 
     def settle(self, number: int) -> None:
@@ -165,6 +157,50 @@ class Reservations:
             cursor = int(following)
             if cursor == 0:
                 return dropped
+
+
+def _row(request: Request) -> list[object]:
+    """In the form that reserve takes."""
+    return [
+        request.key,
+        request.uid,
+        request.node,
+        str(request.version),
+        str(request.object_version),
+        QueueName.WAITING if request.deadline_ms else QueueName.RESERVED,
+        request.deadline_ms,
+        texts(request.amounts),
+        int(request.has_ports),
+        [[each.holder, texts(each.amounts), texts(each.limits)] for each in request.devices],
+        [[queue, texts(amounts)] for queue, amounts in request.queues],
+    ]
+
+
+def _units(requests: Sequence[Request]) -> list[list[list[object]]]:
+    """The rows, those of a group together."""
+    units: list[list[list[object]]] = []
+    group = ""
+    for request in requests:
+        if request.group and request.group == group:
+            units[-1].append(_row(request))
+        else:
+            units.append([_row(request)])
+        group = request.group
+    return units
+
+
+def _pieces(units: Sequence[list[list[object]]]) -> Iterator[list[list[list[object]]]]:
+    """As `dsched.state.pieces.cut`, but by rows; a unit stays whole."""
+    piece: list[list[list[object]]] = []
+    rows = 0
+    for unit in units:
+        if piece and rows + len(unit) > pieces.AT_MOST:
+            yield piece
+            piece, rows = [], 0
+        piece.append(unit)
+        rows += len(unit)
+    if piece:
+        yield piece
 
 
 def texts(amounts: Amounts) -> dict[str, str]:

@@ -23,17 +23,20 @@ SCANNED_AT_ONCE = 1000
 LOOKED_AT_ONCE = 200
 
 _ZSETS = (
+    (QueueName.ACTIVE, keys.ACTIVE),
     (QueueName.BACKOFF, keys.BACKOFF),
     (QueueName.UNSCHEDULABLE, keys.UNSCHEDULABLE),
     (QueueName.GATED, keys.GATED),
     (QueueName.WAITING, keys.WAITING),
+    (QueueName.GROUP, keys.GROUP),
 )
 _LOOK_KEYS = keys.names(*keys.QUEUES, keys.RESERVATIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A pod's entry in one of the sorted sets; ``score`` is a time in ms, in the active queue the order number."""
+    """A pod's entry in one of the sorted sets; ``score`` is a time in ms, in the active queue the order number, beside
+    a pod group a time in microseconds."""
 
     place: QueueName
     text: str
@@ -148,8 +151,8 @@ def read_held(store: Store) -> dict[PodUid, str]:
 
 
 def read_standings(store: Store) -> dict[PodKey, Standing]:
-    """The place of every pod that has one. It is read in pieces: a pod that moves meanwhile may seem to stand in two
-    places, or in none."""
+    """The place of every pod and pod group that has one. It is read in pieces: a pod that moves meanwhile may seem to
+    stand in two places, or in none."""
     found: dict[PodKey, Standing] = {}
     for member in _members(store):
         found.setdefault(PodKey(member.text.rpartition(" ")[2]), Standing()).members.append(member)
@@ -161,16 +164,22 @@ def read_standings(store: Store) -> dict[PodKey, Standing]:
     return found
 
 
-def read_node_usage(store: Store, wanted: Sequence[NodeName] | None = None) -> dict[NodeName, dict[str, str]]:
-    """Fields of ``node:NAME`` of these nodes, or of all; those that have none are left out."""
+def read_node_usage(
+    store: Store, wanted: Sequence[NodeName] | None = None, key: keys.Key = keys.NODE
+) -> dict[NodeName, dict[str, str]]:
+    """Fields of ``node:NAME`` of these nodes, or of all; those that have none are left out.
+
+    Args:
+        key: under which nodes are written, or queues, which are written the same way.
+    """
     found: dict[NodeName, dict[str, str]] = {}
     with client.reachable(store):
-        names = list(read_names(store)) if wanted is None else list(wanted)
+        names = list(read_names(store, key)) if wanted is None else list(wanted)
         for start in range(0, len(names), SCANNED_AT_ONCE):
             batch = names[start : start + SCANNED_AT_ONCE]
             pipe: Any = store.redis.pipeline(transaction=False)
             for name in batch:
-                pipe.hgetall(store.key(keys.NODE.name + name))
+                pipe.hgetall(store.key(key.name + name))
             for name, fields in zip(batch, pipe.execute(), strict=True):
                 if fields:
                     found[name] = {raw.text(each): raw.text(value) for each, value in fields.items()}
@@ -216,10 +225,7 @@ class Lookout:
 
 
 def _members(store: Store) -> list[Member]:
-    found = [Member(QueueName.ACTIVE, text, score) for text, score in _ranked(store, keys.ACTIVE).items()]
-    for place, key in _ZSETS:
-        found += [Member(place, text, score) for text, score in _ranked(store, key).items()]
-    return found
+    return [Member(place, text, score) for place, key in _ZSETS for text, score in _ranked(store, key).items()]
 
 
 def _ranked(store: Store, key: keys.Key) -> dict[str, int]:

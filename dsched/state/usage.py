@@ -14,13 +14,21 @@ from dsched.state.pieces import cut, packed
 from dsched.state.reservations import texts
 from dsched.state.scripts import Script
 
+_AMOUNT_BYTES = 200
+"""An amount counts as so many bytes, so that a script writes some 5,000 of them at most."""
+
 
 class Usage:
     """Writes node usage under one epoch; changes are gathered and written by `flush`."""
 
-    def __init__(self, store: Store, epoch: int) -> None:
+    def __init__(self, store: Store, epoch: int, key: keys.Key = keys.NODE) -> None:
+        """
+        Args:
+            key: under which it is written; queues and their limits are written as nodes are.
+        """
         self._epoch = epoch
         self._store = store
+        self._key = key
         self._write = Script(store, "nodes_write")
         self._seen: dict[NodeName, Seen] = {}
         self._pending: list[list[object]] = []
@@ -39,7 +47,7 @@ class Usage:
         """Redis refused a reservation: read the node's versions anew. To be called after `moved` for all that the same
         call reserved, or those would count twice."""
         self._seen.pop(node, None)
-        self._seen.update(read_versions(self._store, [node]))
+        self._seen.update(self._versions([node]))
 
     def set(self, node: NodeName, allocatable: Amounts) -> None:
         """The node object is new or has changed."""
@@ -77,8 +85,8 @@ class Usage:
     def flush_ahead(self) -> None:
         """As `flush`, but without waiting for Redis (`Script.ahead`)."""
         pending, self._pending = self._pending, []
-        for piece in cut(pending):
-            self._write.ahead(keys.names(keys.EPOCH, keys.NODE), [self._epoch, packed(piece)])
+        for piece in cut(pending, _size):
+            self._write.ahead(keys.names(keys.EPOCH, self._key), [self._epoch, packed(piece)])
 
     def rebuild(self, nodes: Sequence[tuple[NodeName, Amounts, Amounts]]) -> None:
         """Write every node anew (name, allocatable, used) and drop those that are not there: for a new leader.
@@ -87,11 +95,11 @@ class Usage:
             StaleEpoch: another leader has taken over.
         """
         wanted = {name for name, _, _ in nodes}
-        stale = [name for name in read_names(self._store) if name not in wanted]
+        stale = [name for name in read_names(self._store, self._key) if name not in wanted]
         self._pending = [["gone", name] for name in stale]
         self._pending += [["reset", name, texts(allocatable), texts(used)] for name, allocatable, used in nodes]
         self.flush()
-        self._seen = read_versions(self._store, [name for name, _, _ in nodes])
+        self._seen = self._versions([name for name, _, _ in nodes])
 
     def mend(self, nodes: Sequence[tuple[NodeName, Amounts, Amounts]]) -> None:
         """Write these nodes anew (name, allocatable, used); what was gathered before is written first.
@@ -103,22 +111,30 @@ class Usage:
         self.flush()
         for name, _, _ in nodes:
             self._seen.pop(name, None)
-        self._seen.update(read_versions(self._store, [name for name, _, _ in nodes]))
+        self._seen.update(self._versions([name for name, _, _ in nodes]))
+
+    def _versions(self, names: Sequence[NodeName]) -> dict[NodeName, Seen]:
+        return read_versions(self._store, names, self._key)
 
 
-def read_names(store: Store) -> list[NodeName]:
+def _size(change: Sequence[object]) -> int:
+    """About how many bytes a change is: what it costs is the amounts in it."""
+    return sum(_AMOUNT_BYTES * len(part) for part in change if isinstance(part, dict))
+
+
+def read_names(store: Store, key: keys.Key = keys.NODE) -> list[NodeName]:
     """Nodes with usage in Redis."""
-    prefix = store.key(keys.NODE.name)
-    return [NodeName(raw.text(name)[len(prefix) :]) for name in store.names(keys.NODE.name)]
+    prefix = store.key(key.name)
+    return [NodeName(raw.text(name)[len(prefix) :]) for name in store.names(key.name)]
 
 
-def read_versions(store: Store, names: Sequence[NodeName]) -> dict[NodeName, Seen]:
+def read_versions(store: Store, names: Sequence[NodeName], key: keys.Key = keys.NODE) -> dict[NodeName, Seen]:
     """The versions of nodes as they are in Redis; a node that is not there is left out."""
     found: dict[NodeName, Seen] = {}
     for piece in cut(names):
         with store.redis.pipeline(transaction=False) as pipeline:
             for name in piece:
-                pipeline.hmget(store.key(keys.NODE.name + name), "version", "object")
+                pipeline.hmget(store.key(key.name + name), "version", "object")
             rows = zip(piece, pipeline.execute(), strict=True)
         found |= {
             name: Seen(raw.whole(version), raw.whole(changed))
@@ -128,7 +144,7 @@ def read_versions(store: Store, names: Sequence[NodeName]) -> dict[NodeName, See
     return found
 
 
-def read_usage(store: Store, name: NodeName) -> dict[str, str]:
+def read_usage(store: Store, name: NodeName, key: keys.Key = keys.NODE) -> dict[str, str]:
     """A node's usage as it is in Redis, field to text."""
-    fields = store.redis.hgetall(store.key(keys.NODE.name + name))
+    fields = store.redis.hgetall(store.key(key.name + name))
     return {raw.text(field): raw.text(value) for field, value in fields.items()}

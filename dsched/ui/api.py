@@ -20,8 +20,9 @@ ENDPOINTS = {
     "GET /api/throughput": "attempts per second over the last 15 minutes",
     "GET /api/queues/PLACE?page=&q=": "the pods in a place of the queue",
     "GET /api/nodes": "all nodes in columns: what is used, what there is",
-    "GET /api/nodes/NAME": "a node and its pods",
-    "GET /api/pods/NAMESPACE/NAME": "a pod: its place, its last attempts",
+    "GET /api/nodes/NAME": "a node, its pods and its devices",
+    "GET /api/devices": "device classes: how many devices match, free and held",
+    "GET /api/pods/NAMESPACE/NAME": "a pod: its place, its last attempts, its claims",
     "GET /api/pods/NAMESPACE/NAME/explanation": "as dsched explain pod -o json",
     "POST /api/what-if?pod=&pending=": "where the pods of the manifests in the body would go",
     "GET /api/session": "whether changes are allowed, and the key that they need",
@@ -52,6 +53,7 @@ class Api:
             Route("/api/queues/{place}", self._queue),
             Route("/api/nodes", self._nodes),
             Route("/api/nodes/{name}", self._node),
+            Route("/api/devices", self._devices),
             Route(pod, self._pod),
             Route(f"{pod}/explanation", self._explanation),
             Route("/api/what-if", self._what_if, methods=["POST"]),
@@ -92,6 +94,9 @@ class Api:
 
     async def _node(self, request: Request) -> Response:
         return json(await self._sources.read_node(request))
+
+    async def _devices(self, request: Request) -> Response:
+        return json(await self._sources.read_classes())
 
     def _pod(self, request: Request) -> Response:
         return json(self._sources.read_pod(key_of(request)))

@@ -17,6 +17,7 @@ from dsched import __version__
 from dsched.errors import DschedError
 from dsched.ui.access import Hosts, Sessions
 from dsched.ui.api import Api
+from dsched.ui.devices import ClassTable
 from dsched.ui.evaluating import Desk
 from dsched.ui.failures import Failures
 from dsched.ui.guard import Guard
@@ -63,7 +64,8 @@ def make(system: System, settings: Settings) -> tuple[Starlette, Live]:
         has_token=bool(settings.token),
         rehearsed=settings.rehearsal is not None,
     )
-    sources = Sources(system, live, NodeTable(system.store, system.clock), Desk(), sessions)
+    table, classes = NodeTable(system.store, system.clock), ClassTable(system.store, system.clock)
+    sources = Sources(system, live, table, classes, Desk(), sessions)
     failures = Failures(rendering)
     routes = [
         *Pages(sources, rendering, settings.rehearsal).routes(),

@@ -11,7 +11,7 @@ import msgspec
 from dsched.errors import DschedError, ManifestError
 from dsched.manifests import load
 from dsched.model.meta import NO_NODE, NodeName, PodKey
-from dsched.simulation import live_cluster, proposals
+from dsched.simulation import group_explanation_json, live_cluster, proposals
 from dsched.simulation.explanation import Explanation, explain
 from dsched.simulation.explanation_json import encoded
 from dsched.simulation.live_cluster import LiveCluster
@@ -88,7 +88,7 @@ def explain_pod(system: System, key: PodKey) -> Explained:
     configured = chosen.config
     with system.cluster(configured) as cluster:
         names = [profile.scheduler_name for profile in configured.profiles]
-        standing = live_cluster.read(system.store, cluster, key, names)
+        standing = live_cluster.read(system.store, cluster, key, names, configured.features)
         found = explain(configured, system.plugins, standing, system.seed, cluster.get_objects)
     return Explained(found, standing, configured.hash, chosen.note(system.store, system.clock.now_ms()))
 
@@ -121,17 +121,22 @@ class Tried:
         return next((each.node for each in self.mine if explained and each.key == explained.pod), NO_NODE)
 
     def json(self) -> bytes:
-        """``pods``, ``others``, ``counts``, ``config``, ``note``; ``explanation`` as ``dsched explain pod -o json``."""
+        """``pods``, ``others``, ``counts``, ``groups``, ``config``, ``note``; ``explanation`` as ``dsched explain pod
+        -o json``; ``group_explanation``, of its group, as ``dsched explain podgroup -o json``."""
         proposed = self.proposed
         told: Mapping[str, Any] = {
             "pods": self.mine,
             "others": self.others,
             "counts": proposed.outcome.counts,
+            "groups": proposed.outcome.groups,
             "config": self.config,
             "note": self.note,
             "explanation": msgspec.Raw(encoded(proposed.explained, proposed.standing, None))
             if proposed.explained is not None and proposed.standing is not None
             else None,
+            "group_explanation": None
+            if proposed.group is None
+            else msgspec.Raw(group_explanation_json.encoded(*proposed.group)),
         }
         return msgspec.json.encode(told)
 

@@ -15,8 +15,11 @@ from dsched.cluster.opening import Kind
 from dsched.config import SchedulerConfiguration
 from dsched.errors import NotFound
 from dsched.model.meta import NodeName, PodKey
+from dsched.model.pod import Pod
+from dsched.observe.devices import NodeDevices
 from dsched.state import client, reservations, standings
 from dsched.state.client import Store
+from dsched.ui import devices
 
 KEPT_S = 2.0
 """So long an answer is given again."""
@@ -66,6 +69,7 @@ class Node(msgspec.Struct, frozen=True):
         used, allocatable: by resource, CPU in milli-units.
         taints: ``key=value:effect``.
         pods: highest priority first; ``all_pods``: how many there are.
+        devices: that its pods can use.
     """
 
     name: NodeName
@@ -77,6 +81,7 @@ class Node(msgspec.Struct, frozen=True):
     allocatable: Mapping[str, int]
     pods: Sequence[NodePod]
     all_pods: int
+    devices: NodeDevices = NodeDevices()
 
 
 class NodeTable:
@@ -131,7 +136,8 @@ def read(store: Store, configured: SchedulerConfiguration, cluster: Cluster, nam
     with client.reachable(store):
         held = [each.key for each in reservations.read_reservations(store) if each.node == name]
     bound = _bound(configured, cluster, name)
-    pods = _pods(cluster, list(dict.fromkeys([*bound, *held])), frozenset(held) - frozenset(bound))
+    there = [pod for pod in cluster.get_pods(list(dict.fromkeys([*bound, *held]))) if pod is not None]
+    pods = _shown(there, frozenset(held) - frozenset(bound))
     record = records.get(name, {})
     metadata, spec = (value or {}).get("metadata", {}), (value or {}).get("spec") or {}
     conditions = ((value or {}).get("status") or {}).get("conditions") or ()
@@ -145,6 +151,7 @@ def read(store: Store, configured: SchedulerConfiguration, cluster: Cluster, nam
         allocatable=standings.amounts(record, "allocatable."),
         pods=pods[:SHOWN_PODS],
         all_pods=len(pods),
+        devices=NodeDevices() if value is None else devices.on_node(store, configured, cluster, value, there),
     )
 
 
@@ -173,12 +180,8 @@ def _bound_in_kubernetes(configured: SchedulerConfiguration, name: NodeName) -> 
     return [PodKey(f"{each['namespace']}/{each['name']}") for each in on_it]
 
 
-def _pods(cluster: Cluster, keys: Sequence[PodKey], reserved: frozenset[PodKey]) -> list[NodePod]:
-    found = [
-        NodePod(pod.key, pod.key in reserved, pod.spec.priority, dict(requests.usage(pod)))
-        for pod in cluster.get_pods(keys)
-        if pod is not None
-    ]
+def _shown(pods: Sequence[Pod], reserved: frozenset[PodKey]) -> list[NodePod]:
+    found = [NodePod(pod.key, pod.key in reserved, pod.spec.priority, dict(requests.usage(pod))) for pod in pods]
     return sorted(found, key=lambda each: (-each.priority, each.key))
 
 

@@ -49,6 +49,7 @@ class Pages:
             Route("/queues", self._queues),
             Route("/nodes", self._nodes),
             Route("/nodes/{name}", self._node),
+            Route("/devices", self._devices),
             Route("/pods", self._find, name="find"),
             Route(pod, self._pod),
             Route(f"{pod}/explanation", self._explanation),
@@ -93,6 +94,9 @@ class Pages:
 
     async def _node(self, request: Request) -> Response:
         return self._page(request, "node.html", "nodes", node=await self._sources.read_node(request))
+
+    async def _devices(self, request: Request) -> Response:
+        return self._page(request, "devices.html", "devices", found=await self._sources.read_classes())
 
     def _find(self, request: Request) -> Response:
         """A pod by its name: from the field in the head of every page."""

@@ -14,6 +14,8 @@ from dsched.cluster.standalone.stored import POD_SCHEDULED
 from dsched.errors import NotFound
 from dsched.model.meta import PodKey
 from dsched.model.pod import Pod
+from dsched.model.resource_claims import RESOURCE_CLAIM
+from dsched.observe.devices import ShownClaim, claims_of
 from dsched.state import attempt_history, pauses, position
 from dsched.state.attempt_history import Attempt
 from dsched.state.client import Store
@@ -51,6 +53,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
         standing: its place in the queue, None where it is not pending.
         paused: whether its profile is paused.
         attempts: what is kept of its attempts, newest first.
+        claims: for devices, as far as the cluster knows the pod.
     """
 
     pod: PodKey
@@ -58,6 +61,7 @@ class PodAnswer(msgspec.Struct, frozen=True):
     standing: Position | None
     paused: bool
     attempts: Sequence[Attempt]
+    claims: Sequence[ShownClaim] = ()
 
 
 def read(store: Store, cluster: Cluster, key: PodKey) -> PodAnswer:
@@ -73,7 +77,8 @@ def read(store: Store, cluster: Cluster, key: PodKey) -> PodAnswer:
     if pod is None and standing is None and not attempts:
         raise NotFound(f"there is no pod {key}")
     held = standing is not None and pauses.holds(pauses.read(store), standing.profile)
-    return PodAnswer(key, None if pod is None else facts(pod), standing, held, attempts)
+    claims = [] if pod is None else claims_of(pod, lambda keys: cluster.get_objects(RESOURCE_CLAIM, keys))
+    return PodAnswer(key, None if pod is None else facts(pod), standing, held, attempts, claims)
 
 
 def facts(pod: Pod) -> PodFacts:

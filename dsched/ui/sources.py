@@ -7,6 +7,7 @@ from starlette.requests import Request
 from dsched.model.meta import NodeName, PodKey
 from dsched.ui import nodes, pods
 from dsched.ui.access import Sessions
+from dsched.ui.devices import Classes, ClassTable
 from dsched.ui.evaluating import Desk
 from dsched.ui.live import Live
 from dsched.ui.nodes import NodeTable
@@ -19,6 +20,7 @@ class Sources:
     Attributes:
         live: what was seen at the last look.
         table: all nodes.
+        classes: all device classes.
         desk: works out what takes a while.
         sessions: of the visitors who have shown the token.
     """
@@ -26,6 +28,7 @@ class Sources:
     system: System
     live: Live
     table: NodeTable
+    classes: ClassTable
     desk: Desk
     sessions: Sessions
 
@@ -42,6 +45,16 @@ class Sources:
             configured = self.system.configuration().config
             with self.system.cluster(configured) as cluster:
                 return nodes.read(self.system.store, configured, cluster, name)
+
+        return await self.desk.run(work)
+
+    async def read_classes(self) -> Classes:
+        """All device classes."""
+
+        def work() -> Classes:
+            configured = self.system.configuration().config
+            with self.system.cluster(configured) as cluster:
+                return self.classes.read(configured, cluster)
 
         return await self.desk.run(work)
 

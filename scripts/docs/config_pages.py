@@ -46,8 +46,7 @@ OPEN = {schema.KIND, "Plugins", "PluginSet", "PluginConfig", *RECORDS, *TYPES, *
 SAMPLE: dict[str, Any] = {
     "apiVersion": schema.API_VERSION,
     "kind": schema.KIND,
-    # Not among the default plugins; this way there is a record of every plugin's arguments.
-    "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugins.DYNAMIC_RESOURCES}]}}}],
+    "profiles": [{}],
     "extenders": [{}],
 }
 """A file with one of everything and nothing said of it."""
@@ -81,7 +80,7 @@ def page() -> str:
         lines += [f"## {key}", "", *_about(_record(kind.name))]
         lines += _table(kind, (key, 0) if many else (key,), value[0] if many else value)
         if key == "profiles":
-            points = ", ".join(f"`{point}`" for point in schema.EXTENSION_POINTS)
+            points = ", ".join(f"`{point}`" for point in schema.extension_points(DEFAULT.version))
             lines += [f"`POINT` is `{schema.MULTI_POINT}` or an extension point: {points}.", "", *_default_profile()]
             lines += [
                 "## Arguments of plugins",
@@ -96,7 +95,7 @@ def page() -> str:
 
 def _default_profile() -> Iterator[str]:
     yield from ("## The default profile", "", declared.markdown(plugins.merged.__doc__ or ""), "")
-    yield from ("| extension point | plugins in running order, `score` with weights |", "|---|---|")
+    yield from ("| extension point | plugins in running order, those that score with weights |", "|---|---|")
     for point, run in config.default(DEFAULT).profiles[0].plugins.items():
         names = (f"{plugin.name} {plugin.weight}" if plugin.weight else plugin.name for plugin in run)
         yield f"| `{point}` | {', '.join(names)} |"

@@ -15,15 +15,16 @@ HEAD = """\
 # Explanations as JSON
 
 Written from the code by `python -m scripts.docs`. What `dsched explain pod -o json` prints, with `--history` and
-without; [Why there?](commands.md#why-there) says what is asked. What the web page answers to `GET
-/api/pods/NAMESPACE/NAME/explanation` is the first of them, too.
+without, and `dsched explain podgroup -o json`; [Why there?](commands.md#why-there) says what is asked. What the web
+page answers to `GET /api/pods/NAMESPACE/NAME/explanation` is the first of them, too.
 
-Both are promised: `version` is the form's number. Fields may come without a new number, so readers skip those that they
+All are promised: `version` is the form's number. Fields may come without a new number, so readers skip those that they
 do not know; where one goes or means something else, the number is another one, and the old schema stays here.
 
 ```console
 $ dsched explain schema
 $ dsched explain schema history
+$ dsched explain schema podgroup
 ```
 
 print them as JSON schemas (draft 2020-12); they are also here: """
@@ -33,6 +34,7 @@ TITLES = {
         "History",
         "`dsched explain pod NAME --history -o json`. A field with a default is left out where it has it.",
     ),
+    Form.PODGROUP: ("Pod group", "`dsched explain podgroup NAME -o json`."),
 }
 
 

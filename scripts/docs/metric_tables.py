@@ -7,7 +7,10 @@ from dsched.metrics.instruments import ALL, DECLARED, Declared
 from scripts.docs.declared import DOCS
 
 PAGE = DOCS / "metrics.md"
-ORIGINS = {"kube-scheduler": ("scheduler_", "leader_election_", "kubernetes_"), "dsched": ("dsched_",)}
+ORIGINS = {
+    "kube-scheduler": ("scheduler_", "dynamic_resource_allocation_", "leader_election_", "kubernetes_"),
+    "dsched": ("dsched_",),
+}
 
 assert metrics.__file__  # importing it declares them
 

@@ -60,6 +60,9 @@ type unanswered struct {
 	Cause string `json:"unjudged"`
 }
 
+// gates are those that are set otherwise than by default: preemption has ended when its plugin returns.
+var gates = map[string]bool{"SchedulerAsyncPreemption": false}
+
 func main() {
 	more := flag.String("feature-gates", "", "NAME=BOOL,… to set otherwise than they are by default")
 	flag.Parse()

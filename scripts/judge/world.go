@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 
 	core "k8s.io/api/core/v1"
+	resource "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -92,7 +94,7 @@ func configured(raw json.RawMessage) ([]config.KubeSchedulerProfile, error) {
 func (w *world) build(profiles []config.KubeSchedulerProfile) error {
 	w.ctx, w.end = context.WithCancel(klog.NewContext(context.Background(), klog.Logger{}))
 	client := fake.NewSimpleClientset()
-	client.PrependReactor("*", "*", w.written)
+	client.PrependReactor("*", "*", w.serve)
 	w.objects = newFactory(client)
 	made, err := scheduler.New(w.ctx, client, w.objects, nil, recorder(), scheduler.WithProfiles(profiles...))
 	if err != nil {
@@ -109,8 +111,8 @@ func (w *world) close() {
 	}
 }
 
-// written stands for the API server: it takes everything, and notes which pods were deleted.
-func (w *world) written(action clienttesting.Action) (bool, runtime.Object, error) {
+// serve stands for the API server: it takes everything, and notes which pods were deleted.
+func (w *world) serve(action clienttesting.Action) (bool, runtime.Object, error) {
 	if deletion, is := action.(clienttesting.DeleteAction); is && action.GetResource().Resource == "pods" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -134,7 +136,27 @@ func (w *world) set(kind string, raw json.RawMessage) error {
 			delete(w.promises, pod.UID)
 		}
 	}
-	return w.objects.set(object)
+	if err := w.objects.set(object); err != nil {
+		return err
+	}
+	if claim, is := object.(*resource.ResourceClaim); is && claim.Status.Allocation != nil {
+		w.written(claim)
+	}
+	return nil
+}
+
+// written says that a claim has devices: plugins that hold them for it since its pod was placed need not any more.
+func (w *world) written(claim *resource.ResourceClaim) {
+	for _, each := range w.scheduler.Profiles {
+		if devices := each.SharedDRAManager(); devices != nil {
+			forget(devices.ResourceClaims(), claim.UID)
+		}
+	}
+	if claim.Annotations[resource.ExtendedResourceClaimAnnotation] != "" {
+		for _, owner := range claim.OwnerReferences {
+			w.unreserve(claim.Namespace + "/" + owner.Name)
+		}
+	}
 }
 
 // complete gives a pod the profile that the API server would have given it.
@@ -210,7 +232,7 @@ func (w *world) place(node string) error {
 	}
 	pod := w.asked.DeepCopy()
 	pod.Spec.NodeName, pod.Status.NominatedNodeName = node, ""
-	if last != nil && last.passes[node] && (len(pod.Spec.Volumes) > 0 || len(pod.Spec.ResourceClaims) > 0) {
+	if last != nil && last.passes[node] && holds(pod) {
 		if status := last.profile.RunReservePluginsReserve(w.ctx, last.state, pod, node); status.IsSuccess() {
 			w.placed[pod.UID] = placement{pod.Spec.SchedulerName, last.state, pod, node}
 		} else {
@@ -218,6 +240,23 @@ func (w *world) place(node string) error {
 		}
 	}
 	return w.objects.set(pod)
+}
+
+// holds says whether plugins may hold something for a pod: volumes, or devices.
+func holds(pod *core.Pod) bool {
+	if len(pod.Spec.Volumes) > 0 || len(pod.Spec.ResourceClaims) > 0 {
+		return true
+	}
+	for _, of := range [][]core.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, each := range of {
+			for name := range each.Resources.Requests {
+				if strings.Contains(string(name), "/") {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // profileOf is the one that is to decide about a pod, or why there is none.

@@ -11,7 +11,8 @@ from tests.acceptance import processes
 from tests.acceptance.fixtures import end
 from tests.acceptance.processes import wait_until
 from tests.acceptance.scraping import Scrape, free_ports, page, scrape
-from tests.acceptance.system import System
+from tests.acceptance.system import Json, System
+from tests.devices import asking, make_claim, make_class, make_device, make_slice
 from tests.manifests import node_manifest, pod_manifest
 
 PROCESSES = ("leader-1", "evaluator-1", "binder-1")
@@ -87,9 +88,63 @@ def test_every_process_tells_what_it_does(watched: Watched) -> None:
     assert leader.value("dsched_workers", state="live") == 2
 
 
+def test_binders_tell_of_devices(watched: Watched) -> None:
+    """One pod's extended resource is a device, another one's device has to become ready."""
+    before = watched.scrape("binder-1")
+    slow = make_device(
+        "slow", attributes={"slow": True}, bindingConditions=["Ready"], bindingFailureConditions=["Dead"]
+    )
+    classes = (
+        make_class(
+            "plain", "!('slow' in device.attributes['gpu.example.com'])", extendedResourceName="example.com/gpu"
+        ),
+        make_class("slow", "'slow' in device.attributes['gpu.example.com']"),
+    )
+    claim = make_claim("shop/wants", asking(of="slow"))
+    resources = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    extended = pod_manifest("shop/extended", containers=[{"name": "main", "resources": resources}])
+    waits = pod_manifest("shop/waits", resourceClaims=[{"name": "c", "resourceClaimName": "wants"}])
+    watched.system.apply(*classes, make_slice("n1", [make_device("d0"), slow]), claim, extended, waits)
+
+    def given() -> Json | None:
+        found = next(
+            each for each in watched.system.get("resourceclaims", "-n", "shop") if each["metadata"]["name"] == "wants"
+        )
+        return found if "allocation" in found.get("status", {}) else None
+
+    wait_until("the claim has its device", lambda: given() is not None)
+    told = "waiting for binding conditions for device on node n1"
+    wait_until("it is said that the pod waits", lambda: told in watched.system.ask("describe", "pod", "shop/waits"))
+    claim = given() or {}
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "Told",
+        "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    claim["status"]["devices"] = [{"driver": "gpu.example.com", "pool": "n1", "device": "slow", "conditions": [ready]}]
+    watched.system.apply(claim)
+    watched.system.ask("wait", "--for", "scheduled", "-n", "shop", "--timeout", "120")
+    after = watched.scrape("binder-1")
+
+    def more(name: str, **labels: str) -> float:
+        return after.value(name, **labels) - before.value(name, **labels)
+
+    made = {"status": "success", "admin_access": "false", "owner_api_group": "", "owner_api_kind": "Pod"}
+    assert more("dynamic_resource_allocation_resourceclaim_creates_total", **made) == 1
+    met = {"profile": "default-scheduler", "driver": "gpu.example.com", "status": "success"}
+    assert more("scheduler_dra_bindingconditions_allocations_total", **met) == 1
+    assert more("scheduler_dra_bindingconditions_wait_duration_seconds_count", **met) == 1
+
+
 @pytest.mark.parametrize("process", PROCESSES)
 def test_a_process_exports_its_own_metrics_and_no_others(watched: Watched, process: str) -> None:
-    own = {name for name in watched.scrape(process).names if name.startswith(("scheduler_", "dsched_", "leader_"))}
+    own = {
+        name
+        for name in watched.scrape(process).names
+        if name.startswith(("scheduler_", "dynamic_", "dsched_", "leader_"))
+    }
     known = {
         series
         for metric in DECLARED.values()

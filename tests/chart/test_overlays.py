@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.chart import PRODUCTION, VALUES, Json, rendered
+from tests.chart.chart import CHART, PRODUCTION, VALUES, Json, rendered
 from tests.e2e.test_manifests import BY_TASKS, KUSTOMIZATIONS, MONITORING, with_components
 from tests.e2e.test_manifests import rendered as kustomized
 
@@ -88,6 +88,11 @@ def no_namespace(objects: list[Json]) -> list[Json]:
     return [each for each in objects if each["kind"] != "Namespace"]
 
 
+def no_definitions(objects: list[Json]) -> list[Json]:
+    """Helm applies what is in the folder crds and does not render it; that it is the same is a test of its own."""
+    return [each for each in objects if each["kind"] != "CustomResourceDefinition"]
+
+
 def no_dashboard(objects: list[Json]) -> list[Json]:
     """Kustomize has none: it is imported by hand."""
     return [each for each in objects if each["metadata"]["name"] != "dsched-dashboard"]
@@ -111,6 +116,7 @@ ALLOWED: tuple[Callable[[list[Json]], list[Json]], ...] = (
     same_names,
     no_checksums,
     no_namespace,
+    no_definitions,
     no_dashboard,
     same_text,
 )
@@ -135,6 +141,10 @@ def test_chart_and_kustomization_come_to_the_same(case: str, tmp_path: Path):
         profile["schedulerName"] = "default-scheduler"
     assert sorted(found) == sorted(wanted)
     assert list(differences(found, wanted)) == []
+
+
+def test_both_define_the_same_kinds():
+    assert (CHART / "crds" / "queues.yaml").read_text() == (KUSTOMIZATIONS / "base" / "crds.yaml").read_text()
 
 
 def differences(chart: Any, kustomization: Any, path: str = "") -> Iterator[str]:

@@ -21,8 +21,8 @@ RUN_BY_CI = {"make test", "make test-all", "make lint"}
 
 
 def commands(page: Path) -> list[str]:
-    """The lines that a reader would type."""
-    blocks = BLOCK.findall(page.read_text())
+    """The lines that a reader would type, one that goes on in the next as one."""
+    blocks = [block.replace("\\\n", "") for block in BLOCK.findall(page.read_text())]
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 

@@ -202,3 +202,34 @@ def test_07_gpus_by_claims(reader: Reader) -> None:
     assert given.count("gpu.example.com/gpu-b/") == 3
     assert reader.shell(fsck).startswith("clean: ")
     reader.shell(down)
+
+
+def test_08_a_training_job_in_one_rack(reader: Reader) -> None:
+    up, cluster, first, job, placed, *look, more, queue, describe, delete, again, _, fsck, down = commands(
+        EXAMPLES / "08-training-in-one-rack"
+    )
+    reader.shell(up, cluster, first, job, placed, *look)
+    nodes = reader.nodes()
+    assert {node[0] for name, node in nodes.items() if name.startswith("train-")} == {"b"}
+    told = reader.shell(more, queue, describe)
+    assert "0/3 placements are available" in told
+    assert {node for name, node in reader.nodes().items() if name.startswith("again-")} == {""}
+    reader.shell(delete, again)
+    assert {node[0] for name, node in reader.nodes().items() if name.startswith("again-")} == {"b"}
+    assert reader.shell(fsck).startswith("clean: ")
+    reader.shell(down)
+
+
+def test_09_two_teams(reader: Reader) -> None:
+    up, cluster, queues, first, placed, look, more, waited, again, pods, describe, fsck, down = commands(
+        EXAMPLES / "09-two-teams"
+    )
+    reader.shell(up, cluster, queues, first, placed)
+    assert len(reader.nodes()) == 14
+    reader.shell("sleep 3", look)
+    told = reader.shell(more, waited, "sleep 3", again, pods, describe)
+    left = [name.partition("-")[0] for name, node in reader.nodes().items() if node]
+    assert (left.count("research"), left.count("production")) == (8, 8)
+    assert "research" in told
+    assert reader.shell(fsck).startswith("clean: ")
+    reader.shell(down)

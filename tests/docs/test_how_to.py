@@ -57,16 +57,24 @@ def test_the_plugin_runs_in_evaluators(folder: Path, tmp_path: Path) -> None:
     assert "ok" in run(["-m", "dsched", "config", "check", config], environment)
     try:
         run(["-m", "dsched", "up", "--detach", "--config", config, "--mode", "distributed"], environment)
-        run(["-m", "dsched", "apply", "-f", "examples/01-first-cluster"], environment)
-        run(["-m", "dsched", "wait", "--for", "settled", "--timeout", "200"], environment)
+        assert any(placed_with_evaluators(environment) for _ in range(3))
         on_ssd = {name for name, node in pods(environment).items() if node in {"node-a1", "node-b1", "node-c1"}}
         assert on_ssd
         assert {name.rpartition("-")[0] for name in on_ssd} == {"db"}
         explained = ["-m", "dsched", "explain", "pod", "web-1", "--config", config, "--nodes", "node-a1"]
         assert "which is kept for pods that ask for one" in run(explained, environment)
-        assert asked_evaluators(environment)
     finally:
         run(["-m", "dsched", "down"], environment, check=False)
+
+
+def placed_with_evaluators(environment: Mapping[str, str]) -> bool:
+    """Have the example's pods placed anew; says whether evaluators were asked. One that has shown no sign of life
+    for 10 s is not asked, which may happen on a busy machine."""
+    files = ["-f", "examples/01-first-cluster"]
+    run(["-m", "dsched", "delete", *files, "--ignore-not-found"], environment)
+    run(["-m", "dsched", "apply", *files], environment)
+    run(["-m", "dsched", "wait", "--for", "settled", "--timeout", "200"], environment)
+    return asked_evaluators(environment)
 
 
 def pods(environment: Mapping[str, str]) -> dict[str, str]:

@@ -25,4 +25,4 @@ def test_the_other_table_is_that_of_the_attacks() -> None:
 
 
 def test_all_scenarios_are_there() -> None:
-    assert list(all_scenarios()) == list(range(1, 26))
+    assert list(all_scenarios()) == list(range(1, 28))

@@ -26,7 +26,7 @@ from tests.redis_server import free_port
 
 START_DEADLINE_S = 180.0
 POLL_S = 0.1
-ADMISSION_OFF = "ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition"
+ADMISSION_OFF = "PodGroupProtection,ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition"
 """Admission plugins that count on a controller to prepare or undo what they ask for."""
 Json = dict[str, Any]
 
@@ -42,6 +42,7 @@ class ApiServer:
         readable: objects are kept as JSON in etcd; else as API servers do unless told otherwise.
         emulated: the minor version that it behaves as, such as ``1.34``; empty for its own.
         gates: feature gates that are not to be as by default, as ``A=true,B=false``.
+        served: versions of its API that it does not serve by default, as ``GROUP/VERSION=true``.
 
     Attributes:
         url: of the API server.
@@ -58,10 +59,12 @@ class ApiServer:
         readable: bool = True,
         emulated: str = "",
         gates: str = "",
+        served: str = "",
     ) -> None:
         self.folder = folder.resolve()
         self._emulated = emulated
         self._gates = gates
+        self._served = served
         self._audited = audited
         self._readable = readable
         self.programs = programs.folder()
@@ -170,6 +173,7 @@ class ApiServer:
             *(["--storage-media-type=application/json"] if self._readable else []),
             *([f"--emulated-version={self._emulated}"] if self._emulated else []),
             *([f"--feature-gates={self._gates}"] if self._gates else []),
+            *([f"--runtime-config={self._served}"] if self._served else []),
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--client-ca-file={self.authority.certificate}",

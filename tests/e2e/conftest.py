@@ -33,8 +33,8 @@ def api_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     except programs.NoPrograms as error:
         pytest.skip(str(error))
     emulated = getattr(request, "param", "")
-    gates = "" if emulated else versions.GATES
-    server = ApiServer(tmp_path_factory.mktemp("api-server"), emulated=emulated, gates=gates)
+    gates, served = ("", "") if emulated else (versions.GATES, versions.SERVED)
+    server = ApiServer(tmp_path_factory.mktemp("api-server"), emulated=emulated, gates=gates, served=served)
     try:
         server.start()
         yield server

@@ -105,7 +105,7 @@ def test_every_file_is_used():
 
 
 def test_everything_namespaced_is_in_one_namespace(objects: list[Json]):
-    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
+    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
     elsewhere = [
         each["metadata"]["name"]
         for each in objects
@@ -423,7 +423,8 @@ def test_applying_twice_changes_nothing(api_server: ApiServer, deployment: Deplo
 
 
 def test_the_guides_deployment_is_one_that_dsched_would_take(api_server: ApiServer, deployment: Deployment):
-    (hello,) = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)]
+    shown = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)]
+    (hello,) = [each for each in shown if each["kind"] == "Deployment"]
     assert "created (server dry run)" in dry_run(api_server, hello)
     served = yaml.safe_load(deployment.scheduler_configuration())["profiles"]
     assert hello["spec"]["template"]["spec"]["schedulerName"] in [profile["schedulerName"] for profile in served]

@@ -91,6 +91,7 @@ def test_nodes_that_hold_the_image_of_a_volume_are_liked_more(running: Processes
     cluster.add_nodes(
         *(make_node(f"cold-{number}") for number in range(3)), with_status(make_node("warm"), images=images)
     )
+    cluster.wait_known("warm", *(f"cold-{number}" for number in range(3)))
     volume = {"name": "model", "image": {"reference": model, "pullPolicy": "IfNotPresent"}}
     cluster.add_pods(make_pod("serve", volumes=[volume]))
     assert cluster.wait_placed("serve") == {"serve": "warm"}
@@ -101,7 +102,7 @@ def test_a_pod_of_a_group_is_refused_by_the_fields_name(running: Processes, clus
     cluster.add_pods(make_pod("member", schedulingGroup={"podGroupName": "train"}), make_pod("alone"))
     assert cluster.wait_placed("alone") == {"alone": "n1"}
     told = cluster.wait_unschedulable("member")
-    assert "spec.schedulingGroup needs the plugin GangScheduling, which dsched does not have yet" in told
+    assert "spec.schedulingGroup needs the plugin GangScheduling, which needs the feature gate GenericWorkload" in told
     assert "nodeName" not in cluster.pod("member")["spec"]
 
 

@@ -25,6 +25,10 @@ MAY = {
         ("update", "resource.k8s.io/resourceclaims/binding"),
         ("delete", "/pods"),
         ("patch", "/pods/status"),
+        ("get list watch", "scheduling.k8s.io/podgroups"),
+        ("patch", "scheduling.k8s.io/podgroups/status"),
+        ("get list watch", "dsched.io/queues"),
+        ("patch", "dsched.io/queues/status"),
         ("create patch", "events.k8s.io/events"),
     ],
     BINDER: [
@@ -57,6 +61,10 @@ MAY_NOT = {
         ("get update patch", "storage.k8s.io/volumeattachments"),
         ("create patch", "resource.k8s.io/resourceclaims"),
         *(("create update patch delete", f"resource.k8s.io/{each}") for each in OFFERED),
+        ("create update patch delete", "scheduling.k8s.io/podgroups"),
+        ("update", "scheduling.k8s.io/podgroups/status"),
+        ("create update patch delete", "dsched.io/queues"),
+        ("update", "dsched.io/queues/status"),
         ("get list create", "coordination.k8s.io/leases"),
     ],
     BINDER: [

@@ -196,11 +196,12 @@ class Arena(ABC):
         return int(self.redis.get(PREFIX + "leader:epoch") or 0)
 
     def attempts(self) -> dict[str, int]:
-        """How often each pending pod has been tried, by uid."""
+        """How often each pending pod has been tried, by uid; pod groups count anew after each attempt that succeeds."""
         names = list(self.redis.scan_iter(match=PREFIX.replace("{", "\\{").replace("}", "\\}") + "pod:*", count=1000))
         pipe = self.redis.pipeline(transaction=False)
         for name in names:
-            pipe.hmget(name, "uid", "attempts")
+            if name.count("/") == 1:
+                pipe.hmget(name, "uid", "attempts")
         return {uid: int(tried or 0) for uid, tried in pipe.execute() if uid is not None}
 
     def families(self) -> dict[str, int]:

@@ -1,19 +1,22 @@
 """Clusters that chance has made, and what a leader of some version decides about the pods that wait in them."""
 
+import dataclasses
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from dsched.config import Features
 from dsched.model import tape
+from dsched.model.meta import key_of
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
 from dsched.recording import simulated
 from dsched.simulation.from_manifests import ManifestCluster
 from tests.builders import make_node, make_pod, make_term
+from tests.parity import fresh_devices
 
 Json = dict[str, Any]
 
@@ -36,7 +39,10 @@ def recording(chance: random.Random, features: Features) -> list[tape.Line]:
     """What is decided in one cluster."""
     plugins = registry.intree()
     configured = profiles.configuration(None, plugins, features)
-    return simulated.lines(configured, plugins, cluster(chance), NOW_MS, chance.randrange(1 << 30))
+    given = cluster(chance)
+    if chance.random() < 0.3:
+        given = _with_devices(chance, given, network=features.since(36))
+    return simulated.lines(configured, plugins, given, NOW_MS, chance.randrange(1 << 30))
 
 
 def cluster(chance: random.Random) -> ManifestCluster:
@@ -48,6 +54,45 @@ def cluster(chance: random.Random) -> ManifestCluster:
     others = [("Namespace", name, {"metadata": {"name": name}}) for name in ("a", "b")]
     others += [_budget(chance, number) for number in range(chance.randint(0, 2))]
     return ManifestCluster(tuple(nodes), tuple(bound), tuple(pending), tuple(others))
+
+
+def _with_devices(chance: random.Random, given: ManifestCluster, *, network: bool) -> ManifestCluster:
+    """With devices on the nodes, and pods that ask for them."""
+    pending, claims = _asking_for_devices(chance, given.pending)
+    offered = fresh_devices.offered(chance, [each.name for each in given.nodes], network=network)
+    return dataclasses.replace(given, pending=tuple(pending), others=(*given.others, *offered, *claims))
+
+
+def _asking_for_devices(chance: random.Random, pods: Sequence[Pod]) -> tuple[list[Pod], list[fresh_devices.Other]]:
+    """Some of the pods name a claim, their own or one that they share; some ask for an extended resource."""
+    shared = {namespace: fresh_devices.claim(chance, f"{namespace}/shared") for namespace in "ab"}
+    claims, found = list(shared.values()), []
+    for each in pods:
+        draw = chance.random()
+        if draw < 0.1:
+            each = _naming(each, shared[each.metadata.namespace])
+        elif draw < 0.6:
+            own = fresh_devices.claim(chance, f"{each.key}-claim")
+            claims.append(own)
+            each = _naming(each, own)
+        elif draw < 0.7:
+            each = _with_extended(each, chance.randint(1, 2))
+        found.append(each)
+    return found, [("ResourceClaim", key_of(each), each) for each in claims]
+
+
+def _naming(pod: Pod, claim: Json) -> Pod:
+    value = msgspec.to_builtins(pod)
+    value["spec"]["resourceClaims"] = [{"name": "devices", "resourceClaimName": claim["metadata"]["name"]}]
+    return msgspec.convert(value, Pod)
+
+
+def _with_extended(pod: Pod, amount: int) -> Pod:
+    value = msgspec.to_builtins(pod)
+    value["spec"]["containers"][0].setdefault("resources", {}).setdefault("requests", {})[fresh_devices.EXTENDED] = str(
+        amount
+    )
+    return msgspec.convert(value, Pod)
 
 
 def node(chance: random.Random, number: int) -> Node:

@@ -1,5 +1,6 @@
-"""``dsched describe``: everything about one pod or node, the scheduler's record of it included."""
+"""``dsched describe``: everything about one pod, node, pod group or queue, the scheduler's record of it included."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
@@ -9,15 +10,25 @@ import typer
 
 from dsched.arithmetic import requests
 from dsched.cli import choosing, console, forms, options
-from dsched.cli.render import columns
+from dsched.cli.render import columns, queues
 from dsched.clock import SystemClock
+from dsched.cluster.standalone.device_objects import StoredDevices
 from dsched.cluster.standalone.objects import Objects, StoredEvent, read_pod
 from dsched.errors import NotFound
 from dsched.manifests import kinds
-from dsched.model.meta import PodKey
+from dsched.model import coscheduling
+from dsched.model.meta import PodKey, from_builtins
+from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import GroupKey
+from dsched.observe import devices, promises
+from dsched.observe.devices import NodeDevices, ShownClaim, ShownDevice, Taken
+from dsched.observe.queue_pods import WaitingPod, next_pods
 from dsched.observe.words import amount, duration
-from dsched.state import client, keys
+from dsched.plugins.dynamic_resources import features as allocator_features
+from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.scheduler.ports import entity_key
+from dsched.state import client, emulated, keys
 from dsched.state.client import Store
 
 _NONE = "<none>"
@@ -44,6 +55,7 @@ class DescribedPod(msgspec.Struct, frozen=True):
         status: as ``dsched get`` shows it.
         requests: what the pod asks for, CPU in milli-units.
         record: what the scheduler knows of it while it is pending; empty where that is nothing.
+        claims: for devices.
         events: newest first; times in ms since the epoch.
     """
 
@@ -52,6 +64,7 @@ class DescribedPod(msgspec.Struct, frozen=True):
     requests: Mapping[str, int]
     record: Mapping[str, str]
     events: Sequence[StoredEvent]
+    claims: Sequence[ShownClaim] = ()
 
 
 class PodThere(msgspec.Struct, frozen=True):
@@ -69,6 +82,7 @@ class DescribedNode(msgspec.Struct, frozen=True):
         status: as ``dsched get`` shows it.
         used, allocatable: what of the node is in use, and what it has, CPU in milli-units.
         pods: highest priority first.
+        devices: that its pods can use.
     """
 
     node: Object
@@ -76,6 +90,46 @@ class DescribedNode(msgspec.Struct, frozen=True):
     used: Mapping[str, int]
     allocatable: Mapping[str, int]
     pods: Sequence[PodThere]
+    devices: NodeDevices = NodeDevices()
+
+
+class PodInGroup(msgspec.Struct, frozen=True):
+    """A pod of a group, ``node`` empty while it has none."""
+
+    pod: str
+    node: str
+    status: str
+    priority: int
+
+
+class DescribedGroup(msgspec.Struct, frozen=True):
+    """
+    Attributes:
+        group: the object.
+        status: as ``dsched get`` shows it.
+        record: what the scheduler knows of it while pods of it wait; empty where that is nothing.
+        pods: that have not ended, by name.
+    """
+
+    group: Object
+    status: str
+    record: Mapping[str, str]
+    pods: Sequence[PodInGroup]
+
+
+class DescribedQueue(msgspec.Struct, frozen=True):
+    """
+    Attributes:
+        queue: the object.
+        path: names from the top to the queue.
+        children: names of the queues that divide what it has.
+        next_pods: the first pods of it and of those below it that wait.
+    """
+
+    queue: Object
+    path: Sequence[str]
+    children: Sequence[str]
+    next_pods: Sequence[WaitingPod]
 
 
 def register(app: typer.Typer) -> None:
@@ -83,7 +137,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="describe")
 
 
-group = typer.Typer(no_args_is_help=True, help="Everything about one pod or node.")
+group = typer.Typer(no_args_is_help=True, help="Everything about one pod, node, pod group or queue.")
 
 
 @group.command("pod", epilog="Example: dsched describe pod shop/web-1")
@@ -105,13 +159,16 @@ def pod(
     if value is None or raw is None:
         raise NotFound(f"there is no pod {key}")
     record, parsed, events = _record(store, key), read_pod(*raw), objects.events(PodKey(key))
+    claims = devices.claims_of(parsed, lambda keys: objects.get(kinds.RESOURCE_CLAIM, keys))
     if output is not Output.TEXT:
-        told = DescribedPod(value, columns.pod_status(value), requests.usage(parsed), record, events)
+        told = DescribedPod(value, columns.pod_status(value), requests.usage(parsed), record, events, claims)
         console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
         return
     now_ms = SystemClock().now_ms()
     _print_facts(pod_facts(value, parsed, now_ms))
     _print_section("Conditions", _conditions(value))
+    if claims:
+        _print_table("Claims", ["NAME", "CLAIM", "STATE", "ASKS FOR", "HAS"], claim_rows(claims))
     _print_section("Scheduling record", (f"{field}: {text}" for field, text in sorted(record.items())))
     _print_section("Events", (event_line(event, now_ms) for event in events))
 
@@ -133,14 +190,106 @@ def node(
         raise NotFound(f"there is no node {wanted}")
     pods = [found for found in objects.pods(console.left_out) if found.node_name == wanted]
     used = columns.used_by_node(pods).get(wanted, {"pods": 0})
+    offered = _devices(store, from_builtins(value, Node), pods)
     if output is not Output.TEXT:
         there = [PodThere(each.key, each.spec.priority, requests.usage(each)) for each in _by_priority(pods)]
-        told = DescribedNode(value, columns.node_status(value), used, columns.allocatable(value), there)
+        told = DescribedNode(value, columns.node_status(value), used, columns.allocatable(value), there, offered)
         console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
         return
     _print_facts(node_facts(value, SystemClock().now_ms()))
     _print_table("Resources", ["RESOURCE", "USED", "ALLOCATABLE"], resource_rows(value, used))
+    if offered.devices or offered.problems:
+        _print_table("Devices", ["DEVICE", "STATE", "CLAIM", "PODS", "WHAT IT IS"], device_rows(offered))
+        for problem in offered.problems:
+            console.out.out(f"  {problem}")
+    if offered.counters:
+        _print_table("Shared counters", ["POOL", "COUNTER", "LEFT", "OF"], counter_rows(offered))
     _print_table("Pods", ["POD", "PRIORITY", "REQUESTS"], pod_rows(pods))
+
+
+@group.command("podgroup", epilog="Example: dsched describe podgroup shop/train")
+def podgroup(
+    wanted: Annotated[str, typer.Argument(metavar="[NS/]NAME", show_default=False)],
+    namespace: choosing.Namespace = None,
+    output: Printed = Output.TEXT,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Show a pod group: what it asks for, what the scheduler knows and said about it, and its pods."""
+    store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
+    (key,) = choosing.keys(kinds.POD_GROUP, [wanted], namespace)
+    objects = Objects(store)
+    (value,) = objects.get(kinds.POD_GROUP, [key])
+    if value is None:
+        raise NotFound(f"there is no podgroup {key}")
+    record, pods = _record(store, entity_key(GroupKey(key))), pods_of_group(key, objects.pods(console.left_out))
+    if output is not Output.TEXT:
+        told = DescribedGroup(value, columns.group_status(value), record, pods)
+        console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
+        return
+    _print_facts(group_facts(value, SystemClock().now_ms()))
+    _print_section("Conditions", _conditions(value))
+    _print_section("Scheduling record", (f"{field}: {text}" for field, text in sorted(record.items())))
+    rows = [[each.pod, each.status, each.node or _NONE, str(each.priority)] for each in pods]
+    _print_table("Pods", ["POD", "STATUS", "NODE", "PRIORITY"], rows)
+
+
+@group.command("queue", epilog="Example: dsched describe queue train")
+def queue(
+    wanted: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    output: Printed = Output.TEXT,
+    redis_url: options.RedisUrl = None,
+    data_dir: options.DataDir = None,
+    name: options.Name = None,
+) -> None:
+    """Show a queue: its place in the tree, its rules, of each resource what it is to have and what it has, and the pods
+    that come next."""
+    store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
+    objects = Objects(store)
+    everything = objects.all_of(kinds.QUEUE, left_out=console.left_out)
+    value = next((each for each in everything if each["metadata"]["name"] == wanted), None)
+    if value is None:
+        raise NotFound(f"there is no queue {wanted}")
+    path, children = queues.path_of(wanted, everything), queues.children_of(wanted, everything)
+    namespaces = objects.all_of(kinds.NAMESPACE, left_out=console.left_out)
+    waiting = next_pods(store, queues.below(wanted, everything), objects.pods(console.left_out), namespaces)
+    if output is not Output.TEXT:
+        told = DescribedQueue(value, path, children, waiting)
+        console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
+        return
+    _print_facts(queues.facts(value, path, children, SystemClock().now_ms()))
+    _print_table("Resources", list(queues.OF_RESOURCE), queues.resource_rows(value))
+    rows = [[each.pod, each.place or _NONE, str(each.priority), each.waits_for or _NONE] for each in waiting]
+    _print_table("Next pods", ["POD", "PLACE", "PRIORITY", "WAITS FOR"], rows)
+
+
+def group_facts(value: Object, now_ms: int) -> Iterator[tuple[str, Iterable[str]]]:
+    """Labels and lines of what a pod group is and asks for."""
+    metadata, spec = value["metadata"], value["spec"]
+    yield "Name", [metadata["name"]]
+    yield "Namespace", [metadata["namespace"]]
+    yield "UID", [metadata["uid"]]
+    yield "Created", [f"{metadata.get('creationTimestamp', '')} ({_age(metadata, now_ms)} ago)"]
+    yield "Labels", _pairs(metadata.get("labels", {}))
+    yield "Status", [columns.group_status(value)]
+    gang = spec.get("schedulingPolicy", {}).get("gang")
+    yield "Policy", [columns.group_policy(value) if gang is None else f"Gang of at least {gang.get('minCount')}"]
+    yield "Topology", [columns.topology(value) or _NONE]
+    together = "all" in spec.get("disruptionMode", {})
+    yield "Disruption", ["all pods together" if together else "each pod by itself"]
+    yield "Priority", [_priority(spec)]
+    if "workloadRef" in spec:
+        yield "Workload", [f"{spec['workloadRef'].get('workloadName')}/{spec['workloadRef'].get('templateName')}"]
+
+
+def pods_of_group(key: str, pods: Iterable[Pod]) -> list[PodInGroup]:
+    """The pods of a group that have not ended, by name."""
+    mine = {each.key: each for each in pods if coscheduling.group_key(each) == key and not each.finished}
+    return [
+        PodInGroup(name, each.node_name, columns.pod_status(msgspec.to_builtins(each)), each.spec.priority)
+        for name, each in sorted(mine.items())
+    ]
 
 
 def pod_facts(value: Object, record: Pod, now_ms: int) -> Iterator[tuple[str, Iterable[str]]]:
@@ -156,8 +305,9 @@ def pod_facts(value: Object, record: Pod, now_ms: int) -> Iterator[tuple[str, It
     if value["status"].get("nominatedNodeName"):
         yield "Nominated Node", [value["status"]["nominatedNodeName"]]
     yield "Scheduler", [spec.get("schedulerName", "")]
-    priority_class = f" ({spec['priorityClassName']})" if "priorityClassName" in spec else ""
-    yield "Priority", [f"{spec.get('priority', 0)}{priority_class}"]
+    if "schedulingGroup" in spec:
+        yield "Pod Group", [spec["schedulingGroup"].get("podGroupName", _NONE)]
+    yield "Priority", [_priority(spec)]
     yield "Requests", [f"{each}={amount(each, count)}" for each, count in requests.usage(record).items()]
     yield "Node-Selectors", _pairs(spec.get("nodeSelector", {}))
     yield "Tolerations", [toleration_text(each) for each in spec.get("tolerations", ())]
@@ -189,6 +339,63 @@ def pod_rows(pods: Sequence[Pod]) -> list[list[str]]:
     return [[each.key, str(each.spec.priority), _requests(each)] for each in _by_priority(pods)]
 
 
+def claim_rows(claims: Sequence[ShownClaim]) -> list[list[str]]:
+    """A row for each claim of a pod."""
+    return [
+        [
+            each.name,
+            each.claim or _NONE,
+            "; ".join(filter(None, (each.state, each.problem))),
+            "; ".join(each.requests) or _NONE,
+            ",".join(device.device for device in each.devices) or _NONE,
+        ]
+        for each in claims
+    ]
+
+
+def device_rows(offered: NodeDevices) -> list[list[str]]:
+    """A row for each device of a node, and what it is in short."""
+    return [
+        [
+            f"{each.driver}/{each.pool}/{each.device}",
+            each.state,
+            ",".join(dict.fromkeys(holder.claim for holder in each.holders if holder.claim)) or _NONE,
+            ",".join(
+                f"{pod}{' (promised)' if holder.promised else ''}" for holder in each.holders for pod in holder.pods
+            )
+            or _NONE,
+            ",".join(_about(each)) or _NONE,
+        ]
+        for each in offered.devices
+    ]
+
+
+def counter_rows(offered: NodeDevices) -> list[list[str]]:
+    """A row for each counter that devices of a node share."""
+    return [
+        [f"{each.driver}/{each.pool}", f"{each.counter_set}/{each.counter}", each.left, each.value]
+        for each in offered.counters
+    ]
+
+
+def _about(device: ShownDevice) -> Iterator[str]:
+    yield from (f"{name}={value}" for name, value in device.attributes.items())
+    for name, value in device.capacity.items():
+        yield f"{name}={device.left[name]}/{value}" if name in device.left else f"{name}={value}"
+    yield from device.taints
+
+
+def _devices(store: Store, node: Node, pods: Sequence[Pod]) -> NodeDevices:
+    stored = StoredDevices(store)
+    slices = stored.slices(node.name)
+    if not slices:
+        return NodeDevices()
+    index = DeviceIndex(allocator_features.of(emulated.read(store)))
+    index.update(slices, stored.rules())
+    taken = Taken(stored.claims({pool.pool for pool in index.pool_ids}), promises.read(store))
+    return devices.on_node(node, index, taken, most=sys.maxsize)
+
+
 def event_line(event: StoredEvent, now_ms: int) -> str:
     """An event as one line: how long ago, how often, what."""
     ago = duration((now_ms - event.last_ms) / 1000)
@@ -209,6 +416,11 @@ def _by_priority(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(pods, key=lambda each: (-each.spec.priority, each.key))
 
 
+def _priority(spec: Object) -> str:
+    priority_class = f" ({spec['priorityClassName']})" if "priorityClassName" in spec else ""
+    return f"{spec.get('priority', 0)}{priority_class}"
+
+
 def _requests(each: Pod) -> str:
     amounts = requests.usage(each).items()
     return ",".join(f"{resource}={amount(resource, count)}" for resource, count in amounts)
@@ -221,7 +433,7 @@ def _record(store: Store, key: str) -> dict[str, str]:
 
 
 def _conditions(value: Object) -> Iterator[str]:
-    for each in value["status"].get("conditions", ()):
+    for each in value.get("status", {}).get("conditions", ()):
         why = ": ".join(filter(None, (each.get("reason"), each.get("message"))))
         yield f"{each.get('type')}={each.get('status')}" + (f"  {why}" if why else "")
 

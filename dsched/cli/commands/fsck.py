@@ -14,7 +14,6 @@ from dsched.fsck import api_objects, inspection, profiles
 from dsched.fsck.api_objects import ApiObjects
 from dsched.fsck.findings import Finding
 from dsched.fsck.inspection import Report
-from dsched.fsck.profiles import Profiles
 from dsched.plugins import registry
 from dsched.plugins.profiles import configuration
 from dsched.state import emulated, standings
@@ -27,8 +26,8 @@ class Told(msgspec.Struct, frozen=True):
     """A finding.
 
     Attributes:
-        invariant: ``I1`` to ``I6``, or ``I12``.
-        kind: what the subject is: pod, node, uid (of a reservation) or system.
+        invariant: ``I1`` to ``I6``, ``I12`` to ``I14``.
+        kind: what the subject is: pod, node, uid (of a reservation), device, podgroup or system.
     """
 
     invariant: str
@@ -104,7 +103,8 @@ def fsck(
     I1 every pending pod stands in one place. I2 bound pods are bound once. I3 no node is overfull by the scheduler's
     doing, and its usage is counted right. I4 attempts are kept, and nothing is left in flight. I5 no epoch is ahead of
     the present one. I6 every reservation has its pod, node and record, and ends. I12 no device is given twice, and
-    none is held by nobody.
+    none is held by nobody. I13 pods of a gang are placed together (a note only: pods may have been deleted since).
+    I14 what counts against the limits of queues is counted right.
 
     Nothing is written. A running system can be checked: what looks wrong is looked at twice. The pods and nodes of a
     Kubernetes cluster are read from its API server, with the credentials of whoever asks.
@@ -112,7 +112,7 @@ def fsck(
     store = options.open_store(redis_url, data_dir, name)
     features = emulated.follow(store)
     loaded = None if config is None else configuration(config, registry.load(), features)
-    known = Profiles() if loaded is None else profiles.of(loaded)
+    known = profiles.of(loaded, features)
     objects = None
     if standings.cluster(store) == Kind.KUBERNETES.value:
         chosen = options.chosen_cluster(Kind.KUBERNETES, kubeconfig, kube_context)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dsched.cli import choosing, console, forms, options
-from dsched.cli.render import columns
+from dsched.cli.render import columns, queues
 from dsched.clock import SystemClock
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.cluster.standalone.objects import Objects
@@ -67,7 +67,8 @@ def get(
     """Show objects.
 
     The status of a pod is its phase; a pod that has a node and has not been seen running is Scheduled, one with
-    scheduling gates SchedulingGated. Of nodes, CPU, memory and pods are shown as used/allocatable.
+    scheduling gates SchedulingGated. Of nodes, CPU, memory and pods are shown as used/allocatable. Queues are shown as
+    the tree that they are, a line for each resource.
     """
     chosen, names = choosing.kind_and_names(words)
     if watch and len(chosen) > 1:
@@ -146,9 +147,9 @@ class _Printer:
                 console.out.out(f"{kind.singular}/{key} deleted")
         elif self._wish.takes(kind, key, value):
             if self._output in (Output.TABLE, Output.WIDE):
-                (row,) = self._rows(kind, [value])
-                self._widths = self._widths or [len(cell) for cell in row]
-                console.out.out(columns.line(row, self._widths))
+                for row in self._rows(kind, [value]):
+                    self._widths = self._widths or [len(cell) for cell in row]
+                    console.out.out(columns.line(row, self._widths))
             elif self._output is Output.NAME:
                 console.out.out(f"{kind.singular}/{value['metadata']['name']}")
             else:
@@ -160,19 +161,32 @@ class _Printer:
         for number, (kind, values) in enumerate(found):
             if number:
                 console.out.out("")
-            table = [[column.title for column in self._columns(kind)], *self._rows(kind, values)]
+            table = [self._titles(kind), *self._rows(kind, values)]
             self._widths = columns.widths(table)
             console.out.out("\n".join(columns.line(row, self._widths) for row in table))
 
     def _columns(self, kind: kinds.Kind) -> list[columns.Column]:
         return columns.of(kind, wide=self._output is Output.WIDE, namespaced=self._wish.namespace is None)
 
+    def _titles(self, kind: kinds.Kind) -> list[str]:
+        if kind is kinds.QUEUE:
+            return queues.titles(wide=self._output is Output.WIDE)
+        return [column.title for column in self._columns(kind)]
+
     def _rows(self, kind: kinds.Kind, values: Sequence[Object]) -> list[list[str]]:
+        if kind is kinds.QUEUE:
+            return queues.rows(values, SystemClock().now_ms(), wide=self._output is Output.WIDE)
         used: columns.Used = {}
         if kind is kinds.NODE:
             options.count_as_leader(self._store)
             used = columns.used_by_node(Objects(self._store).pods(console.left_out))
-        return columns.rows(values, self._columns(kind), columns.View(SystemClock().now_ms(), used))
+        held: frozenset[str] = frozenset()
+        if kind is kinds.RESOURCE_SLICE and self._output is Output.WIDE:
+            held = columns.held_devices(Objects(self._store).all_of(kinds.RESOURCE_CLAIM, None, console.left_out))
+        grouped: dict[str, tuple[int, int]] = {}
+        if kind is kinds.POD_GROUP and self._output is Output.WIDE:
+            grouped = columns.pods_by_group(Objects(self._store).pods(console.left_out))
+        return columns.rows(values, self._columns(kind), columns.View(SystemClock().now_ms(), used, held, grouped))
 
     def _print_object(self, value: Object) -> None:
         console.write(forms.as_json(value) if self._output is Output.JSON else forms.as_yaml(value))

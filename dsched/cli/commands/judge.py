@@ -11,9 +11,11 @@ import msgspec
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from dsched import emulation
 from dsched.cli import console
 from dsched.cli.render import judge as judge_report
-from dsched.errors import JudgeError, NothingRecorded, RecordingError
+from dsched.config import Features, feature_gates
+from dsched.errors import ConfigError, JudgeError, NothingRecorded, RecordingError
 from dsched.judging import program
 from dsched.judging.judging import Judgement, Judging
 from dsched.model import tape
@@ -35,6 +37,8 @@ class Release(StrEnum):
     """Of Kubernetes."""
 
     V1_34 = "1.34"
+    V1_35 = "1.35"
+    V1_36 = "1.36"
     V1_37 = "1.37"
 
 
@@ -80,7 +84,7 @@ def judge(
             found, asked = _judge(reading, release, named)
         finally:
             reading.close()
-    except (RecordingError, JudgeError) as error:
+    except (RecordingError, JudgeError, ConfigError) as error:
         console.err.print(f"error: {_placed(file, error)}", style="red", markup=False)
         raise typer.Exit(BAD_INPUT) from error
     _print(found, reading, output, asked)
@@ -92,8 +96,9 @@ def _judge(reading: Reading, release: Release | None, path: Path | None) -> tupl
     """What was found, and who was asked."""
     with _progress(reading) as lines:
         first = next(lines, None)
+        _note_own_gates(first)
         asked = release or _recorded(first)
-        with program.running(path or program.find(asked)) as running:
+        with program.running(path or program.find(asked), _features(first, asked)) as running:
             judging = Judging(running)
             try:
                 judging.run(chain([] if first is None else [first], lines), lambda: reading.line)
@@ -102,6 +107,18 @@ def _judge(reading: Reading, release: Release | None, path: Path | None) -> tupl
                     raise
                 raise RecordingError(f"{reading.cut_off}; nothing that could be judged stands before that") from error
     return judging.found, asked
+
+
+def _note_own_gates(first: tape.Line | None) -> None:
+    """Say so where the leader decided by rules that kube-scheduler does not have."""
+    given = feature_gates.parse_gates(first.gates) if isinstance(first, tape.Began) else {}
+    own = [name for name in feature_gates.OWN if given.get(name)]
+    if own:
+        console.err.print(
+            f"note: recorded with {', '.join(own)}, which kube-scheduler does not have: it may decide otherwise about "
+            "pods that ask for devices",
+            markup=False,
+        )
 
 
 def _recorded(first: tape.Line | None) -> Release:
@@ -119,6 +136,17 @@ def _recorded(first: tape.Line | None) -> Release:
             f"the leader emulated kube-scheduler {version}, of which there is no program; "
             f"say with --emulated-version which is to be asked: {known}"
         ) from None
+
+
+def _features(first: tape.Line | None, asked: Release) -> Features | None:
+    """What the leader had on, where the program can be told: the gate that it is told is locked since 1.35.
+
+    Raises:
+        ConfigError: a newer release of dsched has recorded it, and this one does not know it.
+    """
+    if isinstance(first, tape.Began) and asked is Release.V1_34:
+        return emulation.read(first.version, first.gates)
+    return None
 
 
 def _placed(file: Path, error: Exception) -> str:

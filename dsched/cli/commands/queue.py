@@ -92,8 +92,9 @@ def show(
     """Show how many pods stand in each place, and the first of each in their order.
 
     Active pods are in the order they will be tried, backoff and waiting (for Permit) by when that ends, unschedulable
-    and gated by since when they are, in flight by batch, reserved (being bound) by since when. Counts are of all
-    namespaces.
+    and gated by since when they are, group (pods beside their pod group) by when they were queued, in flight by batch,
+    reserved (being bound) by since when. Counts are of all namespaces. A pod group stands in the queue as
+    podgroup/NAMESPACE/NAME and counts as one pod there.
     """
     chosen = places_of(words or ())
     asked = None if all_namespaces else namespace
@@ -158,6 +159,8 @@ def lines(
     """
     places = Places(store)
     counts = places.counts()
+    if not counts[QueueName.GROUP] and list(chosen) == list(ALL):  # most systems have no pod groups
+        chosen = [place for place in ALL if place is not QueueName.GROUP]
     yield from (f"paused: {line}" for line in paused_lines(pauses.read(store), now_ms))
     yield from queue.counted({place: counts[place] for place in chosen})
     for place in chosen:

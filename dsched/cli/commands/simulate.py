@@ -21,10 +21,11 @@ from dsched.config.feature_gates import Version
 from dsched.errors import DschedError
 from dsched.manifests import exporting
 from dsched.manifests.load import Manifest, load, load_text
+from dsched.model import coscheduling
 from dsched.plugins import profiles, registry
 from dsched.recording import simulated
 from dsched.recording.rehearsal import Rehearsal
-from dsched.scheduler.decision import Decision
+from dsched.scheduler.decision import Decision, GroupDecision, by_pod
 from dsched.simulation.decision_lines import DecisionLines
 from dsched.simulation.from_manifests import given
 from dsched.simulation.outcome import Outcome
@@ -90,24 +91,28 @@ def simulate(
     configured = config.read(config_file, plugins, features)
     profiles.emulate(features)
     cluster = given(manifests, now_ms)
+    if configured.features.enabled(coscheduling.GATE):
+        cluster = cluster.coscheduled()
     if compare_version:
         other = emulating.asked(compare_version, feature_gates)
         rehearsal = Rehearsal(plugins, other, lambda version: config.read(config_file, plugins, version))
-        rehearsal.run(simulated.lines(configured, plugins, cluster, now_ms, seed))
+        compared = other.on(configured.features.version)
+        lines = simulated.lines(configured, plugins, cluster, now_ms, seed, compared)
+        rehearsal.run(lines)
         as_json, wide = output is Output.JSON, output is Output.WIDE
         console.write(rehearsal_report.text(rehearsal.found, as_json=as_json, wide=wide))
         return
-    lines = DecisionLines(seed)
-    with _progress(len(cluster.pending)) as advance:
+    decided = DecisionLines(seed)
+    with _progress(len(cluster.waiting(configured))) as advance:
 
-        def hear(decision: Decision, version: int) -> None:
+        def hear(decision: Decision | GroupDecision, version: int) -> None:
             advance(decision)
             if decisions is not None:
-                lines.hear(decision, version)
+                decided.hear(decision, version)
 
         outcome = place(configured, plugins, cluster, now_ms, seed, hear)
     if decisions is not None:
-        _write(decisions, lines)
+        _write(decisions, decided)
     _print(outcome, output)
 
 
@@ -157,8 +162,8 @@ def _write(path: Path, lines: DecisionLines) -> None:
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[Decision], None]]:
+def _progress(total: int) -> Iterator[Callable[[Decision | GroupDecision], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal) as progress:
         task = progress.add_task("pods", total=total)
-        yield lambda decision: progress.advance(task) if decision.candidate.attempt == 1 else None
+        yield lambda decided: progress.advance(task, sum(each.candidate.attempt == 1 for each in by_pod([decided])))

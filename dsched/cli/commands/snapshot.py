@@ -19,6 +19,12 @@ from dsched.manifests.exporting import Json
 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _JSON = ".json"
+_DISPENSABLE = {
+    kinds.PRIORITY_CLASS: "pods keep the priorities that they have",
+    kinds.POD_GROUP: "pods of groups wait for them",
+    kinds.QUEUE: "with the plugin FairShare, pods of queues wait for them",
+}
+"""What becomes of pods where objects of a kind may not be listed; without the others there is no snapshot."""
 
 
 class Format(StrEnum):
@@ -102,7 +108,7 @@ def live(kubeconfig: Path | None, context: str | None, *, full: bool = False) ->
     Raises:
         ClusterError: they cannot be read.
     """
-    from dsched.cluster.kubernetes.objects import ALL, PRIORITY_CLASS, Everything, Withheld
+    from dsched.cluster.kubernetes.objects import ALL, Everything, Withheld
 
     chosen = options.chosen_cluster(Kind.KUBERNETES, kubeconfig, context)
     everything = Everything(opening.open_access(chosen, None))
@@ -112,9 +118,9 @@ def live(kubeconfig: Path | None, context: str | None, *, full: bool = False) ->
             try:
                 found = everything.of(by_kind[kind.name])
             except Withheld as error:
-                if by_kind[kind.name] is not PRIORITY_CLASS:
+                if kind not in _DISPENSABLE:
                     raise
-                console.err.print(f"note: {error}; pods keep the priorities that they have", markup=False)
+                console.err.print(f"note: {error}; {_DISPENSABLE[kind]}", markup=False)
                 continue
             yield from _in_order(kind, found, full)
     finally:

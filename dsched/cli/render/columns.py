@@ -1,16 +1,20 @@
 """Objects as rows of a table, as kubectl shows them. No I/O."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from dsched.arithmetic import requests
 from dsched.cluster.standalone.stored import POD_SCHEDULED
 from dsched.manifests import kinds
-from dsched.model import quantity
+from dsched.model import coscheduling, quantity
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED
+from dsched.model.resource_claims import ResourceClaim
+from dsched.observe import devices
 from dsched.observe.words import amount, duration
+from dsched.plugins.object_views import decoded
 
 Object = Mapping[str, Any]
 Used = Mapping[str, Mapping[str, int]]
@@ -21,10 +25,19 @@ _NONE = "<none>"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What rows are made from besides the object: the time, in ms since the epoch, and what nodes have in use."""
+    """What rows are made from besides the object.
+
+    Attributes:
+        now_ms: the time, since the epoch.
+        used: what nodes have in use.
+        held: devices that claims have, ``driver/pool/device``.
+        grouped: group to how many of its pods have a node, and how many there are.
+    """
 
     now_ms: int
     used: Used
+    held: Collection[str] = frozenset()
+    grouped: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 Cell = Callable[[Object, View], str]
@@ -74,6 +87,17 @@ def used_by_node(pods: Iterable[Pod]) -> dict[str, dict[str, int]]:
     return used
 
 
+def pods_by_group(pods: Iterable[Pod]) -> dict[str, tuple[int, int]]:
+    """How many pods of each group have a node, and how many there are; pods that have ended are not of it any more."""
+    found: dict[str, tuple[int, int]] = {}
+    for pod in pods:
+        key = coscheduling.group_key(pod)
+        if key and not pod.finished:
+            placed, there = found.get(key, (0, 0))
+            found[key] = placed + bool(pod.spec.node_name), there + 1
+    return found
+
+
 def pod_status(pod: Object) -> str:
     """One word: Terminating, SchedulingGated, Scheduled (has a node and has not been seen running), else the phase."""
     phase = pod.get("status", {}).get("phase", "Pending")
@@ -84,6 +108,32 @@ def pod_status(pod: Object) -> str:
     if pod["spec"].get("nodeName"):
         return "Scheduled"
     return "SchedulingGated" if pod["spec"].get("schedulingGates") else "Pending"
+
+
+def group_status(group: Object) -> str:
+    """One word, as kubectl shows it: Pending, Unschedulable, Scheduled, or why it is being disrupted.
+
+    Source: pkg/printers/internalversion/printers.go ``printPodGroup``.
+    """
+    conditions = {each.get("type"): each for each in group.get("status", {}).get("conditions", ())}
+    if DISRUPTION_TARGET in conditions:
+        return str(conditions[DISRUPTION_TARGET].get("reason", ""))
+    if INITIALLY_SCHEDULED not in conditions:
+        return "Pending"
+    return "Scheduled" if conditions[INITIALLY_SCHEDULED].get("status") == "True" else "Unschedulable"
+
+
+def group_policy(group: Object) -> str:
+    """Gang or Basic."""
+    return "Gang" if "gang" in group.get("spec", {}).get("schedulingPolicy", {}) else "Basic"
+
+
+def group_refusal(group: Object) -> str:
+    """Why a group was not placed, as the scheduler said last; empty when it said nothing, or placed it."""
+    for condition in group.get("status", {}).get("conditions", ()):
+        if condition.get("type") == INITIALLY_SCHEDULED and condition.get("status") != "True":
+            return ": ".join(filter(None, (condition.get("reason"), condition.get("message"))))
+    return ""
 
 
 def node_status(node: Object) -> str:
@@ -110,6 +160,16 @@ def age(timestamp: str, now_ms: int) -> str:
     except ValueError:
         return "<unknown>"
     return duration(now_ms / 1000 - then.timestamp())
+
+
+def held_devices(claims: Iterable[Object]) -> frozenset[str]:
+    """Devices that claims have, as ``driver/pool/device``; those for an admin are not held."""
+    return frozenset(
+        f"{each.get('driver')}/{each.get('pool')}/{each.get('device')}"
+        for claim in claims
+        for each in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())
+        if not each.get("adminAccess")
+    )
 
 
 def allocatable(node: Object) -> dict[str, int]:
@@ -175,6 +235,34 @@ def _offered_devices(offered: Object, view: View) -> str:
     return str(len(offered.get("spec", {}).get("devices", ())))
 
 
+def _held_devices(offered: Object, view: View) -> str:
+    spec = offered.get("spec", {})
+    of_pool = f"{spec.get('driver')}/{spec.get('pool', {}).get('name')}"
+    return str(sum(f"{of_pool}/{each.get('name')}" in view.held for each in spec.get("devices", ())))
+
+
+def _claim_requests(claim: Object, view: View) -> str:
+    record = decoded(claim, ResourceClaim)
+    return "; ".join(map(devices.asked, record.spec.devices.requests)) or _NONE
+
+
+def _selectors(cls: Object, view: View) -> str:
+    found = (each.get("cel", {}).get("expression", "") for each in cls.get("spec", {}).get("selectors", ()))
+    return " && ".join(" ".join(each.split()) for each in found) or _NONE
+
+
+def _group_pods(group: Object, view: View) -> str:
+    metadata = group["metadata"]
+    placed, there = view.grouped.get(f"{metadata.get('namespace', '')}/{metadata['name']}", (0, 0))
+    return f"{placed}/{there}"
+
+
+def topology(group: Object) -> str:
+    """The label of which the group's nodes have one value; empty where that is open."""
+    constraints = group.get("spec", {}).get("schedulingConstraints", {}).get("topology", ())
+    return ",".join(each.get("key", "") for each in constraints)
+
+
 def _tainted(rule: Object, view: View) -> str:
     named = rule.get("spec", {}).get("deviceSelector", {})
     return "/".join(named.get(part) or "*" for part in ("driver", "pool", "device"))
@@ -224,7 +312,12 @@ _COLUMNS: Mapping[kinds.Kind, Sequence[Column]] = {
         _AGE,
     ),
     kinds.PERSISTENT_VOLUME_CLAIM: (_NAME, Column("VOLUME", _field("spec", "volumeName")), _CLASS, _AGE),
-    kinds.DEVICE_CLASS: (_NAME, Column("EXTENDED RESOURCE", _field("spec", "extendedResourceName")), _AGE),
+    kinds.DEVICE_CLASS: (
+        _NAME,
+        Column("EXTENDED RESOURCE", _field("spec", "extendedResourceName")),
+        _AGE,
+        Column("SELECTORS", _selectors, wide=True),
+    ),
     kinds.RESOURCE_SLICE: (
         _NAME,
         Column("NODE", _field("spec", "nodeName")),
@@ -234,6 +327,7 @@ _COLUMNS: Mapping[kinds.Kind, Sequence[Column]] = {
         _AGE,
         Column("GENERATION", _field("spec", "pool", "generation"), wide=True),
         Column("SLICES", _field("spec", "pool", "resourceSliceCount"), wide=True),
+        Column("HELD", _held_devices, wide=True),
     ),
     kinds.DEVICE_TAINT_RULE: (
         _NAME,
@@ -246,8 +340,21 @@ _COLUMNS: Mapping[kinds.Kind, Sequence[Column]] = {
         _NAME,
         Column("STATE", _claim_state),
         _AGE,
+        Column("REQUESTS", _claim_requests, wide=True),
         Column("DEVICES", _claimed_devices, wide=True),
         Column("RESERVED FOR", _consumers, wide=True),
+    ),
+    kinds.POD_GROUP: (
+        _NAME,
+        Column("POLICY", lambda group, view: group_policy(group)),
+        Column("WORKLOAD", _field("spec", "workloadRef", "workloadName")),
+        Column("STATUS", lambda group, view: group_status(group)),
+        _AGE,
+        Column("MIN COUNT", _field("spec", "schedulingPolicy", "gang", "minCount"), wide=True),
+        Column("PODS", _group_pods, wide=True),
+        Column("PRIORITY", _field("spec", "priority"), wide=True),
+        Column("TOPOLOGY", lambda group, view: topology(group) or _NONE, wide=True),
+        Column("REASON", lambda group, view: group_refusal(group) or _NONE, wide=True),
     ),
     kinds.POD_DISRUPTION_BUDGET: (
         _NAME,

@@ -61,6 +61,12 @@ def _left(then_ms: int | None, now_ms: int) -> str:
     return "now" if then_ms <= now_ms else duration((then_ms - now_ms + 999) // 1000)
 
 
+def _why(pod: Placed) -> str:
+    if not pod.resizes:
+        return pod.message
+    return f"resize on {pod.node}: {pod.message}" if pod.message else f"resize on {pod.node}"
+
+
 def _in(*places: QueueName) -> frozenset[QueueName]:
     return frozenset(places)
 
@@ -70,6 +76,7 @@ _UNPLACED = frozenset(QueueName) - _HELD
 
 _COLUMNS: Sequence[Column] = (
     Column("POD", lambda pod, now_ms: pod.key),
+    Column("GROUP", lambda pod, now_ms: pod.group, _in(QueueName.GROUP)),
     Column("ATTEMPTS", lambda pod, now_ms: str(pod.attempts)),
     Column("FIRST TRIED", lambda pod, now_ms: _ago(pod.first_ms, now_ms)),
     Column("QUEUED", lambda pod, now_ms: _ago(pod.queued_ms, now_ms)),
@@ -81,5 +88,5 @@ _COLUMNS: Sequence[Column] = (
     Column("PROFILE", lambda pod, now_ms: pod.profile, wide=True),
     Column("UID", lambda pod, now_ms: pod.uid, wide=True),
     Column("REJECTED BY", lambda pod, now_ms: ",".join(pod.plugins), _UNPLACED),
-    Column("WHY", lambda pod, now_ms: pod.message, _UNPLACED),
+    Column("WHY", lambda pod, now_ms: _why(pod), _UNPLACED),
 )

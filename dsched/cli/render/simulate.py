@@ -7,7 +7,7 @@ import msgspec
 from dsched.cli.render import columns
 from dsched.observe.words import amount
 from dsched.simulation.capacity import Fill, NodeFill
-from dsched.simulation.outcome import Ending, Outcome, PodOutcome
+from dsched.simulation.outcome import Ending, GroupOutcome, Outcome, PodOutcome
 
 SHOWN = 20
 """Rows of a table; ``wide`` shows all."""
@@ -15,7 +15,7 @@ NAMED = 3
 """Pods that are named of those that do not fit for the same reason; ``wide`` names all."""
 
 _WITHOUT_NODE = (Ending.UNSCHEDULABLE, Ending.FAILED, Ending.WAITING, Ending.GATED, Ending.IGNORED)
-_HAS_NODE = frozenset({Ending.PLACED, Ending.WAITING})
+_HAS_NODE = frozenset({Ending.PLACED, Ending.WAITING, Ending.RESIZABLE})
 
 
 def encoded(outcome: Outcome) -> bytes:
@@ -26,6 +26,7 @@ def encoded(outcome: Outcome) -> bytes:
             "resources": outcome.resources,
             "nodes": outcome.nodes,
             "pods": outcome.pods,
+            "groups": outcome.groups,
             "homeless": outcome.homeless,
         }
     )
@@ -41,6 +42,9 @@ def lines(outcome: Outcome, *, wide: bool) -> Iterator[str]:
     if wide:
         with_node = (pod for pod in outcome.pods if pod.ending in _HAS_NODE)
         yield from _section("Placements", ("POD", "NODE", "ATTEMPTS"), map(_placement, with_node), most)
+    groups = outcome.groups if wide else [group for group in outcome.groups if group.placed < group.pods]
+    header = ("GROUP", "PLACED", "BOUND BEFORE", "MINIMUM", "ATTEMPTS", "STATUS", "WHY")
+    yield from _section("Pod groups", header, map(_group, groups), most)
     evicted = [pod for pod in outcome.pods if pod.ending is Ending.EVICTED]
     yield from _section("Evicted", ("POD", "NODE", "FOR"), map(_eviction, evicted), most)
     for ending in _WITHOUT_NODE:
@@ -95,6 +99,12 @@ def _use(fill: Fill | None) -> str:
 
 def _placement(pod: PodOutcome) -> tuple[str, ...]:
     return pod.key, pod.node, str(pod.attempts)
+
+
+def _group(group: GroupOutcome) -> tuple[str, ...]:
+    why = group.message or "-"
+    placed = f"{group.placed}/{group.pods}"
+    return group.key, placed, str(group.bound), str(group.wanted), str(group.attempts), group.ending, why
 
 
 def _eviction(pod: PodOutcome) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import msgspec
 
 from dsched.cli.render.aligned import aligned
 from dsched.observe.words import amount, paused_lines
+from dsched.scheduler.ports import QueueName
 from dsched.state import standings
 from dsched.state.pauses import Paused
 from dsched.state.phases import Written
@@ -91,7 +92,8 @@ def lines(answer: Answer, now_ms: int) -> Iterator[str]:
     """For people."""
     yield f"leader: {answer.leader or 'nobody leads'}, epoch {answer.epoch}"
     yield from (f"paused: {line}" for line in paused_lines(answer.paused, now_ms))
-    yield "queues: " + ", ".join(f"{place} {count}" for place, count in answer.queues.items())
+    shown = {place: count for place, count in answer.queues.items() if count or place != QueueName.GROUP}
+    yield "queues: " + ", ".join(f"{place} {count}" for place, count in shown.items())
     if answer.seconds is not None:
         rates = {"scheduled": 0.0, **answer.rates}
         yield "pods/s: " + ", ".join(f"{result} {rate:.1f}" for result, rate in rates.items())

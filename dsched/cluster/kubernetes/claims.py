@@ -29,6 +29,7 @@ from dsched.cluster.kubernetes.http import client
 from dsched.cluster.kubernetes.http.client import Calls, Outcome
 from dsched.cluster.kubernetes.http.exchange import JSON, MERGE_PATCH, Answer, Request
 from dsched.cluster.kubernetes.resources import Resource
+from dsched.model import meta
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 
 PATIENCE_S = 10.0
@@ -105,14 +106,18 @@ class ClaimWriter:
     def create(self, wanted: ExtendedClaim) -> CreatedClaim:
         """As `Cluster.create_claim`: the claim, then its name in the pod's status; killed between the two, the next
         call finds the claim."""
+        made: bool | None = None
         try:
-            claim = self._named_by(wanted) or self._made(wanted)
+            claim = self._named_by(wanted)
+            if claim is None:
+                made = False
+                claim, made = self._made(wanted)
             if not claims.asks_alike(claim, wanted):
-                raise Refused(f"pod {wanted.pod} has resourceclaim {_key(claim)}, which asks for something else")
+                raise Refused(f"pod {wanted.pod} has resourceclaim {meta.key_of(claim)}, which asks for something else")
             self._tell_pod(wanted, claim["metadata"]["name"])
         except Refused as refusal:
-            return CreatedClaim(problem=str(refusal))
-        return CreatedClaim(_key(claim), claim["metadata"]["uid"])
+            return CreatedClaim(problem=str(refusal), made=made)
+        return CreatedClaim(meta.key_of(claim), claim["metadata"]["uid"], made=made)
 
     def _named_by(self, wanted: ExtendedClaim) -> Object | None:
         """The claim that the pod's status names, if it is the pod's and stays."""
@@ -123,19 +128,20 @@ class ClaimWriter:
         found = self._read(CLAIM, f"{wanted.pod.partition('/')[0]}/{name}") if name else None
         return found if found is not None and claims.is_for(found, wanted.pod_uid) else None
 
-    def _made(self, wanted: ExtendedClaim) -> Object:
-        """The claim, by this call or an earlier one, under the first name that no other claim has."""
+    def _made(self, wanted: ExtendedClaim) -> tuple[Object, bool | None]:
+        """The claim under the first name that no other claim has, and whether this call made it; None where an earlier
+        one did."""
         for attempt in range(NAMES):
             claim = claims.made(wanted, attempt)
             path = f"{CLAIM.root}/namespaces/{claim['metadata']['namespace']}/{CLAIM.plural}"
             outcome = self._make("POST", path, claim)
             if isinstance(outcome, Answer) and client.succeeded(outcome):
-                return msgspec.json.decode(outcome.body, type=dict[str, Any])
+                return msgspec.json.decode(outcome.body, type=dict[str, Any]), True
             if _status(outcome) != client.CONFLICT:
-                raise Refused(f"resourceclaim {_key(claim)} cannot be made: {client.told(outcome)}")
-            found = self._read(CLAIM, _key(claim))
+                raise Refused(f"resourceclaim {meta.key_of(claim)} cannot be made: {client.told(outcome)}")
+            found = self._read(CLAIM, meta.key_of(claim))
             if found is not None and claims.is_for(found, wanted.pod_uid):
-                return found
+                return found, None
         raise Refused(f"the names for a resourceclaim of pod {wanted.pod} are all taken")
 
     def _tell_pod(self, wanted: ExtendedClaim, name: str) -> None:
@@ -181,7 +187,3 @@ class ClaimWriter:
 
 def _status(outcome: Outcome) -> int:
     return outcome.status if isinstance(outcome, Answer) else 0
-
-
-def _key(claim: Object) -> str:
-    return f"{claim['metadata']['namespace']}/{claim['metadata']['name']}"

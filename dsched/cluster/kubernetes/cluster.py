@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from dsched.cluster import coscheduling as coscheduling_
 from dsched.cluster import unknown_fields
 from dsched.cluster.claims import Need
 from dsched.cluster.interface import (
@@ -24,6 +25,7 @@ from dsched.cluster.interface import (
     BindVerdict,
     Cluster,
     Event,
+    GroupStatus,
     Listing,
     PodEvent,
     SchedulingStatus,
@@ -46,9 +48,11 @@ from dsched.config.feature_gates import Version
 from dsched.errors import ClusterUnavailable, WatchExpired
 from dsched.model import reading
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
+from dsched.model.coscheduling import grouped
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.model.queues import QueueStatus
 from dsched.model.volumes import ClaimBinding, NodeSelection
 
 SYNC_S = 120.0
@@ -65,6 +69,9 @@ class Kubernetes:
         sync_s: how long `list` waits for everything to be there.
         events_a_second: how many are sent at most.
         holds: whether devices are reserved for whom claims with them are written for.
+        coscheduling: whether pods and groups of scheduler-plugins are read as those of Kubernetes.
+        groups, queues: whether pod groups and queues are listed and watched; not every user may, nor does every API
+            server serve them.
     """
 
     kind = "kubernetes"
@@ -77,9 +84,13 @@ class Kubernetes:
         sync_s: float = SYNC_S,
         events_a_second: float = A_SECOND,
         holds: Callable[[Need], bool] = lambda need: True,
+        groups: bool = False,
+        queues: bool = False,
+        coscheduling: bool = False,
     ) -> None:
         self._access = access
         self._sync_s = sync_s
+        self._ask_for(groups=groups, queues=queues, coscheduling=coscheduling)
         self._feed: Feed | None = None
         self._given = 0
         self._reflectors: dict[str, Reflector] = {}
@@ -89,7 +100,7 @@ class Kubernetes:
         self._volumes = VolumeWriter(self._calls)
         self._claims = ClaimWriter(self._calls, holds)
         self._recorder = Recorder(access, reporting, events_a_second)
-        self._writer = Writer(access, self._known)
+        self._writer = Writer(access, self._known, self._known_group, self._known_queue)
         self._unknown = unknown_fields.Telling(self._recorder.record)
 
     # -- listening -------------------------------------------------------------------------------------------------
@@ -103,9 +114,8 @@ class Kubernetes:
         self._stop_listening()
         reading.prepare()
         feed = self._feed = Feed()
-        self._reflectors = {
-            each.kind: Reflector(self._access, each, feed, self._unknown.found) for each in resources.ALL
-        }
+        watched = [each for each in resources.WATCHED if self._asked_for.get(each, True)]
+        self._reflectors = {each.kind: Reflector(self._access, each, feed, self._unknown.found) for each in watched}
         for reflector in self._reflectors.values():
             reflector.start()
         found: dict[str, list[Any]] = {}
@@ -117,7 +127,8 @@ class Kubernetes:
             found[kind] = [each.object for each in sorted(first, key=lambda each: resources.number(each.version))]
             self._given = max([self._given, *(resources.number(each.version) for each in first)])
         pods, nodes = found.pop(resources.POD.kind), found.pop(resources.NODE.kind)
-        return Listing(self._given, pods, nodes, found)
+        told = Listing(self._given, pods, nodes, found)
+        return coscheduling_.listing(told) if self._coscheduling else told
 
     def watch(self, version: int, timeout_s: float) -> tuple[Sequence[Event], int]:
         """Changes since the last call, at most `feed.AT_ONCE`.
@@ -129,11 +140,33 @@ class Kubernetes:
             raise WatchExpired("the watch goes on elsewhere; list again")
         events, reached = self._feed.take(timeout_s)
         self._given = max([self._given, reached, *(event.version for event in events)])
+        if self._coscheduling:
+            return coscheduling_.events(events, lambda key: self._known_group(key) is not None), self._given
         return events, self._given
 
-    def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
+    def _ask_for(self, *, groups: bool, queues: bool, coscheduling: bool) -> None:
+        """Which of the kinds are listed and watched that not everybody has."""
+        self._coscheduling = coscheduling
+        self._asked_for = {
+            resources.POD_GROUP: groups,
+            resources.QUEUE: queues,
+            resources.COSCHEDULING_GROUP: coscheduling,
+        }
+
+    def lead(
+        self,
+        epoch: int,
+        holds: Callable[[], bool],
+        profiles: Collection[str] = (),
+        *,
+        groups: bool = False,
+        group_claims: bool = False,
+        queues: bool = False,
+        coscheduling: bool = False,
+    ) -> None:
         """An API server knows no epochs: nothing is written in the background while the lease may have run out."""
         self._writer.holds = holds
+        self._ask_for(groups=groups, queues=queues, coscheduling=coscheduling)
         self._unknown.profiles = profiles
 
     def stand_down(self) -> None:
@@ -173,6 +206,17 @@ class Kubernetes:
         known = None if reflector is None else reflector.known.get(key)
         return known.object if known is not None and isinstance(known.object, Pod) else None
 
+    def _known_group(self, key: str) -> Mapping[str, Any] | None:
+        return self._known_other(resources.POD_GROUP, key)
+
+    def _known_queue(self, key: str) -> Mapping[str, Any] | None:
+        return self._known_other(resources.QUEUE, key)
+
+    def _known_other(self, resource: resources.Resource, key: str) -> Mapping[str, Any] | None:
+        reflector = self._reflectors.get(resource.kind)
+        known = None if reflector is None else reflector.known.get(key)
+        return known.object if known is not None and isinstance(known.object, Mapping) else None
+
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def survey(self) -> Iterator[Sequence[Sighting]]:
@@ -202,7 +246,7 @@ class Kubernetes:
             pod = binds.decoded(looked)
             if pod is None and not (isinstance(looked, Answer) and looked.status == client.NOT_FOUND):
                 raise ClusterUnavailable(f"pod {key} cannot be read: {client.told(looked)}")
-            found.append(pod)
+            found.append(grouped(pod) if self._coscheduling and pod is not None else pod)
         return found
 
     def get_objects(self, kind: str, keys: Sequence[str]) -> Sequence[Mapping[str, Any] | None]:
@@ -263,6 +307,22 @@ class Kubernetes:
     def report(self, statuses: Sequence[SchedulingStatus]) -> None:
         """Write conditions and nominated nodes, in the background."""
         self._writer.report(statuses)
+
+    def report_groups(self, statuses: Sequence[GroupStatus]) -> None:
+        """Write conditions of pod groups, in the background; those of scheduler-plugins have none."""
+        foreign = self._reflectors.get(resources.COSCHEDULING_GROUP.kind)
+        if foreign is not None:
+            statuses = [each for each in statuses if not self._is_of(foreign, each)]
+        self._writer.report_groups(statuses)
+
+    @staticmethod
+    def _is_of(reflector: Reflector, status: GroupStatus) -> bool:
+        known = reflector.known.get(status.key)
+        return known is not None and known.uid == status.uid
+
+    def report_queues(self, statuses: Mapping[str, QueueStatus]) -> None:
+        """Write the status of queues, in the background."""
+        self._writer.report_queues(statuses)
 
     def record(self, events: Sequence[PodEvent]) -> None:
         """Record events, in the background, as many as there is time for."""

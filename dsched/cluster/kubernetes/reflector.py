@@ -89,6 +89,7 @@ class Reflector:
         self._version = ""
         self._watch_list = True
         self._refused_credentials = False
+        self._told_absent = False
         self._watches = 0
         self._thread = threading.Thread(target=self._run, name=f"watch-{resource.plural}", daemon=True)
 
@@ -147,8 +148,13 @@ class Reflector:
         told = client.told(answer) if answer else str(error)
         if not self._stop.is_set():
             self.problem = told
-            level = logging.WARNING if attempt > 1 else logging.INFO
-            _log.log(level, "watch interrupted", extra={"action": "watch", "kind": self.resource.kind, "error": told})
+            absent = answer is not None and answer.status == client.NOT_FOUND
+            if absent and self.resource.remedy:
+                self._tell_absent()
+            else:
+                level = logging.WARNING if attempt > 1 else logging.INFO
+                extra = {"action": "watch", "kind": self.resource.kind, "error": told}
+                _log.log(level, "watch interrupted", extra=extra)
         if answer is None or answer.status != client.NOT_FOUND:
             self._feed.lost(self.resource.kind)
         if answer is None:
@@ -161,6 +167,13 @@ class Reflector:
         if not self._synced.is_set():
             self._take_all({})
         return ABSENT_S
+
+    def _tell_absent(self) -> None:
+        """Say once what to do about a kind that is not served; it is asked for again without a word."""
+        if not self._told_absent:
+            self._told_absent = True
+            extra = {"action": "watch", "kind": self.resource.kind, "remedy": self.resource.remedy}
+            _log.warning("the API server does not serve a kind that the configuration needs", extra=extra)
 
     def _turn(self) -> None:
         """Come into sync where that is needed, and watch until the watch ends."""

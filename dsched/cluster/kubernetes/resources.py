@@ -12,11 +12,12 @@ from urllib.parse import quote
 
 import msgspec
 
+from dsched.cluster import coscheduling as coscheduling_
 from dsched.cluster import sound, unknown_fields
 from dsched.cluster.interface import Object
 from dsched.framework.interning import shared
 from dsched.manifests import kinds
-from dsched.model import meta
+from dsched.model import coscheduling, meta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 
@@ -29,6 +30,7 @@ class Resource:
         root: of its paths, ``/api/v1`` or ``/apis/GROUP/VERSION``.
         selector: a field selector.
         dropped: top-level fields that are not kept.
+        remedy: what to do about an API server that does not serve it; empty where nothing is amiss then.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Resource:
     namespaced: bool
     selector: str = ""
     dropped: tuple[str, ...] = ()
+    remedy: str = ""
 
     @property
     def collection(self) -> str:
@@ -60,6 +63,14 @@ NODE = Resource("Node", _CORE, "nodes", False)
 VOLUME = Resource("PersistentVolume", _CORE, "persistentvolumes", False)
 CLAIM = Resource("PersistentVolumeClaim", _CORE, "persistentvolumeclaims", True)
 DEVICE_CLAIM = Resource("ResourceClaim", _DEVICES, "resourceclaims", True)
+POD_GROUP = Resource("PodGroup", "/apis/scheduling.k8s.io/v1beta1", "podgroups", True)
+QUEUE = Resource(
+    "Queue",
+    "/apis/dsched.io/v1alpha1",
+    "queues",
+    False,
+    remedy="kubectl apply -f deploy/kubernetes/base/crds.yaml; until then there are no queues",
+)
 CLAIM_TEMPLATE = Resource("ResourceClaimTemplate", _DEVICES, "resourceclaimtemplates", True)
 """Not watched: claims are made of them by a controller of the cluster."""
 
@@ -83,7 +94,18 @@ ALL = (
     Resource("ResourceSlice", _DEVICES, "resourceslices", False),
     Resource("DeviceClass", _DEVICES, "deviceclasses", False),
     Resource("DeviceTaintRule", _DEVICES, "devicetaintrules", False),
+    POD_GROUP,
+    QUEUE,
 )
+COSCHEDULING_GROUP = Resource(
+    coscheduling_.FOREIGN,
+    f"/apis/{coscheduling.API_VERSION}",
+    "podgroups",
+    True,
+    remedy="install the CRD of scheduler-plugins, or leave the gate DschedCoscheduling off; until then there are none",
+)
+"""Decoded as PodGroups of Kubernetes."""
+WATCHED = (*ALL, COSCHEDULING_GROUP)
 BY_KIND = {resource.kind: resource for resource in ALL}
 
 
@@ -116,6 +138,10 @@ def decode(resource: Resource, raw: bytes | msgspec.Raw) -> Known:
         return Known(node.name, node.metadata.uid, node.metadata.resource_version, node)
     value = msgspec.json.decode(raw, type=dict[str, Any])
     known = _plain(resource, value)
+    if resource is COSCHEDULING_GROUP:
+        value = coscheduling.pod_group(value)
+        sound.other(kinds.POD_GROUP, value, msgspec.json.encode(value))
+        return known._replace(object=value)
     sound.other(kinds.BY_NAME[resource.kind], value, bytes(raw))
     return known
 

@@ -1,4 +1,5 @@
-"""What the leader writes onto pods besides binding them: why they were not placed, promises, evictions.
+"""What the leader writes onto pods besides binding them: why they were not placed, promises, evictions; what came of
+pod groups, onto these; and onto queues, how much they have.
 
 All of it is written in the background, promises and evictions first, so that no decision waits for it. A newer status
 of a pod replaces one that still waits. Killed before something is written: the next leader tries the pod again and says
@@ -16,24 +17,28 @@ preemption/executor.go ``prepareCandidate``.
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from dsched.cluster.interface import SchedulingStatus
+from dsched.cluster.interface import GroupStatus, SchedulingStatus
 from dsched.cluster.kubernetes import bindings, resources
 from dsched.cluster.kubernetes.access import Access
+from dsched.cluster.kubernetes.group_patcher import GroupPatcher
 from dsched.cluster.kubernetes.http import client
 from dsched.cluster.kubernetes.http.client import Calls, Outcome
 from dsched.cluster.kubernetes.http.exchange import STRATEGIC_MERGE_PATCH, Answer, Request
+from dsched.cluster.kubernetes.queue_patcher import QueuePatcher, QueueReport, report
+from dsched.cluster.kubernetes.written import KnownObject
 from dsched.errors import ClusterUnavailable
 from dsched.log import logger
 from dsched.metrics import CLUSTER_WRITES
 from dsched.model.meta import PodKey, PodUid
 from dsched.model.pod import Pod, PodCondition
+from dsched.model.queues import QueueStatus
 
 _log = logger(__name__)
 
@@ -58,28 +63,42 @@ class Eviction:
     message: str
 
 
+Said = SchedulingStatus | GroupStatus | QueueReport
+"""What is said of a pod, a group or a queue; a newer one replaces it while it waits."""
+Job = Said | Eviction
+
+
 class Writer:
     """Writes in a thread of its own, started when there is something to write.
 
     Args:
         known: what the watch knows of a pod; None for nothing.
+        known_group, known_queue: the same of a pod group and of a queue.
 
     Attributes:
         holds: whether to write at the moment; else what there is waits. A leader that was stopped for longer than its
             lease must not go on with the evictions that it had in mind.
     """
 
-    def __init__(self, access: Access, known: Callable[[PodKey], Pod | None]) -> None:
+    def __init__(
+        self,
+        access: Access,
+        known: Callable[[PodKey], Pod | None],
+        known_group: KnownObject = lambda key: None,
+        known_queue: KnownObject = lambda key: None,
+    ) -> None:
         self._access = access
         self._known = known
         self.holds: Callable[[], bool] = lambda: True
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._calls = Calls(access, stopped=self._stop)
+        self._groups = GroupPatcher(self._calls, known_group)
+        self._queues = QueuePatcher(self._calls, known_queue)
         self._urgent: deque[SchedulingStatus | Eviction] = deque()
-        self._statuses: dict[PodUid, SchedulingStatus] = {}
+        self._statuses: dict[str, Said] = {}
         self._written: dict[PodKey, Pod] = {}
-        self._put_off: Counter[SchedulingStatus | Eviction] = Counter()
+        self._put_off: Counter[Job] = Counter()
         self._dropped = 0
         self._busy = False
         self._thread: threading.Thread | None = None
@@ -89,11 +108,28 @@ class Writer:
         with self._changed:
             for status in statuses:
                 waiting = self._statuses.pop(status.uid, None)
-                merged = status if waiting is None else _merged(waiting, status)
+                merged = _merged(waiting, status) if isinstance(waiting, SchedulingStatus) else status
                 if merged.nominated:
                     self._urgent.append(merged)
                 else:
                     self._statuses[status.uid] = merged
+            self._wake()
+
+    def report_groups(self, statuses: Sequence[GroupStatus]) -> None:
+        """Write what is said of groups soon; one that was scheduled once stays so."""
+        with self._changed:
+            for status in statuses:
+                waiting = self._statuses.pop(status.uid, None)
+                kept = isinstance(waiting, GroupStatus) and waiting.scheduled and not status.scheduled
+                self._statuses[status.uid] = waiting if waiting is not None and kept else status
+            self._wake()
+
+    def report_queues(self, statuses: Mapping[str, QueueStatus]) -> None:
+        """Write the status of queues soon."""
+        with self._changed:
+            for name, status in statuses.items():
+                job = report(name, status)
+                self._statuses[job.uid] = job
             self._wake()
 
     def evict(self, pods: Sequence[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
@@ -147,11 +183,11 @@ class Writer:
                 self._do(job, dropped)
             except Exception:  # noqa: BLE001 - one pod must not keep the others from being written
                 CLUSTER_WRITES.labels(_what(job), "failed").inc()
-                _log.exception("not written", extra={"action": _what(job), "pod": job.key, "uid": job.uid})
+                _log.exception("not written", extra=_about(job))
         self._calls.close()
 
-    def _do(self, job: SchedulingStatus | Eviction, dropped: int) -> None:
-        outcome = self._evict(job) if isinstance(job, Eviction) else self._tell(job)
+    def _do(self, job: Job, dropped: int) -> None:
+        outcome = self._made(job)
         if outcome is not None and self._later(job, outcome, dropped):
             return
         result = "done"
@@ -161,11 +197,23 @@ class Writer:
             result = "failed"
             _log.error(
                 "not written to the API server",
-                extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": client.told(outcome)},
+                extra={**_about(job), "error": client.told(outcome)},
             )
         CLUSTER_WRITES.labels(_what(job), result).inc()
 
-    def _later(self, job: SchedulingStatus | Eviction, outcome: Outcome, dropped: int) -> bool:
+    def _made(self, job: Job) -> Outcome | None:
+        """Make the request; None when there is nothing to write."""
+        match job:
+            case Eviction():
+                return self._evict(job)
+            case GroupStatus():
+                return self._groups.write(job)
+            case QueueReport():
+                return self._queues.write(job)
+            case SchedulingStatus():
+                return self._tell(job)
+
+    def _later(self, job: Job, outcome: Outcome, dropped: int) -> bool:
         """Whether it is written later: nobody answers, or what answers is out of order. A newer status goes first; what
         was dropped meanwhile stays dropped."""
         away = isinstance(outcome, ClusterUnavailable)
@@ -176,13 +224,13 @@ class Writer:
                 return False
             if failing:
                 self._put_off[job] += 1
-            if isinstance(job, Eviction) or job.nominated:
+            if isinstance(job, Eviction) or (isinstance(job, SchedulingStatus) and job.nominated):
                 (self._urgent.appendleft if away else self._urgent.append)(job)
             else:
                 self._statuses.setdefault(job.uid, job)
         _log.warning(
             "not written to the API server, put off",
-            extra={"action": _what(job), "pod": job.key, "uid": job.uid, "error": client.told(outcome)},
+            extra={**_about(job), "error": client.told(outcome)},
         )
         return True
 
@@ -272,5 +320,20 @@ def _version(pod: Pod) -> int:
     return resources.number(pod.metadata.resource_version)
 
 
-def _what(job: SchedulingStatus | Eviction) -> str:
-    return "evict" if isinstance(job, Eviction) else "status"
+def _what(job: Job) -> str:
+    match job:
+        case Eviction():
+            return "evict"
+        case GroupStatus():
+            return "group"
+        case QueueReport():
+            return "queue"
+        case SchedulingStatus():
+            return "status"
+
+
+def _about(job: Job) -> dict[str, str]:
+    """What a log line says of it."""
+    if isinstance(job, QueueReport):
+        return {"action": _what(job), "queue": job.key}
+    return {"action": _what(job), "group" if isinstance(job, GroupStatus) else "pod": job.key, "uid": job.uid}

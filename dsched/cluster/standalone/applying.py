@@ -17,7 +17,7 @@ from dsched.cluster.standalone.objects import Objects
 from dsched.cluster.standalone.planning import Outcome, Plan, Stored
 from dsched.cluster.standalone.putting import Putter
 from dsched.errors import ClusterError, Conflict, ManifestError
-from dsched.manifests import admission, kinds
+from dsched.manifests import admission, kinds, queue_checks
 from dsched.manifests.load import Manifest
 from dsched.manifests.problems import Problems
 from dsched.state import client, pieces
@@ -89,6 +89,8 @@ class Applier:
         plans: list[Plan] = []
         for kind, batch in _by_kind(manifests, lambda each: each.kind):
             plans += self._plan(kind, batch, classes, problems)
+        if queues := [each for each in plans if each.manifest.kind is kinds.QUEUE]:
+            planning.queues(queues, self._objects.all_of(kinds.QUEUE), problems)
         problems.raise_any()
         outcomes = {_identity(each.manifest): each.outcome for each in plans}
         for kind, of_kind in _by_kind(plans, lambda each: each.manifest.kind):
@@ -124,9 +126,15 @@ class Applier:
 
     def delete(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[bool]:
         """Delete objects, at once but for claims with devices: these go when no pod uses them any more. Says which were
-        there."""
+        there.
+
+        Raises:
+            ClusterError: a queue has children that would stay; nothing was deleted.
+        """
         if kind is kinds.RESOURCE_CLAIM:
             return self._claims.ask_to_go(wanted)
+        if kind is kinds.QUEUE:
+            self._refuse_parents(wanted)
         deleted: list[bool] = []
         for batch in pieces.cut(wanted):
             with client.reachable(self._store):
@@ -138,6 +146,12 @@ class Applier:
                     replies = self._delete_objects(names, [self._log_length, kind.name, pieces.packed(list(batch))])
             deleted += [bool(reply) for reply in replies]
         return deleted
+
+    def _refuse_parents(self, wanted: Sequence[str]) -> None:
+        left = list(queue_checks.left_behind(self._objects.all_of(kinds.QUEUE), wanted))
+        if left:
+            told = "; ".join(f"queue {name} is the parent of {', '.join(children)}" for name, children in left)
+            raise ClusterError(f"{told}: delete these first or with it; nothing was deleted")
 
     def _classes(self, manifests: Sequence[Manifest]) -> admission.Classes:
         """Priority and storage classes as they will be after the call."""

@@ -42,6 +42,10 @@ MAKE_KEYS = state_keys.names(
     keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.objects(CLAIM), state_keys.EPOCH
 )
 
+GROUP_KEYS = state_keys.names(
+    keys.VERSION, keys.LOG, keys.objects(kinds.POD_GROUP), keys.objects(CLAIM), state_keys.EPOCH
+)
+
 
 class AboutClaim(Protocol):
     """A request about the claim ``namespace/name``."""
@@ -91,6 +95,7 @@ class ClaimWriter:
         self._objects = Objects(store)
         self._put = Script(store, "claims_put", stored.SCRIPTS)
         self._make = Script(store, "claims_make", stored.SCRIPTS)
+        self._make_of_group = Script(store, "group_claims_make", stored.SCRIPTS)
         self._epoch = epoch
 
     def allocate(self, writes: Sequence[ClaimWrite]) -> list[str]:
@@ -127,11 +132,12 @@ class ClaimWriter:
                 return _known(found, wanted)
             claim = self._unused(wanted)
             if claim is None:
-                return CreatedClaim(problem=f"the names for a resourceclaim of pod {wanted.pod} are all taken")
+                problem = f"the names for a resourceclaim of pod {wanted.pod} are all taken"
+                return CreatedClaim(problem=problem, made=False)
             status = claims.extended_status(claim["metadata"]["name"], wanted)
             if not self.make([(pod, {"extendedResourceClaimStatus": status}, [claim])]):
-                return CreatedClaim(_key(claim), claim["metadata"]["uid"])
-        return CreatedClaim(problem=f"pod {wanted.pod} changed all the time")
+                return CreatedClaim(_key(claim), claim["metadata"]["uid"], made=True)
+        return CreatedClaim(problem=f"pod {wanted.pod} changed all the time", made=False)
 
     def change(self, requests: Sequence[Request], becomes: "Becomes[Request]") -> list[str]:
         """Change claims as requests have it, those about the same claim one after the other.
@@ -163,6 +169,17 @@ class ClaimWriter:
             arguments: list[Value] = [self._epoch, self._log_length, pod_head, claim_head, pieces.packed(batch)]
             with client.reachable(self._store):
                 found = self._make(MAKE_KEYS, arguments)
+            refused |= {key.decode() for key in found}
+        return refused
+
+    def make_for_groups(self, wanted: Sequence[tuple[Object, Object, Sequence[Object]]]) -> set[str]:
+        """As `make`, for pod groups: each with the fields of its status that are new, and its claims."""
+        refused: set[str] = set()
+        for batch in pieces.cut([self._group_packed(*each) for each in wanted], _size):
+            group_head, claim_head = stored.head(kinds.POD_GROUP), stored.head(CLAIM)
+            arguments: list[Value] = [self._epoch, self._log_length, group_head, claim_head, pieces.packed(batch)]
+            with client.reachable(self._store):
+                found = self._make_of_group(GROUP_KEYS, arguments)
             refused |= {key.decode() for key in found}
         return refused
 
@@ -247,6 +264,13 @@ class ClaimWriter:
         line = stored.state_line(value, pod.state.bound_to, pod.state.bound_ms)
         made = [[_key(each), each["metadata"]["uid"], stored.tail(each)] for each in map(self._complete, wanted)]
         return [pod.key, pod.state.version, pod.state.uid, pod.state.bound_to, line, stored.tail(value), made]
+
+    def _group_packed(self, group: Object, status: Object, wanted: Sequence[Object]) -> list[object]:
+        value = {**group, "status": {**(group.get("status") or {}), **status}}
+        made = [[_key(each), each["metadata"]["uid"], stored.tail(each)] for each in map(self._complete, wanted)]
+        metadata = group["metadata"]
+        key = kinds.POD_GROUP.key(metadata["namespace"], metadata["name"])
+        return [key, metadata["resourceVersion"], metadata["uid"], stored.tail(value), made]
 
     def _complete(self, claim: Object) -> Object:
         metadata = claim["metadata"]

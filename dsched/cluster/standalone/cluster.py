@@ -3,13 +3,15 @@ server. Keys are listed in `dsched.cluster.standalone.keys`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dsched.clock import Clock, SystemClock
-from dsched.cluster import sound
+from dsched.cluster import coscheduling as coscheduling_
+from dsched.cluster import queues, sound
 from dsched.cluster.interface import (
     Binding,
     BindOutcome,
@@ -17,24 +19,28 @@ from dsched.cluster.interface import (
     Change,
     Cluster,
     Event,
+    GroupStatus,
     Listing,
     Object,
     PodEvent,
     SchedulingStatus,
     Sighting,
 )
-from dsched.cluster.standalone import keys, stored
+from dsched.cluster.standalone import keys, pod_groups, stored
 from dsched.cluster.standalone.claim_controller import ClaimController
 from dsched.cluster.standalone.claims import ClaimWriter
 from dsched.cluster.standalone.objects import Objects, read_node, read_object, read_pod, readable
+from dsched.cluster.standalone.statuses import StatusWriter
 from dsched.cluster.standalone.volumes import VolumeWriter
 from dsched.cluster.standalone.watch_log import Entry, WatchLog
 from dsched.errors import ClusterError, RedisUnavailable
 from dsched.manifests import kinds
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
+from dsched.model.coscheduling import grouped
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import FAILED, SUCCEEDED, Pod
+from dsched.model.queues import QueueStatus
 from dsched.model.volumes import ClaimBinding, NodeSelection
 from dsched.state import client, pieces
 from dsched.state import keys as state_keys
@@ -80,15 +86,23 @@ class StandaloneCluster:
 
     Args:
         log_length: about how many changes a watcher may be behind.
+        coscheduling: whether labels of scheduler-plugins are read as groups.
     """
 
     kind = "standalone"
     checks_reservations = True
 
-    def __init__(self, store: Store, clock: Clock | None = None, log_length: int = LOG_LENGTH) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock | None = None,
+        log_length: int = LOG_LENGTH,
+        coscheduling: bool = False,
+    ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
         self._log_length = log_length
+        self._coscheduling = coscheduling
         self._log = WatchLog(store)
         self._objects = Objects(store)
         self._bind = Script(store, "pods_bind", stored.SCRIPTS)
@@ -97,6 +111,8 @@ class StandaloneCluster:
         self._delete = Script(store, "pods_delete", stored.SCRIPTS)
         self._volumes = VolumeWriter(store, log_length)
         self._claims = ClaimWriter(store, self._clock, log_length)
+        self._groups = StatusWriter(store, kinds.POD_GROUP, log_length)
+        self._queues = StatusWriter(store, kinds.QUEUE, log_length)
         self._epoch = ""
         self._controller: ClaimController | None = None
         self._unknown: UnknownFields | None = None
@@ -116,18 +132,29 @@ class StandaloneCluster:
         found = Listing(version, sorted(pods.values(), key=_version), sorted(nodes.values(), key=_version), others)
         if self._controller is not None:
             self._controller.begin(found)
-        return found
+        return coscheduling_.listing(found) if self._coscheduling else found
 
     def kubernetes_version(self) -> None:
         """There is no Kubernetes."""
 
-    def lead(self, epoch: int, holds: Callable[[], bool], profiles: Collection[str] = ()) -> None:
+    def lead(
+        self,
+        epoch: int,
+        holds: Callable[[], bool],
+        profiles: Collection[str] = (),
+        *,
+        groups: bool = False,
+        group_claims: bool = False,
+        queues: bool = False,
+        coscheduling: bool = False,
+    ) -> None:
         """Scripts that report and delete raise StaleEpoch from the moment that another process leads. Claims are seen
         to with the next `list` and every `watch` after it: see `dsched.cluster.standalone.claim_controller`."""
         self._epoch = str(epoch)
+        self._coscheduling = coscheduling
         self._claims = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)
         own = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)  # another thread's
-        self._controller = ClaimController(self._objects, own, self.record)
+        self._controller = ClaimController(self._objects, own, self.record, groups=group_claims)
         if self._unknown is None:
             from dsched.cluster.standalone.unknown_fields import UnknownFields  # commands do without
 
@@ -157,6 +184,8 @@ class StandaloneCluster:
             _tell_unknown(self._unknown, entries, events)
         if controller is not None:
             controller.heard(events)
+        if self._coscheduling:
+            events = list(coscheduling_.events(events))
         return events, entries[-1][0] if entries else version
 
     def survey(self) -> Iterator[Sequence[Sighting]]:
@@ -181,7 +210,8 @@ class StandaloneCluster:
     def get_pods(self, keys: Sequence[PodKey]) -> Sequence[Pod | None]:
         """The pods as they are now."""
         read = zip(keys, self._objects.get_pods(keys), strict=True)
-        return [readable("Pod", key.encode(), read_pod, *raw) if raw else None for key, raw in read]
+        pods = [readable("Pod", key.encode(), read_pod, *raw) if raw else None for key, raw in read]
+        return [grouped(pod) if self._coscheduling and pod is not None else pod for pod in pods]
 
     def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
         """Bind pods, each with its event ``Scheduled``, one script call a batch.
@@ -246,6 +276,23 @@ class StandaloneCluster:
             packed = pieces.packed([_reported(each) for each in batch])
             with client.reachable(self._store):
                 self._report(_REPORT_KEYS, [self._epoch, now, self._log_length, packed])
+
+    def report_groups(self, statuses: Sequence[GroupStatus]) -> None:
+        """Write conditions of pod groups.
+
+        Raises:
+            Conflict: groups changed faster than they could be looked at.
+        """
+        self._groups.report(pod_groups.told(statuses, stored.rfc3339(self._clock.now_ms())), self._epoch)
+
+    def report_queues(self, statuses: Mapping[str, QueueStatus]) -> None:
+        """Write the status of queues where it has changed.
+
+        Raises:
+            Conflict: queues changed faster than they could be looked at.
+        """
+        said = {name: partial(queues.told, status=status) for name, status in statuses.items()}
+        self._queues.report(said, self._epoch)
 
     def record(self, events: Sequence[PodEvent]) -> None:
         """Record events; the newest 20 of a pod are kept, for an hour after the last one.

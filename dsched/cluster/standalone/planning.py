@@ -5,15 +5,16 @@ node and what the scheduler wrote stay; a status stays unless the manifest has o
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import msgspec
 
 from dsched.cluster.standalone import pod_updates, stored
 from dsched.cluster.standalone.stored import Object, PodState
-from dsched.manifests import admission, kinds
+from dsched.manifests import admission, group_checks, kinds, queue_checks
 from dsched.manifests.load import Manifest
 from dsched.manifests.problems import Problems
 from dsched.manifests.resource_checks import Report
@@ -79,19 +80,33 @@ def plan(
     before = found if found is not None and _same_uid(value, found.value) else None
     _complete(value, before, now_ms)
     known = len(problems)
-
-    def report(path: str, what: str) -> None:
-        problems.add(manifest.origin, f"{path}: {what}")
-
+    report = partial(_report, problems, manifest)
     admission.admit(manifest.kind, value, before.value if before else None, classes, report)
     node, state = "", ""
     if manifest.kind is kinds.RESOURCE_CLAIM and before is not None:
         _keep_claim(value, before.value, report)
+    if manifest.kind is kinds.POD_GROUP:
+        _keep_group(value, before.value if before else None, report)
+    if manifest.kind is kinds.QUEUE:
+        _keep_status(value, before.value if before else None)
     if manifest.kind is kinds.POD:
         node, state = _pod(manifest, value, before, now_ms, problems)
     if len(problems) > known:
         return None
     return Plan(manifest, _outcome(manifest, value, found, before), value, found.version if found else "", state, node)
+
+
+def queues(plans: Sequence[Plan], there: Iterable[Object], problems: Problems) -> None:
+    """Check what the queues of a call are to each other and to those that there are already.
+
+    Two calls at one moment do not see each other: who reads queues must not rely on it that they are a forest.
+    """
+    after = {each["metadata"]["name"]: each for each in there} | {each.manifest.key: each.value for each in plans}
+    queue_checks.forest(after, {each.manifest.key: partial(_report, problems, each.manifest) for each in plans})
+
+
+def _report(problems: Problems, manifest: Manifest, path: str, what: str) -> None:
+    problems.add(manifest.origin, f"{path}: {what}")
 
 
 def _own_metadata(metadata: Object) -> Object:
@@ -140,6 +155,28 @@ def _keep_claim(value: Object, before: Object, report: Report) -> None:
     for name in ("finalizers", "ownerReferences", "deletionTimestamp"):
         if name in before["metadata"]:
             value["metadata"][name] = before["metadata"][name]
+
+
+def _keep_group(value: Object, before: Object | None, report: Report) -> None:
+    """Of a group that exists, only how many pods make it may change; its status is the scheduler's, and a new one has
+    none.
+
+    Source: pkg/apis/scheduling/v1beta1/zz_generated.validations.go ``Validate_PodGroupSpec``; pkg/registry/scheduling/
+    podgroup/strategy.go ``PrepareForCreate``, ``PrepareForUpdate``.
+    """
+    _keep_status(value, before)
+    if before is None:
+        return
+    if changed := group_checks.forbidden(before.get("spec", {}), value["spec"]):
+        told = f"is immutable except for {group_checks.MUTABLE} (changed: {', '.join(changed)})"
+        report("spec", f"{told}; delete the group first")
+
+
+def _keep_status(value: Object, before: Object | None) -> None:
+    """The status is the scheduler's: what a manifest says of it is passed over."""
+    value.pop("status", None)
+    if before is not None and "status" in before:
+        value["status"] = before["status"]
 
 
 def _outcome(manifest: Manifest, value: Object, found: Stored | None, before: Stored | None) -> Outcome:

@@ -9,11 +9,12 @@ the way that a change would have taken, so that one which arrives after all does
 ``node_missing``       a node is there and the leader does not know it, or not as it is
 ``node_redundant``     a node is gone and the leader still has it
 ``pod_missing``        a pod waits for us and the leader does not know it
-``pod_elsewhere``      a pod is bound, and the leader believes otherwise
+``pod_elsewhere``      a pod is bound, and the leader believes otherwise; or a resize of it is deferred, and it is in no
+                       queue
 ``pod_redundant``      a pod is gone or finished and the leader still counts or queues it
 ``queue_missing``      a pending pod has no record in Redis, or is not listed where its record says
 ``queue_elsewhere``    a pod's record names another place than the leader believes
-``queue_redundant``    a record of a pod that is not pending
+``queue_redundant``    a record of a pod that is not pending, or of a pod group that has no pods beside it
 ``reservation_lost``   a pod is believed to be reserved and Redis has no reservation: the leader starts over
 ``reservation_stray``  a reservation that the leader knows nothing of
 ``usage``              what Redis says of a node's usage or version is not what is on the node
@@ -23,6 +24,7 @@ Not compared: the content of pods, and objects of other kinds. Killed at any poi
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from dsched.cluster.interface import Cluster, Sighting
@@ -34,6 +36,7 @@ from dsched.log import logger
 from dsched.metrics import CACHE_MISMATCHES
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import resizes
 from dsched.state import ledger
 
 _log = logger(__name__)
@@ -88,6 +91,7 @@ class Audit:
     ) -> None:
         self._store = state.store
         self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
+        self._frameworks = memory.frameworks
         self._cluster = cluster
         self._binding = binding
         self._repairs = repairs
@@ -222,7 +226,7 @@ class Audit:
             if home is not None or place is not None:
                 self._suspect("pod_redundant", key, uid, home, place, version=seen.version)
         elif seen.node:
-            if home != seen.node or place is not None or assumed is not None:
+            if home != seen.node or (place is not None) != self._resizes(uid) or assumed is not None:
                 self._suspect("pod_elsewhere", key, uid, seen.node, home, place, version=seen.version)
         elif seen.deleting:
             if place is not None:
@@ -232,12 +236,18 @@ class Audit:
         elif place is None and assumed is None and uid not in self._foreign:
             self._suspect("pod_missing", key, uid, version=seen.version)
 
+    def _resizes(self, uid: PodUid) -> bool:
+        """Whether a pod that is on a node has to stand in the queue all the same."""
+        known = self._cache.snapshot.table.pod(uid)
+        return known is not None and resizes(known.pod, self._frameworks)
+
     def _queue(self) -> Iterator[None]:
         """The leader is the only one who moves pods, and not now: what Redis says of a pod is what the leader knows."""
-        before = {pod.key: pod.uid for pod in self._pending if pod.place is not QueueName.NOWHERE}
+        known = chain(self._pending, self._pending.groups())
+        before = {pod.key: pod.uid for pod in known if pod.place is not QueueName.NOWHERE}
         for piece in ledger.entries(self._store):
             for entry in piece:
-                pod = self._pending.get(entry.key)
+                pod = self._pending.standing(entry.key)
                 if pod is None or pod.uid != entry.uid:
                     self._suspect("queue_redundant", entry.key, entry.uid, entry.queue)
                     continue
@@ -248,7 +258,7 @@ class Audit:
                     self._suspect("queue_missing", entry.key, entry.uid, pod.place, pod.attempts)
             yield
         for key, uid in before.items():
-            pod = self._pending.get(key)
+            pod = self._pending.standing(key)
             if pod is not None and pod.uid == uid and pod.place not in _OUTSIDE_QUEUE:
                 self._suspect("queue_missing", key, uid, pod.place, pod.attempts)
 
@@ -274,7 +284,7 @@ class Audit:
     def _wrong_usage(self, name: NodeName, fields: Mapping[str, str]) -> list[str]:
         info = self._cache.snapshot.table.info(self._cache.snapshot.table.index[name])
         wanted = {f"used.{resource}": amount for resource, amount in info.charged.items()}
-        wanted |= {f"allocatable.{resource}": amount for resource, amount in info.allocatable.items() if amount}
+        wanted |= {f"allocatable.{resource}": amount for resource, amount in info.offered.items()}
         wanted["version"] = self._cache.usage.seen(name).version
         there = {field: _number(text) for field, text in fields.items() if field != "object" and text != "0"}
         differing = sorted(field for field in wanted.keys() | there.keys() if wanted.get(field) != there.get(field))

@@ -19,7 +19,7 @@ from dsched.leader.parts import LeaderMemory
 from dsched.log import logger
 from dsched.model.meta import NodeName
 from dsched.scheduler.ports import QueueName
-from dsched.scheduler.queue import QueuedPod
+from dsched.scheduler.queue import QueuedGroup, QueuedPod
 
 _log = logger(__name__)
 _log.setLevel(logging.INFO)  # somebody has asked for it
@@ -116,8 +116,22 @@ class Dump:
                 _log.info("pod in the queue", extra=self._queued(pod))
                 yield
 
+        for group in list(self._pending.groups()):
+            if self._pending.group(group.pod_group.key) is group:
+                self._written[group.place.value or "nowhere"] += 1
+                _log.info("pod group in the queue", extra=self._group(group))
+                yield
+
+    def _group(self, group: QueuedGroup) -> dict[str, object]:
+        pods = len(self._pending.members(group.pod_group.key))
+        stands = {"queue": group.place.value, "attempts": group.attempts, "plugins": " ".join(sorted(group.plugins))}
+        return {"action": "dump", "group": group.pod_group.key, "uid": group.uid, "pods": pods, **stands}
+
     def _queued(self, pod: QueuedPod) -> dict[str, object]:
-        stands = {"queue": pod.place.value, "attempts": pod.attempts, "plugins": " ".join(sorted(pod.plugins))}
+        stands: dict[str, object] = {"queue": pod.place.value, "attempts": pod.attempts}
+        stands["plugins"] = " ".join(sorted(pod.plugins))
+        if pod.group:
+            stands["group"] = pod.group
         return {**_pod(pod.info), **stands, "nominated_node": pod.info.pod.status.nominated_node_name}
 
     # -- nodes -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import msgspec
 from dsched.cluster.interface import Change, Cluster, Event
 from dsched.errors import StateError
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import amounts
 from dsched.leader.binders.tracker import BindTracker
 from dsched.leader.intake import Intake
 from dsched.leader.parts import LeaderMemory, StoredState
@@ -12,13 +13,13 @@ from dsched.leader.unreadable import set_aside
 from dsched.metrics import collect
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.node import Node
-from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName
-from dsched.scheduler.queue import QueuedPod
+from dsched.scheduler.queue import QueuedGroup, QueuedPod
 from dsched.state import ledger
 from dsched.state.reservations import parse
 
 _RESTING = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED})
+_GROUPS_RESTING = _RESTING - {QueueName.UNSCHEDULABLE}
 
 
 class Repair:
@@ -86,14 +87,15 @@ class Repair:
         if name not in table.index:
             return False
         info = table.info(table.index[name])
-        self._cache.usage.mend([(name, info.allocatable, info.charged)])
+        self._cache.usage.mend([(name, info.offered, info.charged)])
         return True
 
     # -- queue and reservations ------------------------------------------------------------------------------------
 
     def _place(self, key: PodKey, uid: PodUid) -> bool:
-        """Redis is believed where it names a place in which a pod can rest; else the pod is tried again."""
-        pod = self._pending.get(key)
+        """Redis is believed where it names a place in which a pod, or a pod group, can rest; else it is tried again. A
+        pod of a group stands beside that, or is gated where it is not there."""
+        pod = self._pending.standing(key)
         if pod is None or pod.uid != uid:
             self._queue.remove([(key, uid)])
             return True
@@ -103,13 +105,27 @@ class Repair:
         if entry is None or entry.uid != uid:
             if entry is not None:
                 self._queue.remove([(key, entry.uid)])
-            return self._again(pod, QueueName.NOWHERE, QueueName.ACTIVE)
-        there = QueueName(entry.queue) if entry.queue in set(QueueName) else QueueName.NOWHERE
-        return self._again(pod, there, there if there in _RESTING else QueueName.ACTIVE)
+            return self._again(pod, QueueName.NOWHERE)
+        return self._again(pod, QueueName(entry.queue) if entry.queue in set(QueueName) else QueueName.NOWHERE)
 
-    def _again(self, pod: QueuedPod, source: QueueName, target: QueueName) -> bool:
+    def _again(self, pod: QueuedPod, source: QueueName) -> bool:
+        target = self._target(pod, source)
         self._pending.placed(pod, source)
-        return self._events.make([(pod, self._pending.move(pod, target))], [collect.REPAIR]) > 0
+        fields: dict[str, str | int] = {}
+        if isinstance(pod, QueuedGroup):
+            fields = {"profile": pod.info.pod.spec.scheduler_name, "attempts": pod.attempts}
+            fields["error"] = int(target is QueueName.BACKOFF)
+        move = self._pending.move(pod, target, **fields)
+        return self._events.make([(pod, move)], [collect.REPAIR]) > 0
+
+    def _target(self, pod: QueuedPod, there: QueueName) -> QueueName:
+        """Where it goes that stands there, or seems to. A pod group that stands nowhere goes where it was believed to
+        be, for PreEnqueue has let it go that far."""
+        if pod.group:
+            return QueueName.GATED if self._pending.group(pod.group) is None else QueueName.GROUP
+        if not isinstance(pod, QueuedGroup):
+            return there if there in _RESTING else QueueName.ACTIVE
+        return next((place for place in (there, pod.place) if place in _GROUPS_RESTING), QueueName.ACTIVE)
 
     def _reservation(self, uid: PodUid) -> bool:
         text = ledger.reservations(self._store).get(uid)
@@ -125,11 +141,11 @@ class Repair:
         known = pod if pod is not None and pod.uid == uid else None
         move = Move(held.key, uid, QueueName.RESERVED, QueueName.NOWHERE, 0, "", 0)
         if known is not None:
-            move = self._pending.move(known, QueueName.ACTIVE)
+            move = self._pending.move(known, self._target(known, QueueName.NOWHERE))
         charged = {} if known is None else amounts(known.info)
         stood = self._reservations.release([(move, held.node, charged)])[0]
         if stood and known is not None:
-            self._pending.placed(known, QueueName.ACTIVE)
+            self._pending.placed(known, move.target)
         if stood:
             self._usage(held.node)
         return stood

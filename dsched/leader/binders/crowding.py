@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from dsched.framework.table import NodeTable
+from dsched.framework.table import NodeTable, amounts
 from dsched.leader.binders.tracker import AssumedPod
-from dsched.scheduler.cache import amounts
 
 _FIT = "NodeResourcesFit"
 

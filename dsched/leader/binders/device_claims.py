@@ -40,8 +40,8 @@ class DeviceClaims:
         self._devices = Devices(state.lined, state.epoch)
         self._cache, self._events = memory.cache, memory.events
         self._cluster = cluster
-        self._pods: dict[str, PodUid] = {}
-        """Who holds devices, a claim or a pod, to the reserved pod."""
+        self._pods: dict[str, set[PodUid]] = {}
+        """Who holds devices, a claim or a pod, to the reserved pods: several of a group, for a claim they share."""
         self._holders: dict[PodUid, list[str]] = {}
         self._unseen: set[str] = set()
         """Holders whose claims have not shown their devices; their pods may be bound by now."""
@@ -52,13 +52,19 @@ class DeviceClaims:
         """A pod holds devices from now on."""
         if charges:
             self._holders[uid] = [each.holder for each in charges]
-            self._pods |= dict.fromkeys(self._holders[uid], uid)
             self._unseen.update(self._holders[uid])
+            for holder in self._holders[uid]:
+                self._pods.setdefault(holder, set()).add(uid)
 
     def ended(self, uid: PodUid) -> None:
         """The pod's reservation has ended, and holds nothing any more."""
         for holder in self._holders.pop(uid, ()):
-            self._pods.pop(holder, None)
+            self._of(holder).discard(uid)
+            if not self._of(holder):
+                self._pods.pop(holder, None)
+
+    def _of(self, holder: str) -> set[PodUid]:
+        return self._pods.get(holder, set())
 
     def is_news(self, key: str, claim: Mapping[str, Any]) -> bool:
         """Whether a claim that the watch tells of is not known as it was later than that."""
@@ -72,9 +78,7 @@ class DeviceClaims:
             return
         self._unseen.discard(holder)
         inventory.look(self._cache.snapshot)
-        uid = self._pods.pop(holder, None)
-        if uid is not None:
-            self._shown.append((uid, holder))
+        self._shown += [(uid, holder) for uid in sorted(self._pods.pop(holder, ()))]
 
     def gone(self, claim: Mapping[str, Any] | None) -> None:
         """A claim is no more, whatever was held for it."""
@@ -94,8 +98,9 @@ class DeviceClaims:
         Args:
             written: whether a binder may have written them.
         """
-        holding = bool(self._holders.get(info.uid))
-        self._unseen.difference_update(self._holders.get(info.uid, ()))
+        holders = self._holders.get(info.uid, ())
+        holding = bool(holders)
+        self._unseen.difference_update(holder for holder in holders if self._of(holder) <= {info.uid})
         self.ended(info.uid)
         if not written or not (holding or any(_named(info.pod))):
             return
@@ -144,14 +149,11 @@ class DeviceClaims:
 
 
 def _named(pod: Pod) -> Iterator[str]:
-    """The claims that a pod has, by key."""
-    namespace = pod.metadata.namespace or "default"
-    names = [each.resource_claim_name for each in pod.spec.resource_claims]
-    names += [each.resource_claim_name for each in pod.status.resource_claim_statuses]
-    yield from (f"{namespace}/{name}" for name in names if name is not None)
+    """The claims that a pod has, by key, that of its extended resources among them."""
+    yield from pod.named_claims
     extended = pod.status.extended_resource_claim_status
     if extended is not None:
-        yield f"{namespace}/{extended.resource_claim_name}"
+        yield f"{pod.metadata.namespace or 'default'}/{extended.resource_claim_name}"
 
 
 def _version(claim: Mapping[str, Any]) -> int:

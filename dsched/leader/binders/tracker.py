@@ -16,6 +16,7 @@ from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.framework.table import amounts
 from dsched.leader.binders.device_claims import DeviceClaims
 from dsched.leader.binders.foreign_binds import ForeignBinds
 from dsched.leader.binders.node_quarantine import NodeQuarantine
@@ -29,7 +30,6 @@ from dsched.log import logger
 from dsched.metrics import BINDS, PODS_PARKED, REBINDS, RESERVATIONS, STALE_RESULTS, collect
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NO_NODE, NodeName, PodUid
-from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName
 from dsched.scheduler.queue import PARKED
 from dsched.state.results import OTHER_CLUSTER, OTHER_CONFIGURATION, PROCESS_LOST, REJECTED, WAITING, Outcome, Result
@@ -113,6 +113,7 @@ class BindTracker:
         self._config = config
         self._epoch, self._reservations = state.epoch, state.reservations
         self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
+        self._events, self._groups = memory.events, memory.groups
         self._happened = memory.events.happened
         self._cluster = cluster
         self._sender = sender
@@ -264,7 +265,7 @@ class BindTracker:
             first_ms = 0 if pod is None else pod.first_ms
             counted.add(assumed.framework.profile_name, assumed.popped_at, assumed.attempt, first_ms)
             self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=is_now))
-        self._cache.usage.flush_ahead()
+        self._cache.flush_ahead()
         counted.flush(self._clock.monotonic(), self._clock.now_ms())
         RESERVATIONS.set(len(self._assumed))
 
@@ -359,6 +360,8 @@ class BindTracker:
         assumed.framework.run_unreserve(assumed.state, assumed.info, assumed.node)
         pod = self._pending.get(assumed.info.key)
         if pod is not None and pod.uid == assumed.info.uid and target is not QueueName.NOWHERE:
+            if pod.group:
+                target = QueueName.GROUP
             pod.preempting.end()
             self._pending.requeued(pod, assumed.framework, plugins)
             move = self._pending.move(pod, target, message=message, error=int(not plugins))
@@ -371,7 +374,10 @@ class BindTracker:
         RESERVATIONS.set(len(self._assumed))
         if pod is not None:
             self._pending.placed(pod, target)
-            collect.incoming(target, collect.ATTEMPT_FAILURE)
+            if pod.group:
+                self._events.change(self._groups.joined(pod), collect.ATTEMPT_FAILURE)
+            else:
+                collect.incoming(target, collect.ATTEMPT_FAILURE)
             took_s = self._clock.monotonic() - assumed.popped_at if assumed.popped_at else None
             collect.attempts("unschedulable" if plugins else "error", assumed.framework.profile_name, took_s)
             reason = UNSCHEDULABLE if plugins else SCHEDULER_ERROR

@@ -21,7 +21,7 @@ from dsched.model import tape
 from dsched.model.meta import NO_NODE, PodUid
 from dsched.model.tape import Line
 from dsched.scheduler.cache import Cache
-from dsched.scheduler.decision import Candidate, Decision
+from dsched.scheduler.decision import Candidate, Decision, GroupDecision, told_by_pod
 from dsched.scheduler.observer import Observer
 from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPods
@@ -194,12 +194,13 @@ class RecordingObserver(Observer):
         self._listen(None)
         self._decided_ms = self._clock.now_ms()
 
-    def decided(self, decisions: Sequence[Decision]) -> None:
+    def decided(self, decisions: Sequence[Decision | GroupDecision]) -> None:
         """Tell them."""
         if not self.on:
             return
-        choices = tuple(self._choice(decision) for decision in decisions)
-        self._lines.append(tape.encode(tape.Decided(self._decided_ms, choices, self._same_turn)))
+        choices = tuple(self._choice(decision) for decision in told_by_pod(decisions))
+        told = tape.Decided(self._decided_ms, choices, self._same_turn, group_choices(decisions))
+        self._lines.append(tape.encode(told))
         self._listen(self.heard)
         self._same_turn = True
 
@@ -250,6 +251,20 @@ def choice(decision: Decision, message: str, preempting: dict[str, str] | None =
         tuple(victim.uid for victim in decision.victims),
         preempting,
     )
+
+
+def group_choices(decided: Sequence[Decision | GroupDecision]) -> tuple[tape.GroupChoice, ...]:
+    """The groups of a batch as they stand in a recording."""
+    found: list[tape.GroupChoice] = []
+    first = 0
+    for each in decided:
+        if not isinstance(each, GroupDecision):
+            first += 1
+            continue
+        pods = len(each.decisions)
+        found.append(tape.GroupChoice(each.candidate.group.key, first, pods, str(each.end), each.message))
+        first += pods
+    return tuple(found)
 
 
 def shown(configured: SchedulerConfiguration) -> dict[str, Any]:

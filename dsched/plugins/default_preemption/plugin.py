@@ -8,11 +8,12 @@ Source: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go;
 """
 
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from operator import attrgetter
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +23,35 @@ from dsched.config import DefaultPreemptionArgs, Features
 from dsched.config.feature_gates import UNSAID
 from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.dry_run import DryRun
-from dsched.engine.failed_attempt import FailedAttempt
+from dsched.engine.failed_attempt import FailedAttempt, FailedGroupAttempt
 from dsched.framework import interface
 from dsched.framework.extender import ExtenderFailure, Victims
-from dsched.framework.interface import Code, PostFilterResult, Status, unresolvable, unschedulable
+from dsched.framework.interface import (
+    Code,
+    PodGroupPostFilterResult,
+    PostFilterResult,
+    Status,
+    unresolvable,
+    unschedulable,
+)
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.validation import AnsweredError
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
+from dsched.plugins.default_preemption import pod_group_preemption
 from dsched.plugins.default_preemption.candidate_cache import CandidateCache
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
 from dsched.plugins.default_preemption.importance import LAST, by_importance, start_time
+from dsched.plugins.default_preemption.victims import (
+    ERR_NEVER,
+    Victim,
+    has_grouped,
+    priority_of,
+    terminating,
+    victims_of,
+    violations,
+)
 
-ERR_NEVER = "not eligible due to preemptionPolicy=Never."
 ERR_TERMINATING = "not eligible due to a terminating pod on the nominated node."
 ERR_NO_VICTIMS = "No preemption victims found for incoming pod"
 ERR_NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -89,13 +107,13 @@ class _Remembers(Protocol):
 class DefaultPreemption:
     name = "DefaultPreemption"
     takes_features = True
-    victims_reason: ClassVar[str] = "PreemptionByScheduler"
 
     def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
         """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none
         (recorded vectors), every attempt is the first one."""
         self._args: DefaultPreemptionArgs = args or DefaultPreemptionArgs()
         self._tells_placement = self._started_once = features.since(37)
+        self._groups = features.enabled("GenericWorkload")
         self._handle: _Remembers | None = handle if hasattr(handle, "preempting") else None
         self._tries: CandidateCache[Candidate | Status] = CandidateCache()
 
@@ -105,7 +123,7 @@ class DefaultPreemption:
         return None
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        reason = _not_eligible(attempt) or self._stopped(attempt.pod)
+        reason = _not_eligible(attempt, groups=self._groups) or self._stopped(attempt.pod)
         if reason:
             return PostFilterResult(None, unschedulable(f"preemption: {reason}"))
         candidates, failed = self.candidates(attempt)
@@ -124,6 +142,13 @@ class DefaultPreemption:
         reasons = (FOUND.format(node=chosen.node, victims=len(chosen.victims)),) if self._tells_placement else ()
         return PostFilterResult(chosen.node, Status(Code.SUCCESS, reasons), victims)
 
+    def pod_group_post_filter(self, attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
+        """Make room for a pod group. Source: default_preemption.go ``PodGroupPostFilter``."""
+        result = pod_group_preemption.preempt(attempt)
+        message = result.status.message
+        status = Status(result.status.code, (f"pod group preemption: {message}",) if message else (), self.name)
+        return replace(result, status=status)
+
     def candidates(self, attempt: FailedAttempt) -> tuple[list[Candidate], list[Status]]:
         """Nodes where preemption makes room, until there are enough; and why it does not on others."""
         rows = _from_somewhere(attempt.rejected_with(Code.UNSCHEDULABLE), attempt.pod)
@@ -132,14 +157,12 @@ class DefaultPreemption:
         avoided = self._avoided(attempt.pod)
         found: list[Candidate] = []
         failed: list[Status] = []
-        tried = self._tries.of(attempt)
+        try_on = self.tries(attempt, budgets)
         for row in rows.tolist():
             if avoided and attempt.snapshot.table.names[row] in avoided:
                 failed.append(unschedulable(ERR_NOT_FREED))
                 continue
-            outcome = tried.get(row)
-            if outcome is None:
-                outcome = tried[row] = victims_on(attempt, row, budgets, started_once=self._started_once)
+            outcome = try_on(row)
             if isinstance(outcome, Candidate):
                 found.append(outcome)
                 if len(found) >= wanted:
@@ -147,6 +170,21 @@ class DefaultPreemption:
             else:
                 failed.append(outcome)
         return found, failed
+
+    def tries(self, attempt: FailedAttempt, budgets: Budgets) -> Callable[[int], Candidate | Status]:
+        """What finds out about a node whether preemption makes room on it."""
+        known = self._tries.of(attempt)
+
+        def try_on(row: int) -> Candidate | Status:
+            outcome = known.get(row)
+            if outcome is None and self._groups and has_grouped(attempt.snapshot, row):
+                # Not kept: it depends on other nodes, too.
+                outcome = units_on(attempt, row, lower_priority(attempt, row), budgets)
+            elif outcome is None:
+                outcome = known[row] = victims_on(attempt, row, budgets, started_once=self._started_once)
+            return outcome
+
+        return try_on
 
     def _stopped(self, pod: PodInfo) -> str:
         """Why the pod may not preempt for now, having evicted others too often; empty when it may."""
@@ -184,6 +222,10 @@ def _agreed(attempt: FailedAttempt, candidates: Sequence[Candidate]) -> list[Can
     return [Candidate(node, victims.pods, victims.violations) for node, victims in agreed.items()]
 
 
+Unit = Sequence[tuple[PodInfo, int]]
+"""Pods that go or stay together, with the table rows of their nodes."""
+
+
 def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets, *, started_once: bool) -> Candidate | Status:
     """The fewest pods that have to go from a node for the pod to fit, or why no eviction helps.
 
@@ -204,30 +246,76 @@ def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets, *, started_on
         return rejection
     with attempt.try_on(row) as trial:
         by_importance(lower, started_once=started_once)
-        return _fewest(trial, lower, budgets)
+        violating = {other.uid for other in budgets.split(lower)[0]}
+        return _fewest(trial, [((other, row),) for other in lower], [other.uid in violating for other in lower])
 
 
-def _fewest(trial: DryRun, lower: list[PodInfo], budgets: Budgets) -> Candidate | Status:
-    """Of the pods of lower priority on a node, at least one and the most important first, those that have to go."""
-    for other in lower:
-        trial.remove(other)
-    rejection = trial.status()
+def lower_priority(attempt: FailedAttempt, row: int) -> list[Victim]:
+    """What is of a lower priority on a node than a pod."""
+    return [victim for victim in victims_of(attempt.snapshot, [row]) if victim.priority < attempt.pod.priority]
+
+
+def units_on(attempt: FailedAttempt, row: int, lower: list[Victim], budgets: Budgets) -> Candidate | Status:
+    """As `victims_on`, where pods of pod groups may be on the node: those of a group that is disrupted together go or
+    stay together, wherever they are.
+
+    Args:
+        lower: what may go.
+
+    Raises:
+        PluginFailure: a plugin failed.
+    """
+    table = attempt.snapshot.table
+    if not lower:
+        return unresolvable(ERR_NO_VICTIMS)
+    node = table.names[row]
+    rejection = attempt.rejection_without(row, [pod for victim in lower for pod, at in victim.pods if at == node])
     if rejection is not None:
         return rejection
-    violating, others = budgets.split(lower)
-    victims: list[PodInfo] = []
-    violations = 0
-    for other in (*violating, *others):
-        trial.add(other)
-        if trial.status() is not None:
-            trial.remove(other)
-            victims.append(other)
-            violations += other in violating
-    if not victims:
+    lower.sort(key=attrgetter("importance"))
+    units = [[(pod, table.index[at]) for pod, at in victim.pods if at in table.index] for victim in lower]
+    with attempt.try_on(row) as trial:
+        return _fewest(trial, units, violations(budgets, lower))
+
+
+def _fewest(trial: DryRun, units: Sequence[Unit], violations: Sequence[int]) -> Candidate | Status:
+    """Of the victims that there may be, at least one and the most important first, those that have to go. Of pods on
+    other nodes only what plugins remember changes, as upstream.
+
+    Args:
+        violations: how many pods of each violate a disruption budget if it goes.
+    """
+    for unit in units:
+        for pod, row in unit:
+            trial.remove(pod, row)
+    rejection = _status(trial)
+    if rejection is not None:
+        return rejection
+    gone: list[int] = []
+    for place in sorted(range(len(units)), key=lambda place: not violations[place]):
+        for pod, row in units[place]:
+            trial.add(pod, row)
+        if _status(trial) is not None:
+            for pod, row in units[place]:
+                trial.remove(pod, row)
+            gone.append(place)
+    if not gone:
         return Status(Code.ERROR, (f'expected at least one victim pod on node "{trial.node.name}"',))
-    places = {other.uid: place for place, other in enumerate(lower)}
-    victims.sort(key=lambda victim: places[victim.uid])
-    return Candidate(trial.node.name, tuple(victims), violations)
+    gone.sort()
+    pods = tuple(pod for place in gone for pod, _ in units[place])
+    return Candidate(trial.node.name, pods, sum(violations[place] for place in gone))
+
+
+def _status(trial: DryRun) -> Status | None:
+    """Why the pod does not fit; a filter that cannot tell says why with an error, which concerns this node alone.
+
+    Raises:
+        PluginFailure: a plugin failed otherwise.
+    """
+    try:
+        return trial.status()
+    except AnsweredError as error:
+        return error.status
 
 
 def best(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -242,8 +330,11 @@ def _from_somewhere(rows: NDArray[np.intp], pod: PodInfo) -> NDArray[np.intp]:
     return np.roll(rows, -(zlib.crc32(pod.class_key) % max(len(rows), 1)))
 
 
-def _not_eligible(attempt: FailedAttempt) -> str:
+def _not_eligible(attempt: FailedAttempt, *, groups: bool) -> str:
     """Why the pod may not preempt, empty when it may.
+
+    Args:
+        groups: whether pods of pod groups have the priority of these.
 
     Source: default_preemption.go ``PodEligibleToPreemptOthers``.
     """
@@ -254,18 +345,9 @@ def _not_eligible(attempt: FailedAttempt) -> str:
     row = attempt.snapshot.table.index.get(NodeName(node))
     if row is None or row in attempt.rejected_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
         return ""
-    ending = (other for other in attempt.snapshot.table.info(row).pods if other.priority < pod.priority)
-    return ERR_TERMINATING if any(_ends_for_preemption(other) for other in ending) else ""
-
-
-def _ends_for_preemption(pod: PodInfo) -> bool:
-    conditions = pod.pod.status.conditions
-    return pod.pod.deleting and any(
-        condition.type == "DisruptionTarget"
-        and condition.status == "True"
-        and condition.reason == DefaultPreemption.victims_reason
-        for condition in conditions
-    )
+    ending = [other for other in attempt.snapshot.table.info(row).pods if terminating(other)]
+    priorities = [priority_of(attempt.snapshot, other) if groups else other.priority for other in ending]
+    return ERR_TERMINATING if any(priority < pod.priority for priority in priorities) else ""
 
 
 def _errors(failed: Sequence[Status]) -> str:
@@ -282,3 +364,4 @@ def _nothing_helps(attempt: FailedAttempt, failed: Sequence[Status]) -> str:
 
 
 _role: type[interface.PostFilterPlugin] = DefaultPreemption
+_groups: type[interface.PodGroupPostFilterPlugin] = DefaultPreemption

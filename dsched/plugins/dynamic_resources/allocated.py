@@ -4,7 +4,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go; st
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
 from dsched.model.devices import DeviceId, PoolId
@@ -67,6 +67,15 @@ class AllocatedState:
         else:
             del self._by_claim[claim]
 
+    def devices_of(self, claim: str) -> Sequence[AllocatedDevice]:
+        """What was put for a claim."""
+        return self._by_claim.get(claim, ())
+
+    def touch(self, claim: str) -> None:
+        """Who uses a claim has changed: as if its devices had been taken again."""
+        for pool in {PoolId(each.driver, each.pool) for each in self._by_claim.get(claim, ())}:
+            self._note(pool)
+
     def whole(self, pool: PoolId) -> Mapping[str, int]:
         """Devices of a pool that are in use as a whole."""
         return self._whole.get(pool, {})
@@ -82,9 +91,7 @@ class AllocatedState:
 
     def _count(self, device: AllocatedDevice, by: int) -> None:
         pool = PoolId(device.driver, device.pool)
-        self._version += 1
-        self._changed.append(pool)
-        self._versions[pool] = self._version
+        self._note(pool)
         share = self._shares and device.share_id is not None
         counts = (self._shared if share else self._whole).setdefault(pool, Counter())
         counts[device.device] += by
@@ -93,6 +100,11 @@ class AllocatedState:
         if share and device.consumed_capacity is not None:
             self._consume(device, by)
 
+    def _note(self, pool: PoolId) -> None:
+        self._version += 1
+        self._changed.append(pool)
+        self._versions[pool] = self._version
+
     def _consume(self, device: AllocatedDevice, by: int) -> None:
         found = self._consumed.setdefault(device.id, _Consumed())
         found.shares += by
@@ -100,6 +112,50 @@ class AllocatedState:
             found.amounts[name] = found.amounts.get(name, 0) + by * nano(quantity)
         if not found.shares:
             del self._consumed[device.id]
+
+
+class SupposedState(AllocatedState):
+    """What would be in use if some devices were given back and others taken, while the state that it is made of does
+    not change.
+
+    Args:
+        gone: devices that are in use.
+    """
+
+    def __init__(
+        self, state: AllocatedState, gone: Iterable[AllocatedDevice], taken: Iterable[AllocatedDevice]
+    ) -> None:
+        super().__init__(consumable_capacity=state._shares)
+        self._state = state
+        self._own: set[DeviceId] = set()
+        for device, by in [*((each, -1) for each in gone), *((each, 1) for each in taken)]:
+            self._take_over(device)
+            self._count(device, by)
+
+    def version_of(self, pool: PoolId) -> int:
+        return super().version_of(pool) if pool in self._whole else self._state.version_of(pool)
+
+    def whole(self, pool: PoolId) -> Mapping[str, int]:
+        return super().whole(pool) if pool in self._whole else self._state.whole(pool)
+
+    def shared(self, pool: PoolId) -> Mapping[str, int]:
+        return super().shared(pool) if pool in self._whole else self._state.shared(pool)
+
+    def consumed(self, device: DeviceId) -> Amounts:
+        return super().consumed(device) if device in self._own else self._state.consumed(device)
+
+    def _take_over(self, device: AllocatedDevice) -> None:
+        """Begin with what the state says of a device and its pool."""
+        pool, state = PoolId(device.driver, device.pool), self._state
+        if pool not in self._whole:
+            self._whole[pool] = Counter(state.whole(pool))
+            self._shared[pool] = Counter(state.shared(pool))
+        known = state._consumed.get(device.id)
+        if device.id not in self._own:
+            self._own.add(device.id)
+            if known is not None:
+                mine = self._consumed[device.id] = _Consumed()
+                mine.shares, mine.amounts = known.shares, dict(known.amounts)
 
 
 class _Consumed:

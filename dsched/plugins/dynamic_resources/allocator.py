@@ -17,6 +17,7 @@ from dsched.model.resource_claims import MOST_DEVICES, ResourceClaim
 from dsched.plugins.dynamic_resources import requests, results
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
 from dsched.plugins.dynamic_resources.attempt import Attempt
+from dsched.plugins.dynamic_resources.best_fit import BestFit
 from dsched.plugins.dynamic_resources.counting import counting
 from dsched.plugins.dynamic_resources.device_index import DeviceIndex
 from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
@@ -39,8 +40,31 @@ class Feasible(NamedTuple):
     invalid: NDArray[np.bool_]
 
 
+class Found(NamedTuple):
+    """Devices for claims on a node.
+
+    Attributes:
+        allocations: for each claim, its ``status.allocation``.
+        fit: 0 to `dsched.plugins.dynamic_resources.best_fit.BEST`; 0 where that is not asked for.
+    """
+
+    allocations: list[dict[str, Any]]
+    fit: int = 0
+
+
 def _never() -> bool:
     return False
+
+
+class _Steps:
+    """Expires after some looks at it: what is not found by then is found without best fit."""
+
+    def __init__(self, looks: int = 256) -> None:
+        self._left = looks
+
+    def __call__(self) -> bool:
+        self._left -= 1
+        return self._left < 0
 
 
 class Allocator:
@@ -77,6 +101,13 @@ class Allocator:
         other.demand = dataclasses.replace(self.demand, claims=claims)
         return other
 
+    def with_state(self, allocated: AllocatedState) -> "Allocator":
+        """The same while other devices are in use."""
+        other = copy.copy(self)
+        other.allocated = allocated
+        other._counting = self._counting and self._counting.with_state(allocated)
+        return other
+
     def allocate(self, node: Node, expired: Expired = _never) -> list[dict[str, Any]] | None:
         """The devices that the claims get on a node, each as ``status.allocation``; None where there are not enough.
 
@@ -85,18 +116,28 @@ class Allocator:
             AllocationTimeout: the time is over.
             InvalidPools: there are not enough, perhaps because pools are invalid.
         """
-        search = self._search(node, expired)
+        found = self.found(node, expired)
+        return None if found is None else found.allocations
+
+    def found(self, node: Node, expired: Expired = _never) -> Found | None:
+        """As `allocate`, with what it says of the node. It raises the same."""
+        search = self._best(node) or self._search(node, expired)
         if search is None:
             return None
-        return [self._result(search, number, node) for number in range(len(self.demand.claims))]
+        allocations = [self._result(search, number, node) for number in range(len(self.demand.claims))]
+        return Found(allocations, self._fit(search) if self.features.best_fit else 0)
 
     def fits(self, node: Node, expired: Expired = _never) -> bool:
         """Whether `allocate` would find devices on the node; it raises the same.
 
         Where it is enough to count devices, nothing is searched.
         """
-        counted = self._counting.fits(self.index.pools(node)) if self._counting else None
+        counted = self.counted(node)
         return counted if counted is not None else self._search(node, expired) is not None
+
+    def counted(self, node: Node) -> bool | None:
+        """As `fits`, which takes no time; None where devices have to be searched for."""
+        return self._counting.fits(self.index.pools(node)) if self._counting else None
 
     def feasible(self, nodes: Sequence[Node], begin: Callable[[], Expired] = lambda: _never) -> Feasible:
         """`fits` for many nodes.
@@ -116,12 +157,30 @@ class Allocator:
                 invalid[number] = True
         return Feasible(fits, invalid)
 
-    def _search(self, node: Node, expired: Expired) -> Search | None:
+    def _best(self, node: Node) -> Search | None:
+        """The devices that fit best; None where they are not asked for, or have not been found: whether there are any
+        at all is for `_search` to say."""
+        if not self.features.best_fit:
+            return None
+        try:
+            return self._search(node, _Steps(), ranked=True)
+        except (AllocationError, InvalidPools):
+            return None
+
+    def _fit(self, search: Search) -> int:
+        wanted = [
+            request.alternatives[chosen] for request, chosen in zip(self.demand.requests, search.chosen, strict=True)
+        ]
+        taken = [each for of_claim in search.attempt.taken for each in of_claim]
+        return BestFit(search.offer, self.allocated, self.features).fit(wanted, taken)
+
+    def _search(self, node: Node, expired: Expired, *, ranked: bool = False) -> Search | None:
         pools = self.index.pools(node)
         offer = Offer(pools, self.demand.claims, self.allocated, self.selectors, self.features)
         every = self._prepare(offer)
         attempt = Attempt(self.demand, offer, self.allocated, self.features)
-        search = Search(self.demand, offer, attempt, every, expired)
+        order = BestFit(offer, self.allocated, self.features).order if ranked else None
+        search = Search(self.demand, offer, attempt, every, expired, order)
         if search.run():
             return search
         if any(pool.invalid for pool in pools) and not self.features.partial_pools:

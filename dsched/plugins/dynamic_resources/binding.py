@@ -7,7 +7,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``P
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from dsched.framework.interface import Code, Status
 from dsched.model.claim_requests import ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.resource_claims import RESOURCE_CLAIM, ResourceClaim
 from dsched.plugins.dynamic_resources import held_claims
+from dsched.plugins.dynamic_resources.pre_bind_metrics import Ending, PreBindMetrics
 from dsched.plugins.dynamic_resources.reserved import Errand
 from dsched.plugins.object_views import decoded
 
@@ -35,41 +36,68 @@ class ClaimCluster(Protocol):
         ...
 
 
-def bind(errand: Errand, cluster: ClaimCluster, now_ms: int, timeout_s: float) -> Status | None:
+def bind(errand: Errand, cluster: ClaimCluster, now_ms: int, timeout_s: float, told: PreBindMetrics) -> Status | None:
     """Write what has to be written, and look whether the devices are ready; Wait while they are not."""
     writes, waits = list(errand.writes), list(errand.waits)
     if errand.extended is not None:
         created = cluster.create_claim(errand.extended)
+        told.creation(created.made)
         if created.problem:
             return _error(f"create claim for extended resources: {created.problem}")
         writes.append(
             ClaimWrite(created.key, created.uid, errand.extended.pod, errand.extended.pod_uid, errand.devices)
         )
-        if waits:
+        if errand.waits_for_made:
             waits.append(created.key)
     if errand.stamped:
         writes = [replace(each, stamped=True) for each in writes]
     problem = next(filter(None, cluster.allocate_claims(writes)), "") if writes else ""
     if problem:
         return _error(problem)
-    return _readiness(waits, cluster, errand.since_ms, now_ms, timeout_s) if waits else None
+    return _wait(waits, cluster, errand.since_ms, now_ms, timeout_s, told) if waits else None
 
 
-def _readiness(
-    keys: Sequence[str], cluster: ClaimCluster, since_ms: int, now_ms: int, timeout_s: float
+class _Ended(NamedTuple):
+    """The wait for a claim's devices is over.
+
+    Attributes:
+        problem: why they cannot be used; "" where they can.
+    """
+
+    how: Ending
+    problem: str = ""
+
+
+def _wait(
+    keys: Sequence[str], cluster: ClaimCluster, since_ms: int, now_ms: int, timeout_s: float, told: PreBindMetrics
 ) -> Status | None:
-    for key, raw in zip(keys, cluster.get_objects(RESOURCE_CLAIM, keys), strict=True):
-        if raw is None:
-            return _error(f'could not find ResourceClaim "{key}"')
-        claim = decoded(raw, ResourceClaim)
-        found = held_claims.readiness(claim)
-        if found.failure:
-            return _error(found.failure)
-        if not found.ready:
-            if held_claims.overdue(claim, now_ms, timeout_s) or now_ms - since_ms >= timeout_s * 1000:
-                return _error(f"device binding timeout: claim={claim.metadata.name}")
+    """Whether the devices of these claims are ready: nothing where they are, Wait while they are not."""
+    found = cluster.get_objects(RESOURCE_CLAIM, keys)
+    claims = {key: None if raw is None else decoded(raw, ResourceClaim) for key, raw in zip(keys, found, strict=True)}
+    late = now_ms - since_ms >= timeout_s * 1000
+    ended = _Ended("success")
+    for key, claim in claims.items():
+        now = _looked_at(key, claim, late or (claim is not None and held_claims.overdue(claim, now_ms, timeout_s)))
+        if now is None:
             return Status(Code.WAIT, (f"waiting for binding conditions of resourceclaim {key}",))
-    return None
+        if now.problem:
+            ended = now
+            break
+    there = [claim for claim in claims.values() if claim is not None]
+    told.wait(there, ended.how, max(0, now_ms - since_ms) / 1000)
+    return _error(ended.problem) if ended.problem else None
+
+
+def _looked_at(key: str, claim: ResourceClaim | None, late: bool) -> _Ended | None:
+    """None while the claim's devices are not ready."""
+    if claim is None:
+        return _Ended("error", f'could not find ResourceClaim "{key}"')
+    found = held_claims.readiness(claim)
+    if found.failure:
+        return _Ended("failure", found.failure)
+    if found.ready:
+        return _Ended("success")
+    return _Ended("timeout", f"device binding timeout: claim={claim.metadata.name}") if late else None
 
 
 def _error(text: str) -> Status:

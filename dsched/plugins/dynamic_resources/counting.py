@@ -4,6 +4,7 @@ It is for requests for a number of devices, without constraints, admin access or
 could be meant is shared, takes of counters or has a selector that fails. All else has to be searched.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -47,6 +48,12 @@ class Counting:
         self._selectors = selectors
         self._features = features
         self._masks: WeakKeyDictionary[Pool, tuple[int, ...] | None] = WeakKeyDictionary()
+
+    def with_state(self, allocated: AllocatedState) -> "Counting":
+        """The same while other devices are in use."""
+        other = copy.copy(self)
+        other._allocated = allocated
+        return other
 
     def fits(self, pools: Sequence[Pool]) -> bool | None:
         """Whether pools have enough free devices; None where that cannot be told by counting.

@@ -30,6 +30,7 @@ class DeviceIndex:
         self._of_pool: dict[PoolId, list[OfferedSlice]] = {}
         self._on_node: dict[str, list[OfferedSlice]] = {}
         self._shared: list[OfferedSlice] = []
+        self._only_node: dict[PoolId, NodeName] = {}
         self._of_node: dict[NodeName, tuple[Mapping[str, str], Sequence[Pool] | AllocationError]] = {}
         self._made: dict[PoolId, dict[_PoolKey, Pool]] = {}
         self._version = 0
@@ -87,8 +88,7 @@ class DeviceIndex:
 
     def node_of(self, pool: PoolId) -> NodeName | None:
         """The node that alone can use a pool; None where several can, or where there is no such pool."""
-        names = {each.node_name for each in self._of_pool.get(pool, ())}
-        return NodeName(names.pop()) if len(names) == 1 and "" not in names else None
+        return self._only_node.get(pool)
 
     def devices_of(self, pool: PoolId) -> Sequence[OfferedDevice]:
         """The devices of all slices of a pool, whatever their generation."""
@@ -121,6 +121,11 @@ class DeviceIndex:
                 self._on_node.setdefault(each.node_name, []).append(each)
             else:
                 self._shared.append(each)
+        self._only_node = {}
+        for pool, of_pool in self._of_pool.items():
+            names = {each.node_name for each in of_pool}
+            if len(names) == 1 and "" not in names:
+                self._only_node[pool] = NodeName(names.pop())
 
     def _forget(self, changed: set[PoolId]) -> None:
         """Forget what was made of some pools, and the nodes that they reach: all, where a pool is for several nodes."""

@@ -12,6 +12,10 @@ from dsched.config import Features
 class AllocatorFeatures:
     """
     Attributes:
+        all_but_full: a request for all devices leaves those out of whose capacity too little is left (in 1.36); else it
+            cannot be met.
+        capacity_refused: requests for capacity are an error where capacity is not consumed (until 1.34; in 1.35 they
+            ask for nothing).
         fractional_ranges: ranges of capacities may have fractions.
         partial_pools: pools are judged by the slices that reach the node, incomplete ones give what they have, and an
             invalid one ends the attempt (until 1.34).
@@ -20,6 +24,7 @@ class AllocatorFeatures:
         tolerations_in_results: since 1.35.
         limit_per_claim: the sum of a claim's devices is judged, not each request (until 1.36).
         device_in_errors: failing selectors name the device (since 1.37).
+        best_fit: of the devices that would do, those are chosen that leave the least waste (dsched's own gate).
     """
 
     admin_access: bool = True
@@ -29,12 +34,15 @@ class AllocatorFeatures:
     device_taint_rules: bool = True
     binding_conditions: bool = True
     consumable_capacity: bool = True
+    all_but_full: bool = False
+    capacity_refused: bool = False
     fractional_ranges: bool = True
     partial_pools: bool = False
     class_config_for_all: bool = False
     tolerations_in_results: bool = True
     limit_per_claim: bool = False
     device_in_errors: bool = True
+    best_fit: bool = False
 
 
 def of(features: Features) -> AllocatorFeatures:
@@ -49,10 +57,13 @@ def of(features: Features) -> AllocatorFeatures:
         device_taint_rules=taints and features.enabled("DRADeviceTaintRules"),
         binding_conditions=conditions,
         consumable_capacity=features.enabled("DRAConsumableCapacity"),
+        all_but_full=not features.since(37),
+        capacity_refused=not features.since(35),
         fractional_ranges=features.enabled("DRAFractionalCapacityRange"),
         partial_pools=not features.since(35),
         class_config_for_all=not features.since(35),
         tolerations_in_results=features.since(35),
         limit_per_claim=not features.since(37),
         device_in_errors=features.since(37),
+        best_fit=features.enabled("DschedDeviceBestFit"),
     )

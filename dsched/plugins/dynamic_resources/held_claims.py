@@ -30,13 +30,17 @@ class Readiness(NamedTuple):
 class HeldClaim:
     """A claim with devices.
 
+    Attributes:
+        promised: it was promised them in this group cycle, and does not show them yet.
+
     Raises:
         SelectorError: the allocation's node selector is no legal one.
     """
 
-    def __init__(self, record: ResourceClaim, allocation: Allocation) -> None:
+    def __init__(self, record: ResourceClaim, allocation: Allocation, *, promised: bool = False) -> None:
         self.record = record
         self.allocation = allocation
+        self.promised = promised
         selector = allocation.node_selector
         self._terms: tuple[Term, ...] | None = None if selector is None else node_selectors.strict_terms(selector)
 

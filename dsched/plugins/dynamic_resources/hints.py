@@ -12,7 +12,8 @@ from dsched.framework.interface import Action, ClusterEvent, Hint, Registration,
 from dsched.framework.snapshot import Snapshot
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.plugins.dynamic_resources import objects, pod_claims
+from dsched.plugins.dynamic_resources import extended_resources, objects, pod_claims
+from dsched.plugins.dynamic_resources.inventory import PREEMPTION
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
 
 _COME_OR_CHANGED = frozenset({Action.ADD, Action.UPDATE})
@@ -27,10 +28,17 @@ def registrations(snapshot: Callable[[], Snapshot], features: Features) -> Seque
 
     def claims(pod: Pod) -> PodClaims:
         find = objects.of(snapshot()).claims.get
-        return pod_claims.claims_of(pod, find, capital_pod=features.since(36))
+        groups = features.enabled(pod_claims.GROUPS)
+        return pod_claims.claims_of(pod, find, capital_pod=features.since(36), groups=groups)
+
+    def without_devices(pod: Pod, event: ClusterEvent) -> Hint:
+        return _hint(_held_only_promises(event.old, claims))
 
     of_claims = _ANY if features.since(37) else _COME_OR_CHANGED
+    gone = frozenset({Action.DELETE})
+    evicted = (Registration(Resource.ASSIGNED_POD, gone, without_devices),) if features.enabled(PREEMPTION) else ()
     return (
+        *evicted,
         Registration(Resource.NODE, _COME_OR_CHANGED, _after_node_change, about_taints=False),
         Registration(Resource.RESOURCE_CLAIM, of_claims, partial(_after_claim_change, claims), claim=_claim_to_name),
         Registration(Resource.POD, frozenset({Action.UPDATE}), partial(_after_pod_change, claims)),
@@ -95,6 +103,13 @@ def _after_pod_change(claims: Claims, pod: Pod, event: ClusterEvent) -> Hint:
     if before is not None and before.status.resource_claim_statuses == changed.status.resource_claim_statuses:
         return Hint.SKIP
     return _hint(not claims(changed).problem)
+
+
+def _held_only_promises(pod: Pod, claims: Claims) -> bool:
+    """Whether a pod that is gone was promised devices, which no claim shows: nothing else tells that they are free."""
+    if pod.spec.resource_claims:
+        return all(claim.allocation is None for claim in claims(pod).claims)
+    return bool(extended_resources.requested(pod)) and pod.status.extended_resource_claim_status is None
 
 
 def _allocated(claim: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@
 Source: pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from weakref import WeakKeyDictionary, ref
@@ -17,19 +17,30 @@ from dsched.config import Features
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.model.meta import PodUid
-from dsched.model.resource_claims import RESOURCE_CLAIM, Allocation
+from dsched.model.resource_claims import RESOURCE_CLAIM, AllocatedDevice, Allocation
 from dsched.plugins.dynamic_resources import cel_selectors, objects
 from dsched.plugins.dynamic_resources import features as allocator_features
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.consumers import Consumers
 from dsched.plugins.dynamic_resources.device_index import DeviceIndex
 from dsched.plugins.dynamic_resources.objects import KnownClaim
 from dsched.plugins.dynamic_resources.selection import SelectorCache
 
+PREEMPTION = "DschedDevicePreemption"
+"""The gate of preemption that frees devices."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Promise:
-    pod: PodUid
+    """
+    Attributes:
+        pods: whose claim it is; several of a group, of one cycle.
+        cycle: in which group cycle it was made, 0 for none.
+    """
+
+    pods: set[PodUid]
     allocation: Allocation
+    cycle: int
 
 
 class Inventory:
@@ -40,6 +51,7 @@ class Inventory:
         index: the slices, by node.
         allocated: the devices that are in use.
         selectors: expressions, compiled.
+        consumers: who uses which claims; None where nobody asks (gate ``DschedDevicePreemption``).
     """
 
     def __init__(self, snapshot: Snapshot, features: Features) -> None:
@@ -48,6 +60,7 @@ class Inventory:
         self.index = DeviceIndex(self.features)
         self.allocated = AllocatedState(consumable_capacity=self.features.consumable_capacity)
         self.selectors = _selectors(features)
+        self.consumers = Consumers() if features.enabled(PREEMPTION) else None
         self._snapshot = ref(snapshot)
         self._offered_at: tuple[int, int] | None = None
         self._claims_at = -1
@@ -70,6 +83,15 @@ class Inventory:
         """Whether a claim without devices was promised some."""
         return claim.uid in self._promises
 
+    def shared(self, claim: KnownClaim) -> Allocation | None:
+        """The devices that were promised to a claim in the group cycle that is under way: pods of the group use them,
+        too, if they have the claim.
+
+        Source: dynamicresources.go ``PreFilter``, its ``pendingAllocations``.
+        """
+        promise = self._promises.get(claim.uid)
+        return promise.allocation if promise is not None and promise.cycle and promise.cycle == self._cycle else None
+
     def extended_claim(self, pod: PodUid) -> KnownClaim | None:
         """The claim that an earlier attempt made for a pod's extended resources."""
         key = self._extended.get(pod)
@@ -81,13 +103,42 @@ class Inventory:
         Args:
             holder: uid of the claim; of the pod, where its claim has yet to be made.
         """
-        self._promises[holder] = _Promise(pod, allocation)
+        known = self._promises.get(holder)
+        if known is not None and known.allocation is allocation:  # promised to another pod of its group before
+            known.pods.add(pod)
+            return
+        self._promises[holder] = _Promise({pod}, allocation, self._cycle)
         self.allocated.put(_promise_key(holder), allocation)
 
     def forget(self, pod: PodUid) -> None:
-        """A pod will not have what was promised to its claims; a no-op where nothing was."""
-        for holder in [holder for holder, known in self._promises.items() if known.pod == pod]:
-            self.drop(holder)
+        """A pod will not have what was promised to its claims; a no-op where nothing was. What it shares is left to the
+        others."""
+        for holder in [holder for holder, known in self._promises.items() if pod in known.pods]:
+            self._promises[holder].pods.discard(pod)
+            if not self._promises[holder].pods:
+                self.drop(holder)
+
+    def look_at_pods(self) -> None:
+        """Take in which pods on nodes use which claims, where anybody asks. Not while the table is changed for the sake
+        of argument."""
+        snapshot = self._snapshot()
+        if self.consumers is not None and snapshot is not None:
+            for key in self.consumers.look(snapshot.table):
+                self.allocated.touch(key)
+
+    def without(self, pods: Collection[str], kept: Collection[str]) -> list[AllocatedDevice]:
+        """The devices that would be given back if some pods were gone: those of claims that nobody else uses, and what
+        the pods were promised.
+
+        Args:
+            kept: keys of claims that are not given back.
+        """
+        if self.consumers is None or not pods:
+            return []
+        gone = frozenset(pods)
+        keys = [key for key in self.consumers.without(pods) if key not in kept]
+        keys += [_promise_key(holder) for holder, promise in self._promises.items() if promise.pods <= gone]
+        return [device for key in keys for device in self.allocated.devices_of(key)]
 
     def stale_rows(self, table: NodeTable, version: int) -> Sequence[int] | None:
         """The table rows of nodes whose devices were taken or given back since `allocated` had this version; None where
@@ -104,6 +155,11 @@ class Inventory:
                 rows.append(table.index[node])
         return rows
 
+    @property
+    def _cycle(self) -> int:
+        snapshot = self._snapshot()
+        return 0 if snapshot is None else snapshot.pod_groups.cycle
+
     def _take_claims(self) -> None:
         snapshot, version = self._snapshot(), self.objects.claims.version
         changed = (
@@ -117,6 +173,8 @@ class Inventory:
 
     def _take_claim(self, key: str) -> None:
         claim = self.objects.claims.get(key)
+        if self.consumers is not None and self.consumers.take(key, claim):
+            self.allocated.touch(key)
         if claim is None:
             of_pod = self._counted.pop(key, None)
             if of_pod is not None and self._extended.get(of_pod) == key:

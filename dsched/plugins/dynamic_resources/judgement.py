@@ -7,19 +7,21 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``F
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.framework.interface import Code, Status, unresolvable
+from dsched.framework.interface import Code, Status, unresolvable, unschedulable
 from dsched.framework.table import NodeTable
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.model.resource_claims import ResourceClaim
+from dsched.model.resource_claims import AllocatedDevice, ResourceClaim
 from dsched.plugins.dynamic_resources import extended_resources
+from dsched.plugins.dynamic_resources.allocated import SupposedState
 from dsched.plugins.dynamic_resources.allocator import Allocator
+from dsched.plugins.dynamic_resources.best_fit import BEST
 from dsched.plugins.dynamic_resources.extended_resources import Asked, Extended
 from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
@@ -27,11 +29,13 @@ from dsched.plugins.dynamic_resources.inventory import Inventory
 from dsched.plugins.dynamic_resources.search import Expired
 
 NOT_ALLOCATED = unresolvable("cannot allocate all claims")
+NOT_YET_ALLOCATED = unschedulable(*NOT_ALLOCATED.reasons)
+"""It could be otherwise if pods of lower priority were gone (gate ``DschedDevicePreemption``)."""
 NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
 NO_SUCH_RESOURCE = unresolvable("cannot fit resource")
 EARLIER_CLAIM = unresolvable("cannot schedule extended resource claim")
 INVALID_POOLS = unresolvable(str(InvalidPools()))
-_FIXED = (NOT_ALLOCATED, NOT_AVAILABLE, NO_SUCH_RESOURCE, EARLIER_CLAIM, INVALID_POOLS)
+_FIXED = (NOT_ALLOCATED, NOT_YET_ALLOCATED, NOT_AVAILABLE, NO_SUCH_RESOURCE, EARLIER_CLAIM, INVALID_POOLS)
 _MOST_ALTERNATIVES = 8
 """A request has so many at most; the first of them scores as much (``FirstAvailableDeviceRequestMaxSize``)."""
 
@@ -92,6 +96,18 @@ class Limits:
         self.late = late
 
 
+class Otherwise(NamedTuple):
+    """What is supposed of devices.
+
+    Attributes:
+        gone: uids of pods that are gone, and have given back what nobody else uses.
+        taken: devices that are in use beside those that are.
+    """
+
+    gone: frozenset[str] = frozenset()
+    taken: tuple[AllocatedDevice, ...] = ()
+
+
 class Judgement:
     """What the pods of a class are told."""
 
@@ -107,6 +123,8 @@ class Judgement:
         self._points: dict[int, int] = {}
         self._at: tuple[object, ...] = ()
         self._allocated_at = 0
+        self._delegated_at: tuple[object, ...] = ()
+        self._delegated_on: dict[int, tuple[str, ...]] = {}
 
     @property
     def erroneous(self) -> bool:
@@ -124,7 +142,8 @@ class Judgement:
         return self._codes, tuple(self._statuses)
 
     def points(self, table: NodeTable, rows: Iterable[int]) -> list[int]:
-        """How much some rows are liked for the alternatives that could be had there, where devices are to be had.
+        """How much some rows are liked for the alternatives that could be had there, where devices are to be had, and
+        for how well they fit, where that is asked for.
 
         Raises:
             AllocationError: as `Allocator.allocate`.
@@ -132,7 +151,9 @@ class Judgement:
         self._refresh(table)
         return [self._points_of(table, row) for row in rows]
 
-    def allocate(self, table: NodeTable, row: int) -> tuple[list[dict[str, Any]], Extended | None] | None:
+    def allocate(
+        self, table: NodeTable, row: int, supposed: Otherwise | None = None
+    ) -> tuple[list[dict[str, Any]], Extended | None] | None:
         """The devices for the claims that have none on a node, in order, that of extended resources last; and this one,
         where there is one. None where there are not enough.
 
@@ -143,7 +164,7 @@ class Judgement:
         allocator = self._allocator(delegated)
         if allocator is None:
             return [], None
-        found = allocator.allocate(node, self._limits.begin())
+        found = self._supposing(allocator, supposed).allocate(node, self._limits.begin())
         return None if found is None else (found, self._extended.get(delegated))
 
     def adopt(self, wish: Wish) -> "Judgement":
@@ -154,6 +175,10 @@ class Judgement:
             if known is not None:
                 other._allocators[()] = known.alike(wish.claims)
         return other
+
+    def suppose(self, table: NodeTable, row: int, supposed: Otherwise) -> Status | None:
+        """What a node would be told if devices were held by others than now."""
+        return self._judge(table, row, supposed)
 
     def unavailable(self, node: Node) -> list[HeldClaim]:
         """The claims whose devices cannot be used on a node, or should be taken away again."""
@@ -193,7 +218,7 @@ class Judgement:
 
     # -- one node --------------------------------------------------------------------------------------------------
 
-    def _judge(self, table: NodeTable, row: int) -> Status | None:
+    def _judge(self, table: NodeTable, row: int, supposed: Otherwise | None = None) -> Status | None:
         if self.wish.earlier:
             return EARLIER_CLAIM
         node = table.nodes[row]
@@ -206,14 +231,21 @@ class Judgement:
             return None
         allocator = self._allocator(delegated)
         if allocator is not None:
-            refusal = self._allocatable(allocator, node)
+            refusal = self._allocatable(allocator, table, row, supposed)
             if refusal is not None:
                 return refusal
         return NOT_AVAILABLE if self.wish.held and self.unavailable(node) else None
 
-    def _allocatable(self, allocator: Allocator, node: Node) -> Status | None:
+    def _allocatable(
+        self, allocator: Allocator, table: NodeTable, row: int, supposed: Otherwise | None
+    ) -> Status | None:
+        node = table.nodes[row]
         try:
-            return None if allocator.fits(node, self._limits.begin()) else NOT_ALLOCATED
+            supposing = self._supposing(allocator, supposed)
+            counted = supposing.counted(node)  # most often, and it needs no clock
+            if counted or (counted is None and supposing.fits(node, self._limits.begin())):
+                return None
+            return NOT_YET_ALLOCATED if self._could_be_freed(allocator, table, row, supposed) else NOT_ALLOCATED
         except AllocationTimeout:
             return self._limits.late(node.name)
         except InvalidPools:
@@ -221,10 +253,45 @@ class Judgement:
         except AllocationError as error:
             return Status(Code.ERROR, (str(error),))
 
+    def _supposing(self, allocator: Allocator, supposed: Otherwise | None) -> Allocator:
+        if supposed is None or not (supposed.gone or supposed.taken):
+            return allocator
+        given_back = self._inventory.without(supposed.gone, self._kept)
+        return allocator.with_state(SupposedState(self._inventory.allocated, given_back, supposed.taken))
+
+    def _could_be_freed(self, allocator: Allocator, table: NodeTable, row: int, supposed: Otherwise | None) -> bool:
+        """Whether there would be devices on a node without its pods of lower priority."""
+        if self._inventory.consumers is None:
+            return False
+        priority, now = self.wish.pod.spec.priority, supposed or Otherwise()
+        lower = {other.uid for other in table.pods[row].values() if other.priority < priority}
+        without = Otherwise(now.gone | lower, now.taken)
+        before, after = (self._inventory.without(each.gone, self._kept) for each in (now, without))
+        if len(before) == len(after):
+            return False
+        try:
+            return self._supposing(allocator, without).fits(table.nodes[row], self._limits.begin())
+        except (AllocationError, InvalidPools):
+            return False  # what went well with fewer devices fails with more: evicting pods is no help
+
+    @property
+    def _kept(self) -> frozenset[str]:
+        """The pod's own claims, which it would go on using."""
+        return frozenset(held.record.key for held in self.wish.held)
+
     def _delegated(self, table: NodeTable, row: int) -> tuple[str, ...]:
         """The extended resources that a node has to meet by devices, having none of them itself."""
         asked = self.wish.extended
-        return () if asked is None else tuple(name for name in asked.backed if not table.allocatable(name)[row])
+        if asked is None:
+            return ()
+        at = table, table.layout, table.objects_version
+        if at != self._delegated_at:
+            self._delegated_at, self._delegated_on = at, {}
+        found = self._delegated_on.get(row)
+        if found is None:
+            found = tuple(name for name in asked.backed if not table.allocatable(name)[row])
+            self._delegated_on[row] = found
+        return found
 
     def _allocator(self, delegated: tuple[str, ...]) -> Allocator | None:
         """What looks for devices on nodes that have to meet these resources; None where none are wanted."""
@@ -246,8 +313,12 @@ class Judgement:
 
     def _points_of(self, table: NodeTable, row: int) -> int:
         if row not in self._points:
-            found = self.allocate(table, row)
-            self._points[row] = 0 if not found or not found[0] else self._score(found[0])
+            allocator = self._allocator(self._delegated(table, row))
+            found = None if allocator is None else allocator.found(table.nodes[row], self._limits.begin())
+            points = 0 if found is None else self._score(found.allocations)
+            if self._inventory.features.best_fit:  # alternatives go before the fit
+                points = points * (BEST + 1) + (0 if found is None else found.fit)
+            self._points[row] = points
         return self._points[row]
 
     def _score(self, allocations: Sequence[dict[str, Any]]) -> int:

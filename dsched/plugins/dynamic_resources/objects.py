@@ -9,6 +9,7 @@ import msgspec
 
 from dsched.framework.snapshot import Snapshot
 from dsched.model import names
+from dsched.model.claim_requests import FINALIZER
 from dsched.model.devices import DEVICE_TAINT_RULE, RESOURCE_SLICE, DeviceTaintRule, ResourceSlice
 from dsched.model.meta import OwnerReference, PodUid
 from dsched.model.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, Allocation, DeviceClass, ResourceClaim
@@ -27,10 +28,12 @@ class KnownClaim:
 
     Attributes:
         of_pod: the pod whose extended resources it was made for, None for all other claims.
+        protected: it has the finalizer that whoever gives claims devices sets.
     """
 
-    def __init__(self, record: ResourceClaim) -> None:
+    def __init__(self, record: ResourceClaim, *, protected: bool = False) -> None:
         self.record = record
+        self.protected = protected
         self.key = record.key
         self.uid = record.metadata.uid
         special = record.metadata.annotations.get(EXTENDED_CLAIM) == "true"
@@ -52,7 +55,7 @@ class DeviceObjects:
     """Everything about devices that a snapshot holds."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.claims = Views(snapshot, RESOURCE_CLAIM, lambda raw: KnownClaim(decoded(raw, ResourceClaim)))
+        self.claims = Views(snapshot, RESOURCE_CLAIM, _known_claim)
         self.classes = Views(snapshot, DEVICE_CLASS, lambda raw: decoded(raw, DeviceClass))
         self.slices = Views(snapshot, RESOURCE_SLICE, lambda raw: decoded(raw, ResourceSlice))
         self.rules = Views(snapshot, DEVICE_TAINT_RULE, lambda raw: decoded(raw, DeviceTaintRule))
@@ -81,6 +84,11 @@ def of(snapshot: Snapshot) -> DeviceObjects:
     if found is None:
         found = _known[snapshot] = DeviceObjects(snapshot)
     return found
+
+
+def _known_claim(raw: Mapping[str, Any]) -> KnownClaim:
+    finalizers = raw["metadata"].get("finalizers") or ()
+    return KnownClaim(decoded(raw, ResourceClaim), protected=FINALIZER in finalizers)
 
 
 def may_be_devices(resource: str) -> bool:

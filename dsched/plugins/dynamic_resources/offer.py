@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dsched.model.resource_claims import ResourceClaim
-from dsched.plugins.dynamic_resources import selection
+from dsched.plugins.dynamic_resources import capacity, selection
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
 from dsched.plugins.dynamic_resources.failures import AllocationError
 from dsched.plugins.dynamic_resources.features import AllocatorFeatures
@@ -51,6 +51,7 @@ class Offer:
         features: AllocatorFeatures,
     ) -> None:
         self._claims = claims
+        self._allocated = allocated
         self._selectors = selectors
         self._features = features
         self._starts: list[tuple[int, Pool]] = []
@@ -119,9 +120,18 @@ class Offer:
             for number in range(start, start + len(pool.devices)):
                 if all_of.errors >> number & 1:
                     raise self.error(wanted, number)
-                if all_of.fit >> number & 1:
+                if all_of.fit >> number & 1 and not (self._features.all_but_full and self._full(wanted, number)):
                     found.append(number)
         return found
+
+    def _full(self, wanted: Wanted, number: int) -> bool:
+        """Whether the shares of others leave less of a device than a request asks for."""
+        device = self.devices[number]
+        before, capacities = self._allocated.consumed(device.id), device.record.capacity
+        if not before:
+            return False
+        wants = capacity.consumption(wanted.capacities, capacities, fractional=self._features.fractional_ranges)
+        return not capacity.left(capacities, capacity.amounts(wants), before)
 
 
 def candidates(pool: Pool, wanted: Wanted, selectors: SelectorCache, features: AllocatorFeatures) -> Candidates:

@@ -9,7 +9,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/{dynamicresources,exten
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +22,8 @@ from dsched.arithmetic import matching
 from dsched.clock import Clock, SystemClock
 from dsched.config import DynamicResourcesArgs, Features
 from dsched.config.feature_gates import UNSAID
-from dsched.engine.failed_attempt import FailedAttempt
+from dsched.engine.failed_attempt import FailedAttempt, FailedGroupAttempt
+from dsched.engine.findings import Findings
 from dsched.errors import PluginError, SelectorError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -30,6 +31,7 @@ from dsched.framework.interface import (
     SKIP,
     Code,
     Normalization,
+    PodGroupPostFilterResult,
     PostFilterResult,
     PreFilterResult,
     Registration,
@@ -41,40 +43,50 @@ from dsched.framework.interface import (
     unschedulable,
 )
 from dsched.framework.per_class import PerClass
+from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import row_numbers
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.table import NodeTable
-from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
+from dsched.framework.table import NodeInfo, NodeTable
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
-from dsched.model.resource_claims import Allocation, DeviceRequest, ResourceClaim
+from dsched.model.pod_groups import GroupKey, PodGroup
+from dsched.model.resource_claims import AllocatedDevice, Allocation, DeviceRequest, ResourceClaim
 from dsched.plugins.dynamic_resources import (
     binding,
     extended_resources,
+    freeing,
     held_claims,
     hints,
     inventory,
     objects,
     pod_claims,
+    promised_devices,
     reserved,
 )
 from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
+from dsched.plugins.dynamic_resources.freeing import Looked
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
-from dsched.plugins.dynamic_resources.judgement import INVALID_POOLS, NOT_AVAILABLE, Judgement, Limits, Wish
+from dsched.plugins.dynamic_resources.judgement import INVALID_POOLS, NOT_AVAILABLE, Judgement, Limits, Otherwise, Wish
 from dsched.plugins.dynamic_resources.objects import KnownClaim
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
-from dsched.plugins.dynamic_resources.reserved import Errand, Reserved, ReservedClaim
+from dsched.plugins.dynamic_resources.pre_bind_metrics import PreBindMetrics
+from dsched.plugins.dynamic_resources.reserved import Errand, Held, Reserved, ReservedClaim
 from dsched.plugins.dynamic_resources.search import Expired
+from dsched.plugins.dynamic_resources.supposed import Supposed
 from dsched.plugins.object_views import Views
 
 _MOST_CLASSES = 256
 """Of so many classes of pods it is kept what nodes are told."""
+_MOST_WAITS = 1024
+"""Of so many decisions it is kept that their pods were told of as waiting."""
 UNSUPPORTED = "UnsupportedFields"
 """Who refuses pods with claims where claims are not judged."""
 DEALLOCATED = "deallocation of ResourceClaim completed"
 DELETED = "deletion of ResourceClaim completed"
+WAITS = "not eligible due to devices on the nominated node that pods which are gone have yet to give back"
+"""Not upstream's: see docs/preemption.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +95,11 @@ class _Asked:
 
     Attributes:
         judgement: of the pod's class; None for a pod without claims.
+        unavailable: claims that made nodes unavailable, of a pod of a group that was looked at.
     """
 
     judgement: Judgement | None = None
+    unavailable: tuple[HeldClaim, ...] = ()
 
 
 class _Looked(NamedTuple):
@@ -99,11 +113,13 @@ class _Looked(NamedTuple):
 
 class DynamicResources:
     name = "DynamicResources"
+    label_blind = True
     takes_features = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.CLUSTER
     score_scope = Scope.CLUSTER
     normalization = Normalization.MAX
+    version_has_objects = True
     pre_bind_needs_shared = True
     """PreBind has nothing to do for a pod for which Reserve has left no word."""
 
@@ -120,8 +136,15 @@ class DynamicResources:
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
         self._resources_of = PerClass(lambda pod: extended_resources.requested(pod.pod), key=_requests_key)
         self._judgements: OrderedDict[Hashable, Judgement] = OrderedDict()
+        self._waits_told: OrderedDict[Hashable, None] = OrderedDict()
         self._last: _Looked | None = None
         self._limits = Limits(self._begin, self._given_up, self._late)
+        self._groups = features.enabled(pod_claims.GROUPS)
+        self._topology = features.enabled("TopologyAwareWorkloadScheduling")
+        self._best_fit = features.enabled("DschedDeviceBestFit")
+        self._preempts = features.enabled(inventory.PREEMPTION)
+        if self._preempts:  # the framework looks for these, and asks nobody who has none
+            self.add_pod, self.remove_pod = self._put_there, self._take_away
 
     # -- before the search -----------------------------------------------------------------------------------------
 
@@ -154,40 +177,91 @@ class DynamicResources:
         if not pod.pod.spec.resource_claims and not self._resources_of(pod):
             return SKIP
         known = inventory.of(snapshot, self._features)
-        named = self._claims(pod.pod, snapshot)
-        if named.problem:
-            return unresolvable(named.problem)
-        wish = self._wish(pod, named, known)
+        if self._preempts:
+            known.look_at_pods()
+            state.write(Supposed())
+        named, wish = self._read(pod, snapshot, known)
         if isinstance(wish, Status):
             return wish
         if not wish.names_claims and wish.extended is None:
             return SKIP
         state.write(_Asked(self._judgement(pod, named, wish, known)))
-        if wish.scores:
+        if self._scores(wish):
             state.skip_score.discard(self.name)
         return None
 
     # -- the search ------------------------------------------------------------------------------------------------
 
+    def _put_there(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
+        """AddPod: a pod that was promised the node, or that was taken away, is there."""
+        if (supposed := state.read(Supposed)) is not None:
+            supposed.add(other)
+        return None
+
+    def _take_away(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
+        """RemovePod: a pod is gone, with its devices."""
+        if (supposed := state.read(Supposed)) is not None:
+            supposed.remove(other)
+        return None
+
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+        supposed = state.read(Supposed)
+        if supposed is not None and not supposed.nothing:
+            return self._supposing(self._asked(state), supposed, table, rows)
         codes, statuses = self._asked(state).codes(table)
         return Verdict(codes[rows].copy(), statuses)
 
+    def _supposing(self, judgement: Judgement, supposed: Supposed, table: NodeTable, rows: Rows) -> Verdict:
+        """What nodes are told in a trial, which is about one of them, mostly."""
+        statuses: list[Status] = []
+        index = np.zeros(matching.count(rows), dtype=np.int32)
+        for at, row in enumerate(row_numbers(rows).tolist()):
+            gone = frozenset(supposed.gone)
+            taken = self._promised(supposed.come.values(), table, row, gone)
+            status = judgement.suppose(table, row, Otherwise(gone, taken))
+            if status is not None:
+                statuses += [status] if status not in statuses else []
+                index[at] = statuses.index(status) + 1
+        return Verdict(index, tuple(statuses))
+
+    def _promised(
+        self, pods: Iterable[PodInfo], table: NodeTable, row: int, gone: frozenset[str]
+    ) -> tuple[AllocatedDevice, ...]:
+        """The devices that pods would get which were promised the node."""
+        snapshot: Snapshot = self._handle.snapshot
+        known = inventory.of(snapshot, self._features)
+
+        def judgement(pod: PodInfo) -> Judgement | None:
+            if not pod.pod.spec.resource_claims and not self._resources_of(pod):
+                return None
+            named, wish = self._read(pod, snapshot, known)
+            return None if isinstance(wish, Status) else self._judgement(pod, named, wish, known)
+
+        return promised_devices.of(pods, judgement, table, row, gone)
+
     def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         known = inventory.of(snapshot, self._features)
-        claims = self._claims(pod.pod, snapshot).claims
-        given_up = tuple(self._given_up(claim.record) for claim in claims if claim.allocation is not None)
-        return known.index.version, known.allocated.version, given_up
+        if self._preempts:
+            known.look_at_pods()
+        named, earlier = self._claims(pod.pod, snapshot), known.extended_claim(pod.uid)
+        held = tuple((claim, self._given_up(claim.record)) for claim in named.claims if claim.allocation is not None)
+        shared = tuple(claim for claim in named.claims if claim.allocation is None and known.shared(claim) is not None)
+        at = known.index.version, known.allocated.version, known.objects.classes.version
+        return *at, named.problem, held, shared, earlier
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
-        """Alternatives that come earlier are better."""
+        """Alternatives that come earlier are better; with ``DschedDeviceBestFit`` also nodes that fit better."""
         asked, found = state.read(_Asked), np.zeros(matching.count(rows), dtype=np.int64)
-        if asked is None or asked.judgement is None or not asked.judgement.wish.scores:
+        if asked is None or asked.judgement is None or not self._scores(asked.judgement.wish):
             return found
         numbers = row_numbers(rows)
         fits = asked.judgement.codes(table)[0][numbers] == 0
         found[fits] = asked.judgement.points(table, numbers[fits].tolist())
         return found
+
+    def _scores(self, wish: Wish) -> bool:
+        """Whether nodes may differ in how much they are liked."""
+        return wish.scores or (self._best_fit and bool(wish.claims or wish.extended is not None))
 
     # -- when there is no node -------------------------------------------------------------------------------------
 
@@ -199,6 +273,8 @@ class DynamicResources:
 
         Source: ``PostFilter``, ``deallocateOrDeletePodClaims``, ``getStateData``.
         """
+        if attempt.framework.defers(attempt.pod.pod):
+            return PostFilterResult(None, unschedulable())
         asked, rejection = attempt.state.read(_Asked), attempt.evaluation.rejection
         if asked is None and attempt.pod.pod.spec.resource_claims and rejection and rejection.plugin == UNSUPPORTED:
             return PostFilterResult(None, unschedulable())
@@ -206,31 +282,58 @@ class DynamicResources:
             return PostFilterResult(None, Status(Code.ERROR, ("not found",)))
         if asked.judgement is None:
             return PostFilterResult(None, unschedulable(*([] if self._silent else ["no new claims to deallocate"])))
-        held = self._deallocatable(attempt, asked.judgement)
-        if held is not None:
-            meta = held.record.metadata
-            release = ClaimRelease(held.record.key, meta.uid, attempt.pod.uid, deallocate=True)
-            return PostFilterResult(None, unschedulable(DEALLOCATED), deallocations=(release,))
         known = inventory.of(attempt.snapshot, self._features)
-        earlier = known.extended_claim(attempt.pod.uid) if asked.judgement.wish.extended is not None else None
-        if earlier is not None:
-            deletion = ClaimDeletion(earlier.key, earlier.uid)
-            return PostFilterResult(None, unschedulable(DELETED), deleted_claims=(deletion,))
+        unavailable = self._unavailable(attempt.snapshot.table, attempt.evaluation, asked.judgement)
+        freed = freeing.for_pod(attempt.pod.uid, asked.judgement, unavailable, known)
+        if freed.deallocation is not None:
+            return PostFilterResult(None, unschedulable(DEALLOCATED), deallocations=(freed.deallocation,))
+        if freed.deletion is not None:
+            return PostFilterResult(None, unschedulable(DELETED), deleted_claims=(freed.deletion,))
+        if self._waits(attempt, asked.judgement, known):
+            return PostFilterResult(None, unresolvable(WAITS))
         return PostFilterResult(None, unschedulable(*([] if self._silent else ["still not schedulable"])))
 
-    def _deallocatable(self, attempt: FailedAttempt, judgement: Judgement) -> HeldClaim | None:
-        """The first claim that made a node unavailable which has room otherwise, and that nobody else uses."""
-        for held in self._unavailable(attempt, judgement):
-            consumers = [each.uid for each in held.record.status.reserved_for]
-            if not consumers or consumers == [attempt.pod.uid]:
-                return held
-        return None
+    def _waits(self, attempt: FailedAttempt, judgement: Judgement, known: Inventory) -> bool:
+        """Whether the pod will have devices on the node that it was promised without evicting anybody (else): once the
+        claims of pods that are gone are given back."""
+        table, nominations = attempt.snapshot.table, attempt.snapshot.nominations
+        row = table.index.get(nominations.node_of(attempt.pod.uid) or NodeName(""))
+        if known.consumers is None or row is None or attempt.evaluation.rejection is not None:
+            return False
+        status = attempt.evaluation.status_of(row)
+        if status is None or status.plugin != self.name:
+            return False
+        return judgement.suppose(table, row, Otherwise(known.consumers.absent(table))) is None
 
-    def _unavailable(self, attempt: FailedAttempt, judgement: Judgement) -> Iterator[HeldClaim]:
-        if not judgement.wish.held or attempt.evaluation.rejection is not None:
+    def note_search(self, state: CycleState, pod: PodInfo, findings: Findings) -> None:
+        """Keep which claims of a pod of a group made nodes unavailable."""
+        asked = state.read(_Asked)
+        if asked is not None and asked.judgement is not None:
+            snapshot: Snapshot = self._handle.snapshot
+            unavailable = tuple(self._unavailable(snapshot.table, findings, asked.judgement))
+            state.write(_Asked(asked.judgement, unavailable))
+
+    def pod_group_post_filter(self, attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
+        """Take devices away from claims of the group and of its pods, if nobody else uses them and that might help.
+
+        Source: ``PodGroupPostFilter``.
+        """
+        if attempt.group.spec.scheduling_constraints is not None and self._topology:
+            return PodGroupPostFilterResult(unschedulable())
+        known = inventory.of(attempt.snapshot, self._features)
+        looked: list[Looked] = []
+        for pod in attempt.pods:
+            state = attempt.states.get(pod.uid)
+            asked = None if state is None else state.read(_Asked)
+            if asked is not None:
+                looked.append(Looked(pod.uid, asked.judgement, asked.unavailable))
+        return freeing.for_group(attempt, looked, known, claims_of_groups=self._groups)
+
+    def _unavailable(self, table: NodeTable, evaluation: Findings, judgement: Judgement) -> Iterator[HeldClaim]:
+        """The claims that made a node unavailable which has room otherwise."""
+        if not judgement.wish.held or evaluation.rejection is not None:
             return
         seen: set[str] = set()
-        table, evaluation = attempt.snapshot.table, attempt.evaluation
         for row in evaluation.rows_with(NOT_AVAILABLE.code).tolist():
             status = evaluation.status_of(row)
             if status is None or status.plugin != self.name or status.reasons != NOT_AVAILABLE.reasons:
@@ -248,10 +351,7 @@ class DynamicResources:
             return None
         snapshot: Snapshot = self._handle.snapshot
         known = inventory.of(snapshot, self._features)
-        named = self._claims(pod.pod, snapshot)
-        if named.problem:
-            return unresolvable(named.problem)
-        wish = self._wish(pod, named, known)
+        _, wish = self._read(pod, snapshot, known)
         if isinstance(wish, Status):
             return wish
         row = snapshot.table.index.get(node)
@@ -261,7 +361,7 @@ class DynamicResources:
         kept = None if asked is None else asked.judgement
         judgement = Judgement(wish, known, self._limits) if kept is None else kept.adopt(wish)
         try:
-            found = judgement.allocate(snapshot.table, row)
+            found = judgement.allocate(snapshot.table, row, self._beside_promised(pod, snapshot, row))
         except AllocationTimeout:
             return self._late(node)
         except InvalidPools:
@@ -273,6 +373,13 @@ class DynamicResources:
         self._count(state, pod, wish, known, found)
         return None
 
+    def _beside_promised(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Otherwise | None:
+        """That the pods have their devices which were promised the node; None where there are none."""
+        if not self._preempts:
+            return None
+        ahead = snapshot.nominations.ahead_of(pod.uid, pod.priority, snapshot.table.names[row])
+        return Otherwise(taken=self._promised(ahead, snapshot.table, row, frozenset())) if ahead else None
+
     def _count(self, state: CycleState, pod: PodInfo, wish: Wish, known: Inventory, found: Any) -> None:
         allocations, extended = found
         claims = [*wish.claims, *([extended.claim] if extended is not None else [])]
@@ -280,20 +387,19 @@ class DynamicResources:
             ReservedClaim(claim.metadata.uid, claim, msgspec.convert(allocation, Allocation))
             for claim, allocation in zip(claims, allocations, strict=True)
         )
+        shared = [each for each in wish.held if each.promised]
+        taken = (*(ReservedClaim(each.record.metadata.uid, each.record, each.allocation) for each in shared), *taken)
         for each in taken:
             known.assume(each.holder, pod.uid, each.allocation)
         charges = tuple(reserved.charge(each, known.index) for each in taken)
         decided = Reserved(taken, extended, tuple(each for each in charges if each.amounts))
         state.write(decided)
-        pod_uid = pod.uid
-        held = [
-            each.record
-            for each in wish.held
-            if all(consumer.uid != pod_uid for consumer in each.record.status.reserved_for)
-        ]
         if taken or wish.held:
+            shown = (each.record for each in wish.held if not each.promised)
+            held = [Held(each, pod_claims.serves(each, pod.pod, groups=self._groups)) for each in shown]
+            consumers = pod_claims.consumers(pod.pod, self._group(pod.pod))
             now = self._clock.now_ms()
-            errand = reserved.errand(pod.pod, decided, held, conditions=self._conditions, now_ms=now)
+            errand = reserved.errand(pod.pod, decided, held, consumers, conditions=self._conditions, now_ms=now)
             state.shared[self.name] = errand.packed()
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:
@@ -308,7 +414,22 @@ class DynamicResources:
         if self.name not in state.shared:
             return None
         errand = Errand.unpacked(state.shared[self.name])
-        return binding.bind(errand, self._handle.cluster, self._clock.now_ms(), self._binding_timeout_s)
+        told = PreBindMetrics(pod.pod.spec.scheduler_name, self._features)
+        status = binding.bind(errand, self._handle.cluster, self._clock.now_ms(), self._binding_timeout_s, told)
+        if status is not None and status.code is Code.WAIT:
+            self._tell_of_wait(pod, node, errand)
+        return status
+
+    def _tell_of_wait(self, pod: PodInfo, node: NodeName, errand: Errand) -> None:
+        """Once a decision, as far as this process knows: it is asked every second while a pod waits."""
+        decision = pod.uid, errand.since_ms
+        if decision in self._waits_told:
+            return
+        self._waits_told[decision] = None
+        if len(self._waits_told) > _MOST_WAITS:
+            self._waits_told.popitem(last=False)
+        message = f"waiting for binding conditions for device on node {node}"
+        self._handle.event(pod, "Normal", "BindingConditionsPending", message)
 
     def events_to_register(self) -> Sequence[Registration]:
         return hints.registrations(lambda: self._handle.snapshot, self._features)
@@ -321,9 +442,21 @@ class DynamicResources:
         last = self._last
         if last is not None and last.pod is pod and last.claims is known and last.version == known.version:
             return last.found
-        found = pod_claims.claims_of(pod, known.get, capital_pod=self._features.since(36))
+        found = pod_claims.claims_of(pod, known.get, capital_pod=self._features.since(36), groups=self._groups)
         self._last = _Looked(pod, known, known.version, found)
         return found
+
+    def _group(self, pod: Pod) -> PodGroup | None:
+        """The pod's group, where its claims may be the group's."""
+        if not self._groups or pod.spec.scheduling_group is None:
+            return None
+        groups: PodGroups = self._handle.snapshot.pod_groups
+        return groups.objects.get(GroupKey(pod.group_key))
+
+    def _read(self, pod: PodInfo, snapshot: Snapshot, known: Inventory) -> tuple[PodClaims, Wish | Status]:
+        """The claims that the pod has, and what it wants of devices; or why it cannot be had."""
+        named = self._claims(pod.pod, snapshot)
+        return named, unresolvable(named.problem) if named.problem else self._wish(pod, named, known)
 
     def _part(self, pod: PodInfo, known: Inventory) -> Iterator[bytes]:
         named = self._claims(pod.pod, self._handle.snapshot)
@@ -342,10 +475,10 @@ class DynamicResources:
         earlier = None if extended is None else known.extended_claim(pod.uid)
         held, waiting = [], []
         for claim in named.claims:
-            allocation = claim.allocation
+            allocation = claim.allocation or known.shared(claim)
             if allocation is not None:
                 try:
-                    held.append(HeldClaim(claim.record, allocation))
+                    held.append(HeldClaim(claim.record, allocation, promised=claim.allocation is None))
                 except SelectorError as error:
                     return Status(Code.ERROR, (str(error),))
                 continue
@@ -376,10 +509,12 @@ class DynamicResources:
 
     def _judgement(self, pod: PodInfo, named: PodClaims, wish: Wish, known: Inventory) -> Judgement:
         """What is kept of the pod's class, as long as it is about the same objects."""
-        held = tuple(id(each.record) for each in wish.held)
-        waiting = tuple(claim.spec_key for claim in named.claims if claim.allocation is None)
+        held = tuple((id(each.record), id(each.allocation)) for each in wish.held)
+        there = {each.record.metadata.uid for each in wish.held}
+        waiting = tuple(claim.spec_key for claim in named.claims if claim.uid not in there)
         requests = None if wish.extended is None else (pod.requests_key, wish.extended, wish.earlier)
-        key = id(known), waiting, held, requests, known.objects.classes.version
+        priority = pod.priority if self._preempts else None
+        key = id(known), waiting, held, requests, priority, known.objects.classes.version
         found = self._judgements.get(key)
         if found is None or found.erroneous:
             found = self._judgements[key] = Judgement(wish, known, self._limits)
@@ -421,7 +556,7 @@ def _told_apart(claim: KnownClaim, known: Inventory) -> bytes:
     if claim.allocation is not None:
         return b"held " + claim.uid.encode()
     if known.promised(claim):
-        return b"promised " + claim.uid.encode()
+        return (b"shared " if known.shared(claim) is not None else b"promised ") + claim.uid.encode()
     return b"waiting " + claim.spec_key
 
 
@@ -446,6 +581,8 @@ _pre_enqueue: type[interface.PreEnqueuePlugin] = DynamicResources
 _pre_filter: type[interface.PreFilterPlugin] = DynamicResources
 _filter: type[interface.TableFilterPlugin] = DynamicResources
 _post_filter: type[interface.PostFilterPlugin] = DynamicResources
+_group_post_filter: type[interface.PodGroupPostFilterPlugin] = DynamicResources
+_search: type[interface.SearchNoter] = DynamicResources
 _score: type[interface.TableScorePlugin] = DynamicResources
 _reserve: type[interface.ReservePlugin] = DynamicResources
 _pre_bind: type[interface.PreBindPlugin] = DynamicResources

@@ -136,7 +136,7 @@ def _switched_on(claim: ResourceClaim, record: DeviceRequest, features: Allocato
         raise AllocationError(
             f"claim {claim.key}, request {record.name}: has subrequests, but the DRAPrioritizedList feature is disabled"
         )
-    if features.consumable_capacity:
+    if features.consumable_capacity or not features.capacity_refused:
         return
     words = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
     if record.exactly is not None and record.exactly.capacity is not None:

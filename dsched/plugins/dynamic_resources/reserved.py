@@ -3,9 +3,10 @@
 Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``Reserve``, ``bindClaim``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +16,8 @@ from dsched.model.devices import DeviceId, PoolId
 from dsched.model.meta import ApiRecord
 from dsched.model.pod import Pod
 from dsched.model.quantity import nano
-from dsched.model.resource_claims import AllocatedDevice, Allocation, ResourceClaim, charged
+from dsched.model.resource_claims import AllocatedDevice, Allocation, ClaimConsumer, ResourceClaim, charged
+from dsched.plugins.dynamic_resources import held_claims
 from dsched.plugins.dynamic_resources.device_index import DeviceIndex
 from dsched.plugins.dynamic_resources.extended_resources import Extended
 from dsched.plugins.dynamic_resources.objects import EXTENDED_CLAIM
@@ -34,6 +36,7 @@ class Errand(ApiRecord, frozen=True):
         extended: the claim that has to be made for its extended resources.
         devices: what that claim gets.
         waits: keys of claims whose devices have to become ready before the pod is bound.
+        waits_for_made: so have those of the claim that is made.
         stamped: the time of allocation is written, too.
         since_ms: of the decision.
     """
@@ -42,6 +45,7 @@ class Errand(ApiRecord, frozen=True):
     extended: ExtendedClaim | None = None
     devices: Allocation | None = None
     waits: list[str] = []
+    waits_for_made: bool = False
     stamped: bool = False
     since_ms: int = 0
 
@@ -108,26 +112,56 @@ def charge(reserved: ReservedClaim, index: DeviceIndex) -> DeviceCharge:
     return DeviceCharge(reserved.holder, amounts, limits)
 
 
-def errand(pod: Pod, reserved: Reserved, held: Sequence[ResourceClaim], *, conditions: bool, now_ms: int) -> Errand:
+class Held(NamedTuple):
+    """A claim of the pod that has devices.
+
+    Attributes:
+        serves: the pod may use it already.
+    """
+
+    claim: ResourceClaim
+    serves: bool
+
+
+def errand(
+    pod: Pod,
+    reserved: Reserved,
+    held: Sequence[Held],
+    consumers: Mapping[str, ClaimConsumer] = MappingProxyType({}),
+    *,
+    conditions: bool,
+    now_ms: int,
+) -> Errand:
     """What PreBind has to do.
 
     Args:
-        held: claims of the pod that have devices and are not reserved for it yet.
+        held: those that had devices before.
+        consumers: who is to use claims, by key, where it is not the pod alone.
         conditions: devices may have binding conditions.
     """
     named = [each for each in reserved.claims if reserved.extended is None or each.claim is not reserved.extended.claim]
-    writes = [_write(pod, each.claim, each.allocation) for each in named]
-    writes += [_write(pod, claim, None) for claim in held]
+    writes = [_write(pod, each.claim, each.allocation, consumers) for each in named]
+    writes += [_write(pod, each.claim, None, consumers) for each in held if not each.serves]
     of_extended = next((each.allocation for each in reserved.claims if each not in named), None)
-    waits = [each.key for each in writes] if conditions else []
+    given = [*(each.allocation for each in reserved.claims), *(each.claim.status.allocation for each in held)]
+    waited_for = conditions and any(each is not None and held_claims.waits(each) for each in given)
+    waits = (
+        [each.key for each in (*(each.claim for each in named), *(each.claim for each in held))] if waited_for else []
+    )
     wanted = None
     if reserved.extended is not None and of_extended is not None and reserved.extended.mappings:
         wanted = _extended_claim(pod, reserved.extended)
-    return Errand(writes, wanted, of_extended if wanted is not None else None, waits, conditions, now_ms)
+    makes = wanted is not None
+    return Errand(
+        writes, wanted, of_extended if makes else None, waits, waited_for and makes, stamped=conditions, since_ms=now_ms
+    )
 
 
-def _write(pod: Pod, claim: ResourceClaim, allocation: Allocation | None) -> ClaimWrite:
-    return ClaimWrite(claim.key, claim.metadata.uid, pod.key, pod.uid, allocation)
+def _write(
+    pod: Pod, claim: ResourceClaim, allocation: Allocation | None, consumers: Mapping[str, ClaimConsumer]
+) -> ClaimWrite:
+    consumer = consumers.get(claim.key)
+    return ClaimWrite(claim.key, claim.metadata.uid, pod.key, pod.uid, allocation, consumer=consumer)
 
 
 def _extended_claim(pod: Pod, extended: Extended) -> ExtendedClaim:

@@ -19,6 +19,9 @@ from dsched.plugins.dynamic_resources.requests import Demand, Wanted
 Expired = Callable[[], bool]
 """Whether the time for a search is over."""
 
+Order = Callable[[Wanted], Sequence[int]]
+"""For a request or an alternative, the numbers of all devices that it may look at."""
+
 _STEPS_BETWEEN_LOOKS = 64
 """So many devices are tried between two looks at the clock."""
 
@@ -46,14 +49,22 @@ class Search:
 
     Args:
         every: for each alternative that wants all devices, which those are.
+        order: the devices in the order in which they are looked for; None for the order in which they are offered.
 
     Attributes:
         chosen: for each request, the alternative that is tried.
     """
 
     def __init__(
-        self, demand: Demand, offer: Offer, attempt: Attempt, every: dict[Wanted, Sequence[int]], expired: Expired
+        self,
+        demand: Demand,
+        offer: Offer,
+        attempt: Attempt,
+        every: dict[Wanted, Sequence[int]],
+        expired: Expired,
+        order: Order | None = None,
     ) -> None:
+        self.order = order
         self.demand = demand
         self.offer = offer
         self.attempt = attempt
@@ -175,7 +186,7 @@ class _Devices:
         looked_at = (fit & ~tainted) | errors
         while self._picked < wanted.count:
             search.tick()
-            number = _lowest(looked_at & ~attempt.closed(wanted), self._start)
+            number = self._next(search, looked_at & ~attempt.closed(wanted))
             offer.pass_by(number)
             if number is None:
                 if not self._back(search):
@@ -184,14 +195,24 @@ class _Devices:
             if errors >> number & 1:
                 raise offer.error(wanted, number)
             self._picked += attempt.take(wanted, number)
-            self._start = number + 1
+            self._start = self._place(search, number) + 1
         return True
+
+    def _next(self, search: Search, mask: int) -> int | None:
+        """The first device of a mask from where it was left off."""
+        if search.order is None:
+            return _lowest(mask, self._start)
+        left = search.order(self._wanted)[self._start :]
+        return next((number for number in left if mask >> number & 1), None)
+
+    def _place(self, search: Search, number: int) -> int:
+        return number if search.order is None else search.order(self._wanted).index(number)
 
     def _back(self, search: Search) -> bool:
         """Give the last device back, to go on after it."""
         if not self._picked:
             return False
-        self._start = search.attempt.give_back(self._wanted.claim) + 1
+        self._start = self._place(search, search.attempt.give_back(self._wanted.claim)) + 1
         self._picked -= 1
         return True
 

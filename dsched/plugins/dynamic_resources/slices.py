@@ -90,7 +90,8 @@ class OfferedSlice:
     Attributes:
         per_device: its devices say for themselves on which nodes they can be used.
         selects: it says at all on which nodes its devices can be used.
-        partitioned: it is about devices that share counters.
+        partitioned: its devices are parts of what several nodes reach; without partitionable devices (v1.34, v1.35) it
+            is passed over. One of shared counters is not.
     """
 
     def __init__(self, record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
@@ -103,7 +104,7 @@ class OfferedSlice:
         named = bool(spec.node_name or spec.all_nodes or spec.node_selector is not None)
         self.per_device = bool(spec.per_device_node_selection)
         self.selects = named or self.per_device
-        self.partitioned = spec.per_device_node_selection is not None or bool(spec.shared_counters)
+        self.partitioned = spec.per_device_node_selection is not None
         self._by_slice = named
         self.devices = tuple(OfferedDevice(each, self, self._taints(each)) for each in spec.devices)
 

@@ -166,6 +166,12 @@ class InterPodAffinity:
         scaled: NDArray[np.float64] = float(interface.MAX_NODE_SCORE) * shares
         return scaled.astype(np.int64)
 
+    def ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether nobody has terms that could mean the pod."""
+        affinity = pod.pod.spec.affinity
+        own = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+        return not own and not snapshot.table.pod_index.groups
+
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again: for pods that
         prefer something until anything changes, for others until pods come or go whose terms mean them."""
@@ -312,4 +318,5 @@ _score: type[interface.TableScorePlugin] = InterPodAffinity
 _normalize: type[interface.Normalizer] = InterPodAffinity
 _skips: type[interface.SkipVersion] = InterPodAffinity
 _answers: type[interface.AnswerVersion] = InterPodAffinity
+_labels: type[interface.IgnoresLabels] = InterPodAffinity
 _enqueue: type[interface.EnqueueExtensions] = InterPodAffinity

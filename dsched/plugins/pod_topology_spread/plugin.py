@@ -185,6 +185,13 @@ class PodTopologySpread:
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         return spreading.normalized(scores)
 
+    def ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the pod has no constraints: those of its own count it by its labels, the profile's look by them for
+        what selects it."""
+        if pod.pod.spec.topology_spread_constraints:
+            return False
+        return not self._defaults or self._default_selectors.of(pod, snapshot).everything
+
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again."""
         if pod.pod.spec.topology_spread_constraints or not self._defaults:
@@ -300,4 +307,5 @@ _pre_score: type[interface.PreScorePlugin] = PodTopologySpread
 _score: type[interface.TableScorePlugin] = PodTopologySpread
 _normalize: type[interface.Normalizer] = PodTopologySpread
 _skips: type[interface.SkipVersion] = PodTopologySpread
+_labels: type[interface.IgnoresLabels] = PodTopologySpread
 _enqueue: type[interface.EnqueueExtensions] = PodTopologySpread

@@ -1,6 +1,6 @@
--- nodes_write: bring node usage up to date with the cluster.
+-- nodes_write: bring usage of nodes, or of queues with limits, up to date with the cluster.
 -- KEYS[1] leader:epoch  string  the present epoch
--- KEYS[2] node:         prefix  of the nodes' usage, hashes node:NAME
+-- KEYS[2] node:         prefix  of the nodes' usage, hashes node:NAME; or quota: of the queues'
 -- ARGV[1] epoch    int      the caller's epoch
 -- ARGV[2] changes  msgpack  [[what, name, {resource: amount}, …], …]; what is
 --                           "reset" (then {used} follows {allocatable}), "set" (allocatable), "add", "sub" (used), "gone"

@@ -11,8 +11,9 @@
 -- ARGV[4] now_ms        int   the caller's clock
 -- ARGV[5] from_backoff  0|1   whether an empty active queue is filled from backoff
 -- ARGV[6] passed  msgpack  [what was paused, score, member] up to where all active pods were paused, or []
--- RETURNS [passed, score, member, more, key, uid, attempts, …]: what to call the next time with; "1" where no pod was
---   found among those that were looked at, and there are more; the pods in queue order
+-- ARGV[7] wanted  msgpack  members of the active queue to move, in this order, instead of its head; or []
+-- RETURNS [passed, score, member, more, key, uid, attempts, …]: what to call the next time with, or what is paused where
+--   members are wanted; "1" where no pod was found among those that were looked at, and there are more; the pods in order
 -- INCLUDE fence
 -- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
@@ -24,8 +25,9 @@ local profiles, paused = redis.call("HKEYS", KEYS[6]), {}
 for _, profile in ipairs(profiles) do
   paused[profile] = true
 end
+local wanted = cmsgpack.unpack(ARGV[7])
 if paused["*"] then
-  return { "", "", "", "" }
+  return { #wanted > 0 and "*" or "", "", "", "" }
 end
 local signature = table.concat(profiles, "\n")
 local popped = { "", "", "", "" }
@@ -70,6 +72,19 @@ end
 
 local function key_of(member)
   return string.match(member, "[^ ]+$") or ""
+end
+
+-- Those of the members that are wanted that stand in the active queue, taken out of it; not those of paused profiles.
+local function first_wanted(wanted)
+  local found = {}
+  popped[1] = signature
+  for _, member in ipairs(wanted) do
+    local held_back = signature ~= "" and paused[redis.call("HGET", KEYS[5] .. key_of(member), "profile")]
+    if not held_back and redis.call("ZREM", KEYS[2], member) == 1 then
+      found[#found + 1] = member
+    end
+  end
+  return found
 end
 
 -- How many members stand before a place in the active queue or in it; 0 when nothing is known of the place.
@@ -140,11 +155,11 @@ local function take(key)
   popped[at + 2] = known[1]
   popped[at + 3] = attempts
 end
-local members = first_active(ARGV[3])
+local members = #wanted > 0 and first_wanted(wanted) or first_active(ARGV[3])
 for _, member in ipairs(members) do
   take(key_of(member))
 end
-if #members == 0 and popped[4] == "" and ARGV[5] == "1" then
+if #members == 0 and #wanted == 0 and popped[4] == "" and ARGV[5] == "1" then
   for _, key in ipairs(first_in_backoff(tonumber(ARGV[3]))) do
     redis.call("ZREM", KEYS[3], key)
     take(key)

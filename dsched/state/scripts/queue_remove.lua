@@ -7,6 +7,7 @@
 -- KEYS[6] queue:inflight       hash    NS/NAME to "EPOCH BATCH"
 -- KEYS[7] queue:waiting        zset    NS/NAME by the deadline of Permit, ms
 -- KEYS[8] pod:                 prefix  of the pods' records, hashes pod:NS/NAME
+-- KEYS[9] queue:group          zset    "GROUP NS/NAME" of pods beside their pod group, by when they were queued, microseconds
 -- ARGV[1] epoch  int      the caller's epoch
 -- ARGV[2] pods   msgpack  [[key, uid], …]
 -- RETURNS per pod the queue it stood in | "" there is no such pod, or another one has its name

@@ -11,6 +11,7 @@
 -- KEYS[10] node:               prefix  of the nodes' usage, hashes node:NAME
 -- KEYS[11] devices            hash    uid to {holder: {device, share or counter: amount}}, JSON
 -- KEYS[12] devices:used       hash    device, share or counter to how much reserved pods take of it
+-- KEYS[13] queue:group         zset    "GROUP NS/NAME" of pods beside their pod group, by when they were queued, microseconds
 -- ARGV[1] epoch     int      the caller's epoch
 -- ARGV[2] releases  msgpack  [[key, uid, node, {resource: amount}, to, score, place, order, [field, value, …]], …];
 --                            to "" forgets the pod

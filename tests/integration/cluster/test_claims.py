@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from msgspec.structs import replace
 
 from dsched.clock import ManualClock
 from dsched.cluster.claims import Need
@@ -21,7 +22,7 @@ from dsched.manifests import kinds
 from dsched.model.claim_requests import FINALIZER, ClaimDeletion, ClaimRelease, ClaimWrite, ExtendedClaim
 from dsched.model.meta import PodKey, PodUid
 from dsched.model.pod import ContainerExtendedResourceRequest
-from dsched.model.resource_claims import AllocatedDevice, AllocatedDevices, Allocation
+from dsched.model.resource_claims import AllocatedDevice, AllocatedDevices, Allocation, ClaimConsumer
 from dsched.state.client import Store
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.kubernetes.fixtures import api
@@ -229,6 +230,19 @@ def test_a_claim_is_given_back(system: System) -> None:
     assert "allocation" not in now(system).get("status", {})
 
 
+def test_the_claim_of_a_group_is_reserved_for_it_once_and_given_back_by_it_alone(system: System) -> None:
+    group = ClaimConsumer("scheduling.k8s.io", "podgroups", "train", "group-1")
+    system.hold("pod-2", UID, "gpu-0")
+    pods = [write("gpu-0"), write("gpu-0", pod="default/other", pod_uid="pod-2")]
+    assert system.cluster.allocate_claims([replace(each, consumer=group) for each in pods]) == ["", ""]
+    wanted = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "group-1"}
+    assert now(system)["status"]["reservedFor"] == [wanted]
+    assert system.cluster.release_claims([ClaimRelease(KEY, UID, WEB_UID)]) == [""]
+    assert users(system) == ["group-1"], "other pods of the group use it"
+    assert system.cluster.release_claims([ClaimRelease(KEY, UID, "group-1")]) == [""]
+    assert (users(system), devices(system)) == ([], ["gpu-0"])
+
+
 def test_another_claim_of_the_name_is_left_alone(system: System) -> None:
     system.cluster.allocate_claims([write("gpu-0")])
     gone = [ClaimRelease(KEY, "claim-0", WEB_UID, True), ClaimRelease("default/none", UID, WEB_UID, True)]
@@ -239,8 +253,8 @@ def test_another_claim_of_the_name_is_left_alone(system: System) -> None:
 
 def test_the_claim_of_extended_resources_is_made_once(system: System) -> None:
     made = system.cluster.create_claim(extended())
-    assert made.problem == ""
-    assert system.another().create_claim(extended()) == made
+    assert (made.problem, made.made) == ("", True)
+    assert system.another().create_claim(extended()) == made._replace(made=None)
     claims = [each for each in system.cluster.get_objects("ResourceClaim", [made.key]) if each]
     (found,) = claims
     assert made.key.startswith("default/web-extended-resources-")
@@ -288,8 +302,9 @@ def test_two_binders_at_once_make_one(system: System) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(made)) == 1
+    assert len({(each.key, each.uid, each.problem) for each in made}) == 1
     assert made[0].problem == ""
+    assert sum(each.made is not None for each in made) == 1, "one of them says that it was made"
 
 
 def test_no_claim_is_made_for_a_pod_that_is_gone(system: System) -> None:

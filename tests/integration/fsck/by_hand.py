@@ -9,6 +9,7 @@ from dsched.cluster.interface import Binding, BindVerdict
 from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import amounts
 from dsched.fsck import inspection
 from dsched.fsck.inspection import Report
 from dsched.fsck.profiles import Profiles
@@ -16,7 +17,6 @@ from dsched.manifests import kinds
 from dsched.model import quantity
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
-from dsched.scheduler.cache import amounts
 from dsched.scheduler.ports import Move, QueueName
 from dsched.state import keys
 from dsched.state.client import Store

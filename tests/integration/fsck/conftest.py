@@ -5,8 +5,9 @@ import pytest
 from dsched.state.client import Store
 from tests.integration.cluster.kubernetes.fixtures import api
 from tests.integration.fsck.by_hand import ByHand
+from tests.integration.leader.conftest import rig
 
-__all__ = ["api"]
+__all__ = ["api", "rig"]
 
 
 @pytest.fixture

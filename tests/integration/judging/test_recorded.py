@@ -78,7 +78,7 @@ def test_a_decision_that_was_not_kube_schedulers_is_found() -> None:
     web, big = make_pod("shop/web", cpu=1), make_pod("shop/big", cpu=9)
     said = (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {spot: }. "
-        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        "no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     )
     right = lines_of.Choice(big.uid, 1, message=said, nominated=NO_NODE)
     for node, upstream in (("large", []), ("small", ["kube-scheduler rejects small: TaintToleration: "])):

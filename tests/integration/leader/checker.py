@@ -4,6 +4,7 @@ requests."""
 from collections import Counter, defaultdict
 from typing import Any
 
+from dsched.framework import deferred_resizes
 from dsched.framework.pod_info import PodInfo
 from dsched.model.pod import Pod
 from dsched.state import keys
@@ -12,6 +13,8 @@ from dsched.state.usage import read_names, read_usage
 from tests.integration.leader.rig import Rig
 
 _ZSETS = {"backoff": keys.BACKOFF, "unschedulable": keys.UNSCHEDULABLE, "gated": keys.GATED, "waiting": keys.WAITING}
+_GROUP = "podgroup/"
+"""Begins the keys of pod groups, which stand in the queue as pods do."""
 
 
 class Checker:
@@ -35,6 +38,8 @@ class Checker:
             assert fields["node"] == found.node
             assert int(fields["attempts"]) == found.attempt
         for key, fields in records.items():
+            if key.startswith(_GROUP):  # what is counted of a group begins anew once it was placed
+                continue
             attempts = int(fields.get("attempts", "0"))
             assert attempts >= self._attempts.get(fields["uid"], 0), f"{key}: attempts went back"
             self._attempts[fields["uid"]] = attempts
@@ -45,8 +50,15 @@ class Checker:
         self.always()
         pods = {pod.key: pod for pod in self._rig.cluster.list().pods}
         records = self._records()
-        pending = {key: pod.uid for key, pod in pods.items() if not pod.node_name and not pod.finished}
-        assert {key: fields["uid"] for key, fields in records.items()} == pending
+        resizes = self._rig.configuration.features.enabled(deferred_resizes.GATE)
+        pending = {
+            key: pod.uid
+            for key, pod in pods.items()
+            if (not pod.node_name or (resizes and pod.resize_deferred)) and not pod.finished
+        }
+        assert {key: fields["uid"] for key, fields in records.items() if not key.startswith(_GROUP)} == pending
+        groups = {fields["group"] for fields in records.values() if fields["queue"] == "group"}
+        assert {key.removeprefix(_GROUP) for key in records if key.startswith(_GROUP)} == groups
         self._usage(pods)
 
     def at_rest(self) -> None:
@@ -54,7 +66,7 @@ class Checker:
         self.settled()
         assert read_reservations(self._rig.store) == []
         queues = Counter(fields["queue"] for fields in self._records().values())
-        assert set(queues) <= {"unschedulable", "gated", "backoff"}, queues
+        assert set(queues) <= {"unschedulable", "gated", "backoff", "group"}, queues
         assert self._redis.xlen(self._rig.store.key(keys.RESULTS.name)) == 0
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -78,6 +90,8 @@ class Checker:
                 found[member.decode()].append(queue)
         for member in self._redis.hkeys(self._rig.store.key(keys.INFLIGHT.name)):
             found[member.decode()].append("inflight")
+        for member in self._redis.zrange(self._rig.store.key(keys.GROUP.name), 0, -1):
+            found[member.decode().rpartition(" ")[2]].append("group")
         return dict(found)
 
     def _bound_once(self) -> None:
@@ -104,7 +118,8 @@ class Checker:
             fields = read_usage(self._rig.store, node)
             used = {name[5:]: int(text) for name, text in fields.items() if name.startswith("used.") and int(text)}
             assert used == dict(charged[node]), node
-            for resource, amount in used.items():
+            asking = {homes[pod.uid] for pod in pods.values() if pod.uid in homes and pod.resize_deferred}
+            for resource, amount in used.items() if node not in asking else ():
                 assert amount <= int(fields.get(f"allocatable.{resource}", "0")), (node, resource)
         assert [port for port, count in ports.items() if count > 1] == []
 

@@ -224,7 +224,8 @@ class Led:
         usage = self.term.memory.cache.usage
         assert {name: usage.seen(name) for name in table.names} == read_versions(store, table.names)
         records = {record.key: record.fields for record in read_records(store)}
-        known = {pod.key: (str(pod.place), pod.turn, str(pod.order)) for pod in self.term.memory.pending}
+        pending = self.term.memory.pending
+        known = {pod.key: (str(pod.place), pod.turn, str(pod.order)) for pod in (*pending, *pending.groups())}
         assert known == {key: (fields["queue"], fields["place"], fields["order"]) for key, fields in records.items()}
         homes = {found.uid: found.node for found in read_reservations(store)}
         pods = [pod for pod in self.rig.cluster.list().pods if not pod.finished]

@@ -15,6 +15,7 @@ from dsched.state import time as redis_time
 from dsched.state import workers
 from dsched.state.client import Store, connect
 from dsched.state.workers import Worker
+from tests.integration.state.support import wait_until
 from tests.redis_server import RedisServer
 
 FIRST_MESSAGE = """
@@ -66,6 +67,23 @@ def test_what_was_refused_is_sent_to_a_binder_that_has_the_configuration(
     names = ("binders", "wrong@here.dq2", "right@here.dq2")
     found = {name: store.redis.llen(f"{store.key('celery:')}{name}") for name in names}
     assert found == {name: (name == "binders") + (name == queue) for name in names}
+
+
+def test_the_connections_are_closed_with_it_and_another_one_makes_its_own(store: Store) -> None:
+    """Left to the collector, their sockets would be closed when it comes to that."""
+    request = BindRequest(epoch=1, config="", profile="default-scheduler", pods=[])
+
+    def connections() -> set[str]:
+        return {client["id"] for client in store.redis.client_list() if not client["name"]}
+
+    before = connections()
+    for _ in range(2):
+        dispatcher = Dispatcher(store)
+        dispatcher.bind(request)
+        assert connections() > before
+        dispatcher.close()
+        wait_until("they are closed", lambda: connections() <= before)
+    assert store.redis.llen(store.key("celery:binders")) == 2
 
 
 def test_many_messages_take_as_many_round_trips_as_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -215,7 +215,7 @@ def test_one_that_has_led_goes_on_as_it_was_where_the_new_version_does_not_take_
 
 def test_the_metrics_say_it_as_kubernetes_components_do(run: Run) -> None:
     leader = run(asked("1.36", [f"{GATE}=true"]))
-    build, enabled = EmulatedVersion(lambda: leader.leader.config.features).collect()
+    build, enabled, own = EmulatedVersion(lambda: leader.leader.config.features).collect()
     (sample,) = build.samples
     assert (sample.name, sample.value) == ("kubernetes_build_info", 1)
     assert (sample.labels["major"], sample.labels["minor"]) == ("1", "36")
@@ -226,6 +226,7 @@ def test_the_metrics_say_it_as_kubernetes_components_do(run: Run) -> None:
     ]
     found = {each.labels["name"]: (each.labels["stage"], each.value) for each in enabled.samples}
     assert {each.name for each in enabled.samples} == {"kubernetes_feature_enabled"}
+    assert {(each.name, each.value) for each in own.samples} == {("dsched_feature_enabled", 0)}
     assert found[GATE] == ("ALPHA", 1)
     assert found["StorageCapacityScoring"] == ("ALPHA", 0)
     assert found["NodeDeclaredFeatures"] == ("BETA", 1)

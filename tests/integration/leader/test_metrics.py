@@ -3,13 +3,16 @@
 import pytest
 from prometheus_client import REGISTRY
 
+from dsched import config
 from dsched.leader.gauges import Memory
 from dsched.leader.health import LeaderHealth, Stage
 from dsched.metrics import collect
 from dsched.observe.queues import Queues
+from dsched.scheduler.pod_groups import NO_GROUPS
 from dsched.state import pauses
 from tests.integration.leader.rig import Led, Rig
-from tests.manifests import node_manifest, pod_manifest
+from tests.manifests import group_manifest, node_manifest, pod_manifest
+from tests.unit.scheduler.grouped import features
 
 PROFILE = "default-scheduler"
 HUGE = [{"name": "main", "resources": {"requests": {"cpu": "64"}}}]
@@ -50,6 +53,7 @@ class Process:
         self.progress = LeaderHealth(rig.clock)
         self.progress.enter(Stage.LEADING, 1)
         self.held = led.term.held
+        self.group_counts = led.term.memory.groups.counts
 
 
 def gauges(collector):
@@ -157,14 +161,53 @@ def test_the_queues_are_read_from_redis_by_the_one_that_leads(rig: Rig):
     rig.apply(pod_manifest("shop/new"))
     led.hear()
     pauses.pause(rig.store, "batch", rig.clock.now_ms())
-    found = gauges(Queues(rig.store, rig.clock, lambda: True))
+    found = gauges(Queues(rig.store, rig.clock, lambda: True, Process(led, rig).group_counts))
     assert found["dsched_paused", "batch"] == 1
     expected = {"active": 1, "backoff": 0, "unschedulable": 1, "gated": 1}
     assert {queue: found["scheduler_pending_pods", queue] for queue in expected} == expected
+    assert {queue: found["scheduler_queued_entities", queue, "pod"] for queue in expected} == expected
     assert found["dsched_inflight_pods",] == 0
     assert found["dsched_tasks_waiting", "binders"] == 0
     assert found["dsched_workers", "binder", "live"] == 0
-    assert gauges(Queues(rig.store, rig.clock, lambda: False)) == {}
+    assert gauges(Queues(rig.store, rig.clock, lambda: False, lambda: NO_GROUPS)) == {}
+
+
+def member(name: str, group: str, cpu: str = "1"):
+    requests = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
+    return pod_manifest(f"default/{name}", containers=requests, schedulingGroup={"podGroupName": group})
+
+
+def test_pods_count_with_their_group(rig: Rig, counts: Counts):
+    rig.configuration = config.default(features(topology=True))
+    rig.apply(*[node_manifest(name, labels={"rack": name}, cpu="2") for name in ("n1", "n2")])
+    one_rack = {"topology": [{"key": "rack"}]}
+    rig.apply(group_manifest(min_count=3, schedulingConstraints=one_rack), *[member(f"a{n}", "train") for n in "123"])
+    rig.apply(group_manifest("default/early", min_count=2), member("b1", "early"), member("c1", "missing"))
+    rig.apply(group_manifest("default/fits", min_count=2), member("d1", "fits"), member("d2", "fits"))
+    led = lead(rig)
+    found = gauges(Queues(rig.store, rig.clock, lambda: True, Process(led, rig).group_counts))
+    pods = {"active": 0, "backoff": 3, "unschedulable": 0, "gated": 1, "incomplete": 1, "pending": 0}
+    assert {queue: found["scheduler_pending_pods", queue] for queue in pods} == pods
+    groups = {"active": 0, "backoff": 1, "unschedulable": 0, "gated": 1}
+    assert {queue: found["scheduler_queued_entities", queue, "podgroup"] for queue in groups} == groups
+    assert {found["scheduler_queued_entities", queue, "pod"] for queue in groups} == {0}
+    attempts = "scheduler_podgroup_schedule_attempts_total"
+    assert counts.more(attempts, result="unschedulable", profile=PROFILE) == 1
+    assert counts.more(attempts, result="scheduled", profile=PROFILE) == 1
+    assert counts.more("scheduler_podgroup_scheduling_algorithm_duration_seconds_count") == 2
+    assert counts.more("scheduler_podgroup_scheduling_attempt_duration_seconds_count", profile=PROFILE) == 2
+    assert counts.more("scheduler_placement_evaluations_total", result="infeasible") == 2
+    assert counts.more("scheduler_placement_evaluations_total", result="feasible") == 1
+    assert counts.more("scheduler_workload_preemption_attempts_total") == 1
+    incoming = {"queue": "backoff", "event": "ScheduleAttemptFailure"}
+    assert counts.more("scheduler_queue_incoming_pods_total", **incoming) == 3
+    assert counts.more("scheduler_queue_incoming_entities_total", **incoming) == 1
+    rig.clock.advance(20.0)
+    led.term.flush_backoff()
+    incoming = {"queue": "active", "event": "BackoffComplete"}
+    assert counts.more("scheduler_queue_incoming_pods_total", **incoming) == 3
+    assert counts.more("scheduler_queue_incoming_entities_total", **incoming, type="podgroup") == 1
+    assert counts.more("scheduler_queue_incoming_entities_total", **incoming, type="pod") == 0
 
 
 def test_a_standby_says_that_it_stands_by_and_no_more(rig: Rig):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from dsched import config
 from dsched.errors import StaleEpoch, StateError
 from dsched.leader.requests import CommandRequests
 from dsched.model.meta import PodKey
@@ -14,7 +15,8 @@ from dsched.state.lease import Lease
 from dsched.state.requests import DROP, REQUEUE, Answer, Request
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import LONG_MS, Led, Rig
-from tests.manifests import node_manifest, pod_manifest
+from tests.manifests import group_manifest, node_manifest, pod_manifest
+from tests.unit.scheduler.grouped import features
 
 SSD = {"disk": "ssd"}
 
@@ -194,3 +196,26 @@ def test_a_pod_that_has_a_node_or_is_not_there_is_not_dropped(rig: Rig, led: Led
     assert answer.done == 0
     led.run()
     assert rig.node_of("shop/web") == "n1"
+
+
+# -- pod groups --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pods", "place", "told"), [(1, "gated", "is held back by GangScheduling"), (2, "backoff", "")]
+)
+def test_a_pod_of_a_group_is_tried_with_its_group(rig: Rig, pods: int, place: str, told: str) -> None:
+    rig.configuration = config.default(features())
+    rig.apply(node_manifest("n1"), group_manifest("shop/train", min_count=2))
+    led = rig.lead()
+    names = [f"shop/train-{number}" for number in range(pods)]
+    rig.apply(*(pod_manifest(name, schedulingGroup={"podGroupName": "train"}, nodeSelector=SSD) for name in names))
+    led.run()
+    assert rig.queue("podgroup/shop/train") == place
+    dropped = asked(rig, led, names[0], what=DROP).pods[0]
+    assert (dropped.done, dropped.message) == (False, "is scheduled with its pod group")
+    answer = asked(rig, led, names[0]).pods[0]
+    assert (answer.done, answer.place) == (not told, place)
+    assert answer.message == f"its pod group {told or 'was put from backoff to the active queue'}"
+    assert rig.queue(names[0]) == "group"
+    assert rig.queue("podgroup/shop/train") == ("gated" if told else "active")

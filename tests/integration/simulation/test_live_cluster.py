@@ -6,7 +6,9 @@ import pytest
 
 from dsched.cluster.interface import Binding, SchedulingStatus
 from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.config.feature_gates import NEWEST, features
 from dsched.errors import NotFound
+from dsched.framework import deferred_resizes
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.simulation import live_cluster
 from dsched.simulation.live_cluster import LiveCluster
@@ -43,6 +45,19 @@ def promise(store: Store, key: str, node: str) -> None:
 
 def placed(standing: LiveCluster) -> dict[str, str]:
     return {pod.key: node for node, pod in standing.memory.snapshot.table.placed()}
+
+
+def test_a_deferred_resize_is_looked_at_on_its_node(store: Store, tmp_path: Path) -> None:
+    pod = pod_manifest("shop/web", nodeName="n1")
+    pod["status"] = {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}]}
+    apply(store, tmp_path, node_manifest("n1"), pod)
+    on = features(NEWEST, {deferred_resizes.GATE: True})
+    found = live_cluster.read(store, StandaloneCluster(store), PodKey("shop/web"), SCHEDULERS, on)
+    assert (found.node, found.pod.node_name, found.resizes) == ("n1", "n1", True)
+    assert placed(found) == {"shop/web": "n1"}
+    off = read(store, "shop/web")
+    assert (off.node, off.pod.node_name, off.resizes) == ("n1", "", False)
+    assert placed(off) == {}
 
 
 def test_bound_reserved_and_promised_pods_count(store: Store, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from dsched import config
 from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.config.feature_gates import NEWEST, features
 from dsched.errors import ManifestError, NotFound
 from dsched.model.meta import PodKey
 from dsched.plugins import registry
@@ -15,7 +16,7 @@ from dsched.simulation.outcome import Ending
 from dsched.simulation.proposals import Proposal
 from dsched.state.client import Store
 from tests.integration.simulation.test_live_cluster import bind, reserve
-from tests.manifests import Json, apply, loaded, node_manifest, pod_manifest
+from tests.manifests import Json, apply, group_manifest, loaded, node_manifest, pod_manifest
 
 
 def propose(store: Store, folder: Path, *objects: Json, **how: Any) -> Proposal:
@@ -101,3 +102,24 @@ def test_pods_with_a_node_are_taken_as_there(store: Store, tmp_path: Path) -> No
     proposed = propose(store, tmp_path, asked("shop/there", "3", nodeName="n1"), asked(cpu="3"))
     assert proposed.pods == ("shop/asked",)
     assert placements(proposed) == {"shop/asked": (Ending.UNSCHEDULABLE, "")}
+
+
+def test_a_group_is_placed_whole_with_those_of_it_that_wait(store: Store, tmp_path: Path) -> None:
+    """Two of its pods are proposed, one waits in the system; the rack that has room for all three is taken."""
+    gates = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
+    rack = "example.com/rack"
+    nodes = [node_manifest(name, labels={rack: name[0]}) for name in ("a0", "b0", "b1")]
+    topology = {"schedulingConstraints": {"topology": [{"key": rack}]}}
+    of_group = {"schedulingGroup": {"podGroupName": "train"}}
+    apply(store, tmp_path, *nodes, group_manifest("shop/train", 3, **topology), asked("shop/train-0", "2", **of_group))
+    manifests = loaded(tmp_path, asked("shop/train-1", "2", **of_group), asked("shop/train-2", "2", **of_group))
+    proposed = proposals.propose(
+        config.default(features(NEWEST, gates)), registry.intree(), store, StandaloneCluster(store), manifests, 0
+    )
+    assert {node for _, node in placements(proposed).values()} == {"b0", "b1"}
+    (told,) = proposed.outcome.groups
+    assert (told.key, told.pods, told.placed, told.ending) == ("shop/train", 3, 3, "scheduled")
+    assert proposed.group is not None
+    explained, standing = proposed.group
+    assert [(each.name, each.fits) for each in explained.placements] == [("b", True), ("a", False)]
+    assert (explained.chosen, dict(standing.placed)) == ("b", {})

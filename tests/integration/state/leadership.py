@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import amounts
 from dsched.model.meta import NodeName, PodUid
-from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.cache import Cache
 from dsched.scheduler.ports import Move, QueueName
 from dsched.state.client import Store
 from dsched.state.lease import Lease
@@ -60,7 +61,7 @@ class Leadership:
         verdicts = self.held.reserve(requests, now_ms)
         for (pod, node), is_new, verdict in zip(asked, assumed, verdicts, strict=True):
             if verdict == OK:
-                self.cache.reserved(NodeName(node))
+                self.cache.reserved(info(pod), NodeName(node))
             elif is_new:
                 self.cache.forget(pod.uid, released=False)
         for (_, node), verdict in zip(asked, verdicts, strict=True):

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from dsched.state import devices, keys
 from dsched.state.client import Store
 from dsched.state.devices import Devices, read_held, read_used
 from dsched.state.queue import Queue
-from dsched.state.reservations import OK, TAKEN, Reservations
+from dsched.state.reservations import CHANGED, OK, TAKEN, Reservations
 from tests.integration.state.support import (
     NOW_MS,
     dump,
@@ -196,6 +197,47 @@ class Machine(RuleBasedStateMachine):
             self.usage.moved(N1)
             self.holds[name] = {f"c-{name}": wanted} if wanted else {}
 
+    @rule(wanted=st.dictionaries(st.sampled_from("xyz"), st.integers(1, 2), min_size=1), limit=st.integers(1, 3))
+    def reserve_together(self, wanted: dict[str, int], limit: int) -> None:
+        """Three pods of a group use one claim; one of them has one of its own as well, for the same devices."""
+        names = [f"p{self.count + number}" for number in range(3)]
+        self.count += 3
+        fly(self.queue, *names)
+        shared = f"c-{names[0]}"
+        holds = {name: {shared: wanted} for name in names}
+        holds[names[1]] = {**holds[names[1]], f"c-{names[1]}": wanted}
+        taken = devices.sums(self.holds.values())
+        fits = all(taken.get(device, 0) + 2 * amount <= limit for device, amount in wanted.items())
+        seen = self.usage.seen(N1).version
+        asked = [
+            msgspec.structs.replace(
+                request(
+                    name,
+                    self.usage,
+                    version=seen + number,
+                    devices=[DeviceCharge(of, it, dict.fromkeys(it, limit)) for of, it in holds[name].items()],
+                ),
+                group="ns/group",
+            )
+            for number, name in enumerate(names)
+        ]
+        said = self.held.reserve(asked, NOW_MS)
+        assert said == [OK] * 3 if fits else TAKEN in said and OK not in said
+        if fits:
+            for name in names:
+                self.usage.moved(N1)
+                self.holds[name] = holds[name]
+
+    @rule(number=st.integers(0, 10))
+    def show_all(self, number: int) -> None:
+        """A claim shows its devices: nobody holds them for it any more."""
+        holder = f"c-p{number}"
+        having = [name for name, holds in self.holds.items() if holder in holds]
+        shown = Devices(self.store, self.epoch).release([(pod_of(name)[1], holder) for name in having])
+        assert shown == [True] * len(having)
+        for name in having:
+            self.holds[name] = {of: amounts for of, amounts in self.holds[name].items() if of != holder}
+
     @rule(number=st.integers(0, 10), again=st.booleans())
     def end(self, number: int, again: bool) -> None:
         for name in [f"p{number}"] * (1 + again):
@@ -215,9 +257,8 @@ class Machine(RuleBasedStateMachine):
     def show(self, number: int) -> None:
         name = f"p{number}"
         shown = Devices(self.store, self.epoch).release([(pod_of(name)[1], f"c-{name}")])
-        assert shown == [bool(self.holds.get(name))]
-        if name in self.holds:
-            self.holds[name] = {}
+        assert shown == [f"c-{name}" in self.holds.get(name, {})]
+        self.holds.get(name, {}).pop(f"c-{name}", None)
 
     @invariant()
     def counted(self) -> None:
@@ -239,4 +280,35 @@ def test_whatever_happens_the_sums_are_right(redis_server):
         def teardown(self) -> None:
             self.own.__exit__(None, None, None)
 
-    run_state_machine_as_test(Own, settings=settings(max_examples=20, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Own, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
+
+
+def test_pods_of_a_group_hold_the_devices_of_their_claim_together(store, epoch, queue, held, usage):
+    fly(queue, "a", "b")
+    seen = usage.seen(N1).version
+    asked = [
+        msgspec.structs.replace(request(name, usage, version=seen + number, devices=[charge("ours")]), group="ns/g")
+        for number, name in enumerate("ab")
+    ]
+    assert held.reserve(asked, NOW_MS) == [OK, OK]
+    assert read_used(store) == {GPU: "1", "sharers/ours": "1"}
+    assert held_by(store, "a") == held_by(store, "b") == {"ours": {GPU: 1}}
+    fly(queue, "c")
+    assert held.reserve([request("c", usage, devices=[charge("ours")])], NOW_MS) == [TAKEN], (
+        "it was not decided with them"
+    )
+    assert Devices(store, epoch).recount([pod_of("a")[1], pod_of("b")[1]]) == 0
+    assert give_up(held, "a")
+    assert read_used(store) == {GPU: "1"}
+    assert Devices(store, epoch).release([(pod_of("b")[1], "ours")]) == [True]
+    assert (read_held(store), read_used(store)) == (({}, {}), {})
+
+
+@pytest.mark.parametrize(("holder", "verdict"), [("uid-a", OK), ("claim", CHANGED)])
+def test_devices_of_the_pod_itself_stand_for_what_a_node_has_nothing_of(store, queue, held, usage, holder, verdict):
+    """The node has got another pod since this one was decided on; devices of a claim say nothing of resources."""
+    fly(queue, "a")
+    asked = request("a", usage, devices=[charge(holder)])
+    asked = msgspec.structs.replace(asked, amounts={**asked.amounts, "example.com/gpu": 1})
+    reserve(held, queue, usage, "b")
+    assert held.reserve([asked], NOW_MS) == [verdict]

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from dsched.engine.partitions import part_of
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import amounts
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
-from dsched.scheduler.cache import Cache, amounts
+from dsched.scheduler.cache import Cache
 from dsched.state import keys
 from dsched.state.client import Store
 from dsched.state.node_log import NodeLog, Replica

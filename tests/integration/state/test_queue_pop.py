@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dsched.plugins.priority_sort import PrioritySort
 from dsched.scheduler.ports import Move, Popped, QueueName
-from dsched.state import keys
+from dsched.state import keys, pauses
 from dsched.state.queue import Queue
 from tests.builders import make_pod
 from tests.integration.state.support import NOW_MS, dump, move, places, pod_of, put, records, system, take_over
@@ -220,3 +220,29 @@ def test_one_who_waits_for_the_pods_behind_a_crowd_does_not_notice_the_steps(sto
     store.redis.hset(store.key(keys.PAUSED.name), "other", "1 me")
     assert names(queue.pop("1-1", 3, NOW_MS, from_backoff=True)) == ["behind"]
     assert queue.pop("1-2", 3, NOW_MS, from_backoff=True) == []
+
+
+# -- take --------------------------------------------------------------------------------------------------------------
+
+
+def test_wanted_pods_come_out_in_the_order_in_which_they_are_wanted_if_they_are_active(queue, store):
+    for number, name in enumerate("abcd"):
+        put(queue, name, order=number, place="t")
+    put(queue, "gated", QueueName.GATED)
+    taken = queue.take("1-1", ["t ns/c", "t ns/gated", "t ns/nobody", "t ns/a", "t ns/c"], NOW_MS)
+    assert names(taken) == ["c", "a"]
+    assert [each.attempt for each in taken] == [1, 1]
+    there = places(store)
+    assert there["active"] == ["ns/b", "ns/d"] and there["inflight"] == ["ns/a", "ns/c"]
+    assert names(queue.pop("1-2", 9, NOW_MS, from_backoff=False)) == ["b", "d"]
+
+
+def test_nobody_is_taken_of_a_paused_profile(queue, store):
+    put(queue, "a", order=1, place="t", profile="one")
+    put(queue, "b", order=2, place="t", profile="other")
+    pauses.pause(store, "one", NOW_MS)
+    assert names(queue.take("1-1", ["t ns/a", "t ns/b"], NOW_MS)) == ["b"]
+    assert queue.paused == {"one"}
+    pauses.pause(store, pauses.EVERYTHING, NOW_MS)
+    assert queue.take("1-2", ["t ns/a"], NOW_MS) == []
+    assert queue.paused == {"*"}

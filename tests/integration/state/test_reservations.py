@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from dsched.model.meta import NodeName
 from dsched.scheduler.ports import QueueName
+from dsched.state import keys
 from dsched.state.queue import Queue
-from dsched.state.reservations import CHANGED, GONE, OK, Reservation, Reservations, read_reservations
-from dsched.state.usage import Usage
+from dsched.state.reservations import CHANGED, GONE, LIMITED, OK, TOGETHER, Reservation, Reservations, read_reservations
+from dsched.state.usage import Usage, read_usage
 from tests.integration.state.support import (
     NOW_MS,
     dump,
@@ -240,3 +241,69 @@ def test_usage_is_the_sum_of_what_is_reserved_and_bound_after_any_sequence(redis
                 on_node = [pod for pods in (reserved, bound) for pod, on in pods.items() if on == each]
                 wanted_sum = {"cpu": sum(cpu[pod] for pod in on_node), "pods": len(on_node)} if on_node else {}
                 assert used(store, each) == wanted_sum
+
+
+# -- limits of queues --------------------------------------------------------------------------------------------------
+
+
+def charged(store, queue: str) -> dict[str, str]:
+    fields = read_usage(store, NodeName(queue), keys.QUOTA)
+    return {field: text for field, text in fields.items() if field.startswith("used.")}
+
+
+@pytest.fixture
+def limits(store, epoch):
+    """Queue a below queue top, with limits of two cores and of three."""
+    found = Usage(store, epoch, keys.QUOTA)
+    found.rebuild([(NodeName("a"), {"cpu": 2000}, {}), (NodeName("top"), {"cpu": 3000}, {})])
+    return found
+
+
+def asked(name: str, usage: Usage, **how):
+    queues = (("a", {"cpu": 1000}), ("top", {"cpu": 1000}))
+    return replace(request(name, usage, **how), queues=how.pop("queues", queues))
+
+
+def test_a_reservation_is_charged_to_the_queues_above_it_and_refused_beyond_a_limit(store, queue, held, usage, limits):
+    fly(queue, *"abc")
+    version = usage.seen(N1).version
+    requests = [asked(name, usage, version=version + number) for number, name in enumerate("abc")]
+    assert held.reserve(requests, NOW_MS) == [OK, OK, LIMITED]
+    assert charged(store, "a") == charged(store, "top") == {"used.cpu": "2000"}
+    assert used(store, "n1") == {"cpu": 2000, "pods": 2}
+
+
+def test_of_a_group_beyond_a_limit_none_is_reserved(store, queue, held, usage, limits):
+    fly(queue, *"abc")
+    version = usage.seen(N1).version
+    requests = [asked(name, usage, version=version + number, group="g") for number, name in enumerate("abc")]
+    assert held.reserve(requests, NOW_MS) == [TOGETHER, TOGETHER, LIMITED]
+    assert charged(store, "a") == charged(store, "top") == {}
+
+
+def test_a_limit_that_was_lowered_below_what_is_used_lets_nobody_in(store, queue, held, usage, limits):
+    limits.rebuild([(NodeName("a"), {"cpu": 2000}, {"cpu": 5000})])
+    fly(queue, "a")
+    assert held.reserve([asked("a", usage)], NOW_MS) == [LIMITED]
+
+
+@given(st.lists(st.integers(1, 1500), max_size=8), st.integers(0, 4000), st.integers(0, 4000))
+@settings(max_examples=40, deadline=None)
+def test_no_limit_is_exceeded_whatever_is_asked_for(redis_server, wanted, first, second):
+    with system(redis_server) as store:
+        epoch = take_over(store)
+        queue, held, usage = Queue(store, epoch), Reservations(store, epoch), with_node(store, epoch, cpu=10**9)
+        limits = [(NodeName("a"), {"cpu": first}, {}), (NodeName("b"), {"cpu": second}, {})]
+        Usage(store, epoch, keys.QUOTA).rebuild(limits)
+        sums = {"a": 0, "b": 0}
+        for number, cpu in enumerate(wanted):
+            fly(queue, f"p{number}")
+            one = replace(request(f"p{number}", usage, cpu=cpu), queues=(("a", {"cpu": cpu}), ("b", {"cpu": cpu})))
+            (verdict,) = held.reserve([one], NOW_MS)
+            fits = sums["a"] + cpu <= first and sums["b"] + cpu <= second
+            assert verdict == (OK if fits else LIMITED)
+            if fits:
+                usage.moved(N1)
+                sums = {name: total + cpu for name, total in sums.items()}
+        for name, total in sums.items():
+            assert charged(store, name).get("used.cpu", "0") == str(total)

@@ -300,3 +300,20 @@ def test_the_leader_knows_versions_and_sums_after_any_sequence(redis_server, ste
             assert int(fields.get("used.cpu", 0)) == taken
             assert int(fields["allocatable.cpu"]) == allocatable[node]
             assert usage.seen(NodeName(node)) == Seen(int(fields["version"]), int(fields["object"]))
+
+
+def test_what_a_script_writes_is_bounded_by_the_amounts_in_it(store, epoch, monkeypatch):
+    usage = Usage(store, epoch)
+    sizes = []
+    ahead = usage._write.ahead
+
+    def noted(names, arguments):
+        sizes.append(len(arguments[1]))
+        return ahead(names, arguments)
+
+    monkeypatch.setattr(usage._write, "ahead", noted)
+    for number in range(20):
+        usage.set(NodeName(f"n{number}"), {f"example.com/r{name}": 1 for name in range(1000)})
+    usage.flush()
+    assert len(sizes) == 4 and max(sizes) < 200_000
+    assert len(read_usage(store, NodeName("n19"))) == 1002

@@ -30,4 +30,5 @@ def test_only_the_nodes_own_pods_are_asked_for(api: FakeApi, store: Store, monke
         ("GET", "/api/v1/nodes/n1"): 1,
         ("GET", "/api/v1/pods"): 1,
         ("GET", "/api/v1/namespaces/shop/pods/web"): 1,
+        ("GET", "/apis/resource.k8s.io/v1/resourceslices"): 2,
     }

@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from dsched.clock import SystemClock
-from dsched.scheduler.ports import QueueName
+from dsched.model.meta import PodUid
+from dsched.scheduler.ports import Move, QueueName, entity_key
 from dsched.state import keys, leader_config, pauses
 from dsched.state.leader_config import LeaderConfig
 from dsched.ui import queues
@@ -72,6 +73,23 @@ def test_the_queue_that_holds_pods_which_fit_nowhere_comes_first(page, system):
     assert "unschedulable 1" in found.text
     assert "/pods/default/web" in found.links
     assert "/pods/default/web/explanation" in found.links
+
+
+def test_pods_beside_their_group(page, system):
+    group, stands = "default/train", system.clock.now_ms()
+    system.cluster_with("train-0")
+    pod = system.pod("train-0")
+    beside = Move(pod.key, pod.uid, QueueName.ACTIVE, QueueName.GROUP, stands, group, stands, {"group": group})
+    entity = Move(entity_key(group), PodUid("uid"), QueueName.NOWHERE, QueueName.BACKOFF, stands, "turn", 0)
+    assert "group 1" not in seen(page, "/queues").text
+    assert system.queue.move([beside, entity]) == []
+    found = seen(page, "/queues?place=group")
+    assert "group 1" in found.text and group in found.text
+    assert "/pods/default/train-0" in found.links
+    found = seen(page, "/queues?place=backoff")
+    assert "podgroup/default/train" in found.text
+    assert not [link for link in found.links if "train" in link]
+    assert f"waits with its pod group {group}, which is in backoff" in seen(page, "/pods/default/train-0").text
 
 
 def test_pods_are_found_by_name_reason_and_plugin(page, system):

@@ -96,7 +96,7 @@ def test_a_name_that_fits_nothing_tells_what_there_is(tmp_path: Path) -> None:
     ("opcode", "needs"),
     [
         ("createResourceDriver", "dynamic resources"),
-        ("createPodGroups", "pod groups"),
+        ("waitForPodGroups", "pod groups"),
         ("startCollectingProfile", "profiles of a Go process"),
         ("danceAround", "an operation that is not known"),
     ],
@@ -111,17 +111,10 @@ def test_an_operation_that_is_not_built_is_told_by_what_it_needs(opcode: str, ne
 @pytest.mark.parametrize(
     ("gates", "needs"),
     [
-        ("{GenericWorkload: true, A: true}", {"pod groups": ("GenericWorkload",)}),
-        ("{TopologyAwareWorkloadScheduling: true}", {"pod groups": ("TopologyAwareWorkloadScheduling",)}),
+        ("{CompositePodGroup: true, A: true}", {"pod groups": ("CompositePodGroup",)}),
+        ("{GenericWorkload: true, TopologyAwareWorkloadScheduling: true}", {}),
         ("{DRADerivedAttributes: true}", {"dynamic resources": ("DRADerivedAttributes",)}),
-        (
-            "{InPlacePodVerticalScalingSchedulerPreemption: true}",
-            {
-                "the feature InPlacePodVerticalScalingSchedulerPreemption": (
-                    "InPlacePodVerticalScalingSchedulerPreemption",
-                )
-            },
-        ),
+        ("{InPlacePodVerticalScalingSchedulerPreemption: true}", {}),
         ("{GenericWorkload: false, DynamicResourceAllocation: true}", {}),
     ],
 )
@@ -132,10 +125,8 @@ def test_a_gate_of_what_there_is_not_is_a_need(gates: str, needs: dict[str, obje
 
 
 def test_all_that_a_workload_needs_is_told_at_once(tmp_path: Path) -> None:
-    (tmp_path / "group.yaml").write_text("kind: PodGroup\n")
-    sets = (
-        "{opcode: createPodSets, count: 1, namespacePrefix: s, createPodsOp: {opcode: createPods, countMultiplier: 2}}"
-    )
+    (tmp_path / "group.yaml").write_text("kind: CompositePodGroup\n")
+    sets = "{opcode: createPodSets, count: 1, namespacePrefix: s, createPodsOp: {opcode: waitForPodGroups}}"
 
     with pytest.raises(Unsupported) as caught:
         one(
@@ -143,8 +134,15 @@ def test_all_that_a_workload_needs_is_told_at_once(tmp_path: Path) -> None:
             f"{{opcode: createAny, templatePath: group.yaml}}\n  - {{opcode: createResourceDriver}}\n  - {sets}",
         )
 
-    claims, groups = "dynamic resources (createResourceDriver)", "pod groups (PodGroup, countMultiplier)"
+    claims, groups = "dynamic resources (createResourceDriver)", "pod groups (CompositePodGroup, waitForPodGroups)"
     assert str(caught.value) == f"T/W needs {claims} and {groups}, which dsched does not have"
+
+
+def test_a_multiplier_makes_more_pods(tmp_path: Path) -> None:
+    (made,) = one(tmp_path, "{opcode: createPods, countParam: $n, countMultiplier: 3}")
+    (plain,) = one(tmp_path, "{opcode: createPods, countParam: $n}")
+    assert isinstance(made, CreatePods) and isinstance(plain, CreatePods)
+    assert made.count == 3 * plain.count > 0
 
 
 def test_a_configuration_is_named_beside_the_file(tmp_path: Path) -> None:
@@ -245,13 +243,12 @@ def test_a_parameter_may_have_a_default(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "operation",
     [
-        "{opcode: createPods, countParam: $n, countMultiplier: 2}",
         "{opcode: createAny, templatePath: group.yaml}",
         "{opcode: updateAny, templatePath: group.yaml}",
     ],
 )
 def test_what_an_operation_cannot_do_here_is_told_before_a_system_starts(operation: str, tmp_path: Path) -> None:
-    (tmp_path / "group.yaml").write_text("apiVersion: v1\nkind: PodGroup\nspec: {{ if .x }}1{{ end }}\n")
+    (tmp_path / "group.yaml").write_text("apiVersion: v1\nkind: CompositePodGroup\nspec: {{ if .x }}1{{ end }}\n")
 
     with pytest.raises(Unsupported, match=r"T/W.* needs .*, which dsched (bench )?does not have"):
         one(tmp_path, operation)

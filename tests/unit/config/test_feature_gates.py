@@ -3,9 +3,9 @@
 import pytest
 
 from dsched.config import feature_gates
-from dsched.config.feature_gates import GATES, NEWEST, OLDEST, VERSIONS, Stage, Version
+from dsched.config.feature_gates import ACTED_ON_SINCE, DEPENDS_ON, GATES, NEWEST, OLDEST, OWN, VERSIONS, Stage, Version
 from dsched.errors import ConfigError
-from tests.versions import V34, V36, V37, with_gates
+from tests.versions import POD_GROUPS, TOPOLOGY, V34, V36, V37, WITH_TOPOLOGY, with_gates
 
 
 def test_a_gate_is_by_default_what_its_version_says() -> None:
@@ -37,8 +37,8 @@ def test_gates_are_set_and_told() -> None:
         ),
         (
             V37,
-            {"GenericWorkload": True},
-            "cannot set feature gate GenericWorkload to true, dsched does not have this feature yet",
+            {"PodGroupPreemptionPolicy": True},
+            "cannot set feature gate PodGroupPreemptionPolicy to true, dsched does not have this feature yet",
         ),
         (
             V37,
@@ -60,13 +60,32 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     assert refusal.value.errors == ("unrecognized feature gate: Nope", "unrecognized feature gate: Neither")
 
 
+def test_pod_groups_are_those_of_1_37() -> None:
+    assert with_gates(V37, **{POD_GROUPS: True, TOPOLOGY: True}).on == WITH_TOPOLOGY.on
+    with pytest.raises(ConfigError) as refusal:
+        with_gates(V36, **{POD_GROUPS: True})
+    assert refusal.value.errors == (
+        "cannot set feature gate GenericWorkload to true, dsched has this feature as it is since 1.37",
+    )
+    assert not with_gates(V36, **{POD_GROUPS: False, "AllAlpha": True}).enabled(POD_GROUPS)
+
+
+def test_a_gate_needs_those_that_it_depends_on() -> None:
+    alone = "TopologyAwareWorkloadScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"
+    for gates in ({TOPOLOGY: True}, {"AllAlpha": True}):
+        with pytest.raises(ConfigError) as refusal:
+            with_gates(V37, **gates)
+        assert refusal.value.errors == (alone,)
+    assert with_gates(V37, AllAlpha=True, AllBeta=True).enabled(TOPOLOGY)
+
+
 def test_a_locked_gate_may_be_set_to_what_it_is() -> None:
     assert with_gates(V37, NodeDeclaredFeatures=True).enabled("NodeDeclaredFeatures")
 
 
 def test_whole_stages_can_be_set() -> None:
     """What dsched cannot change stays; what is set by itself goes before."""
-    alpha = with_gates(V37, AllAlpha=True)
+    alpha = with_gates(V37, **{POD_GROUPS: True, "AllAlpha": True})
     assert alpha.enabled("TaintTolerationComparisonOperators")
     assert not alpha.enabled("CompositePodGroup")
     beta = with_gates(V37, AllBeta=False, VolumeLimitScaling=True)
@@ -132,3 +151,27 @@ def test_what_dsched_does_not_have_is_off_in_every_version() -> None:
         assert not feature_gates.features(version).on & feature_gates.NOT_YET
     named = feature_gates.ACTED_ON | feature_gates.NOT_YET | feature_gates.NO_DECISION
     assert named <= GATES.keys()
+
+
+def test_gates_of_our_own_are_off_unless_they_are_named() -> None:
+    for version in (V34, V36, V37):
+        assert not with_gates(version, AllAlpha=True, AllBeta=True).on & OWN.keys()
+        for name in OWN:
+            needs = dict.fromkeys(DEPENDS_ON.get(name, ()), True)
+            if version.version < max((ACTED_ON_SINCE.get(gate, OLDEST) for gate in needs), default=OLDEST):
+                continue
+            named = with_gates(version, **needs, **{name: True})
+            assert named.enabled(name)
+            assert (name, True) in named.own_gates
+            assert name not in [gate for gate, _, _ in named.gates]
+            assert not with_gates(version, **{name: False}).enabled(name)
+
+
+def test_gates_of_our_own_are_told_apart_from_upstreams() -> None:
+    assert list(OWN) == sorted(OWN)
+    assert not OWN.keys() & GATES.keys()
+    assert all(name.startswith("Dsched") for name in OWN)
+    assert not any(name.startswith("Dsched") for name in GATES)
+    with pytest.raises(ConfigError) as refusal:
+        with_gates(V37, DschedNope=True)
+    assert "dsched's own are DschedCoscheduling, " in refusal.value.errors[0]

@@ -61,6 +61,7 @@ def test_records():
     assert (election.lease_duration_seconds, election.renew_deadline_seconds) == (90, 60)
     assert election.retry_period_seconds == 0.5
     assert loaded.profile("nobody") is None
+    assert (loaded.enables("NodeResourcesFit"), loaded.enables("nobody")) == (True, False)
     batch = loaded.profile("batch")
     assert batch is not None
     assert batch.effective_percentage(loaded) == 0

@@ -3,6 +3,8 @@
 from typing import Any
 
 from dsched import config
+from dsched.config import feature_gates
+from dsched.config.feature_gates import OLDEST
 from tests.unit.config.files import names, with_plugins
 
 
@@ -57,13 +59,13 @@ def test_disabling_all_leaves_what_is_enabled():
     assert multi_point(disabled=["*"], enabled=kept) == [("PrioritySort", 0), ("DefaultBinder", 0)]
 
 
-def test_dynamic_resources_is_no_default_but_has_its_place():
-    assert [name for name, _ in multi_point(enabled=["DynamicResources"])][13:16] == [
-        "InterPodAffinity",
-        "DynamicResources",
-        "DefaultPreemption",
-    ]
-    assert "DynamicResources" not in names(config.default(), "filter")
+def test_dynamic_resources_is_a_default_of_1_34_unless_its_gate_is_off():
+    """A default of every later version, which lock the gate."""
+    on, off = (feature_gates.features(OLDEST, {"DynamicResourceAllocation": on}) for on in (True, False))
+    found = names(config.default(on), "filter")
+    place = found.index("DynamicResources")
+    assert found[place - 1] == "InterPodAffinity"
+    assert found[:place] + found[place + 1 :] == names(config.default(off), "filter")
 
 
 def test_disabled_plugins_are_shown_without_weights():

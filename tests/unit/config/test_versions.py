@@ -4,9 +4,11 @@ import pytest
 
 from dsched import config
 from dsched.config import Features, ShapePoint
+from dsched.config.feature_gates import UNSAID
+from dsched.config.plugins import intree
 from dsched.errors import ConfigError
 from tests.unit.config.files import file, names, with_args, with_plugins
-from tests.versions import V34, V35, V36, V37, with_gates
+from tests.versions import V34, V35, V36, V37, WITH_GROUPS, WITH_TOPOLOGY, with_gates
 
 VERSIONS = (V34, V35, V36, V37)
 
@@ -44,6 +46,32 @@ def test_points_about_pod_groups_are_known_since(point: str, since: Features) ->
         else:
             with pytest.raises(ConfigError, match=f'unknown field "{point}"'):
                 config.load(text, features=features)
+
+
+def test_gangs_come_last_with_their_gate_and_placements_after_them() -> None:
+    assert names(config.default(V37), "permit") == []
+    for features in (WITH_GROUPS, WITH_TOPOLOGY):
+        assert names(config.default(features), "permit") == ["GangScheduling"]
+        assert names(config.default(features), "preEnqueue")[-1] == "GangScheduling"
+    assert names(config.default(WITH_GROUPS), "placementGenerate") == []
+    (profile,) = config.default(WITH_TOPOLOGY).profiles
+    assert [ref.name for ref in profile.plugins["placementGenerate"]] == ["TopologyPlacementGenerator"]
+    weights = [(ref.name, ref.weight) for ref in profile.plugins["placementScore"]]
+    assert weights == [("NodeResourcesFit", 1), ("PodGroupPodsCount", 1)]
+
+
+def test_placements_are_scored_with_the_weights_of_the_file() -> None:
+    text = with_plugins(multiPoint={"enabled": [("PodGroupPodsCount", 3)]}, placementScore={"disabled": ["NodeName"]})
+    (profile,) = config.load(text, features=WITH_TOPOLOGY).profiles
+    weights = [(ref.name, ref.weight) for ref in profile.plugins["placementScore"]]
+    assert weights == [("NodeResourcesFit", 1), ("PodGroupPodsCount", 3)]
+
+
+def test_one_plugin_generates_placements() -> None:
+    text = with_plugins(placementGenerate={"enabled": ["TopologyPlacementGenerator", "Other"]})
+    known = {**intree(V37.version), "Other": frozenset({"placementGenerate"})}
+    with pytest.raises(ConfigError, match="at most one placement generate plugin is allowed"):
+        config.load(text, features=WITH_TOPOLOGY, plugins=known)
 
 
 def test_shapes_of_volume_binding_need_their_gate() -> None:
@@ -92,4 +120,4 @@ def test_version_and_gates_are_part_of_the_hash() -> None:
     gated = with_gates(V37, StorageCapacityScoring=False)
     hashes = {config.load(file(), features=features).hash for features in (*VERSIONS, gated)}
     assert len(hashes) == 5
-    assert config.load(file(), features=V34).hash == config.load(file()).hash
+    assert config.load(file(), features=UNSAID).hash == config.load(file()).hash

@@ -133,14 +133,6 @@ def test_devices_are_compared_one_by_one() -> None:
     assert any(line.startswith("allocations[n1]: ") and "d0" in line and "d1" not in line for line in lines)
 
 
-def test_dynamic_resources_joins_the_default_profile_where_it_was_recorded_so() -> None:
-    refused = decisions.check(case(pod=pod("web", "9")), {}, claims=True)
-    assert any("no new claims to deallocate" in line for line in refused) is False
-    assert decisions.check(case(preempt=True, pod=pod("web", "9")), {}) != decisions.check(
-        case(preempt=True, pod=pod("web", "9")), {}, claims=True
-    )
-
-
 def test_other_objects_are_in_the_snapshot() -> None:
     objects = {
         "namespaces": [{"metadata": {"name": "shop"}}],

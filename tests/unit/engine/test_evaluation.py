@@ -310,7 +310,7 @@ def test_a_score_out_of_range_fails_the_pod_where_it_fits(
     for number in range(2):
         assert evaluation.failure is None
         snapshot.table.add_pod(PodInfo(make_pod(f"shop/p{number}")), NodeName("n1"))
-        assert evaluation.refresh()
+        assert evaluation.refresh() is not (fails and number == 1)
     assert (evaluation.failure is not None) is fails
     if not fails:
         assert said(evaluation, snapshot.table) == said(evaluate(framework, evaluation.pod, snapshot), snapshot.table)

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dsched.engine.evaluation import evaluate
+from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.select import Choice, Selector, Walk, nodes_to_find, zone_order
 from dsched.framework.interface import Normalization, Scope, Verdict, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
@@ -157,6 +159,26 @@ def test_a_pod_that_pre_filter_rejected_has_no_host(percentage: int) -> None:
     evaluation = evaluate(default_framework(), pod, snapshot)
     assert evaluation.rejection is not None
     assert Selector(0).choose(evaluation, snapshot.table, pod.uid, 1, percentage) is None
+
+
+@given(begin=st.integers(0, 179), full=st.sets(st.integers(0, 149)), percentage=st.sampled_from([0, 50, 90]))
+def test_a_placement_is_searched_as_a_cluster_of_its_nodes(begin: int, full: set[int], percentage: int) -> None:
+    names = [f"n{place:03}" for place in range(150)]
+    nodes = [make_node(name, cpu="0" if place in full else "4") for place, name in enumerate(names)]
+    more = [make_node(f"other{place}", cpu="4") for place in range(30)]
+    together, alone = make_snapshot([*more[:10], *nodes, *more[10:]]), make_snapshot(nodes)
+    pod, rows = PodInfo(make_pod(cpu="1")), np.array([together.table.index[name] for name in names], dtype=np.intp)
+    part = Evaluation(default_framework(together), pod, together, among=rows)
+    part.judge_here()
+    whole, found = evaluate(default_framework(alone), pod, alone), []
+    for evaluation, table in ((part, together.table), (whole, alone.table)):
+        selector = Selector(0)
+        selector.next_start = begin if table is together.table else begin % len(alone.table)
+        looked, examined = selector.search(evaluation, table, percentage)
+        names_of = {table.names[row] for row in looked}
+        best = {table.names[row] for row in evaluation.best_among(looked)} if len(looked) else set()
+        found.append((names_of, examined, selector.next_start, best))
+    assert found[0] == found[1]
 
 
 def test_a_narrowed_search_is_not_sampled() -> None:

@@ -25,7 +25,7 @@ def framework_of(*plugins: type[Any], weights: Mapping[str, int] | None = None, 
     points: dict[str, tuple[PluginRef, ...]] = {}
     for plugin in plugins:
         for point in registry.extension_points(plugin):
-            weight = (weights or {}).get(plugin.name, 1) if point == "score" else 0
+            weight = (weights or {}).get(plugin.name, 1) if point in ("score", "placementScore") else 0
             points[point] = (*points.get(point, ()), PluginRef(plugin.name, weight))
     known = {plugin.name: plugin for plugin in plugins}
     return Framework(Profile(NAME, None, points, {}), known, handle or Handle())

@@ -113,3 +113,11 @@ def test_nor_is_that_of_the_first() -> None:
     )
     assert (larger.demand.requests["cpu"], plain.demand.requests["cpu"]) == (3000, 1000)
     assert msgspec.structs.asdict(plain.pod.status) == msgspec.structs.asdict(make_pod().status)
+
+
+def test_pods_of_a_class_keep_their_own_groups() -> None:
+    """No plugin that judges nodes looks at the group, so it makes no class of its own."""
+    pods = [make_pod(f"shop/{name}-0", spec={"schedulingGroup": {"podGroupName": name}}) for name in ("one", "other")]
+    infos = [interning.shared(pod) for pod in pods]
+    assert infos[0].class_key == infos[1].class_key
+    assert [info.pod.group_key for info in infos] == ["shop/one", "shop/other"]

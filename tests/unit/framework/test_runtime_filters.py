@@ -67,7 +67,7 @@ def failing(rows: Any) -> Any:
         (lambda rows: Verdict(np.full(len(rows), 2, dtype=np.int32), (unschedulable("a"),)), "status 2"),
         (lambda rows: Verdict(np.full(len(rows), -1, dtype=np.int32), (unschedulable("a"),)), "status -1"),
         (lambda rows: Verdict(np.zeros(len(rows)), ()), "float64"),
-        (lambda rows: Verdict.where(rows >= 0, Status(Code.ERROR, ("disk on fire",))), "Error: disk on fire"),
+        (lambda rows: Verdict.where(rows >= 0, Status(Code.ERROR, ("disk on fire",))), "disk on fire"),
         (lambda rows: Verdict.where(rows >= 0, Status(Code.SKIP)), "Skip"),
         (lambda rows: Verdict.where(rows >= 0, Status(Code.WAIT)), "Wait"),
     ],
@@ -76,7 +76,7 @@ def test_a_filter_that_breaks_its_contract_fails_the_pod(answer: Any, cause: str
     failure = evaluated(filtering(answer)).failure
     assert failure is not None
     assert (failure.code, failure.plugin) == (Code.ERROR, "Filters")
-    assert failure.message.startswith('running plugin "Filters": ')
+    assert failure.message.startswith(('running plugin "Filters": ', 'running "Filters" filter plugin: '))
     assert cause in failure.message
 
 
@@ -336,7 +336,7 @@ def test_a_subclass_that_says_otherwise_of_the_table_is_asked_about_the_table() 
         ("filter_few", lambda rows: [None], "expected 2 statuses"),
         ("filter_few", lambda rows: None, "expected 2 statuses"),
         ("filter_few", lambda rows: [True] * len(rows), "answered with bool"),
-        ("filter_few", lambda rows: [Status(Code.ERROR, ("disk on fire",))] * len(rows), "Error: disk on fire"),
+        ("filter_few", lambda rows: [Status(Code.ERROR, ("disk on fire",))] * len(rows), "disk on fire"),
         ("filter_few", failing, "LookupError: no such zone"),
         ("score_few", lambda rows: [1], "expected 2 scores"),
         ("score_few", lambda rows: np.zeros(len(rows), dtype=np.int64), "expected 2 scores"),
@@ -365,3 +365,58 @@ def test_what_reads_the_state_before_it_is_written() -> None:
     assert failure is not None
     assert "enable it at preFilter" in failure.message
     assert CycleState().read(dict) is None
+
+
+def test_an_error_counts_only_where_the_filter_is_asked_beside_the_pods_that_a_node_was_promised_to() -> None:
+    """The node is rejected before, for the pod that it was promised to. Elsewhere the error ends it all."""
+
+    class Crowded(Plugin):
+        name = "Crowded"
+
+        def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+            return unschedulable("crowded") if node.pods else None
+
+    class Unsure(Plugin):
+        name = "Unsure"
+        errs = ("n1",)
+
+        def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+            erring = np.array([table.names[row] in self.errs for row in np.arange(len(table))[rows]])
+            return Verdict.where(erring, Status(Code.ERROR, ("cannot tell",)))
+
+    snapshot = make_snapshot([make_node("n1", cpu=2), make_node("n2", cpu=2)])
+    snapshot.nominations.set(PodInfo(make_pod("shop/first", cpu=1, priority=10)), NodeName("n1"))
+    framework = framework_of(Crowded, Unsure)
+    found = evaluate(framework, POD, snapshot)
+    assert found.failure is None
+    assert said(found, snapshot.table)["feasible"] == {"n2"}
+    assert [status.reasons for status, _ in found.rejections()] == [("crowded",)]
+    assert not found.refresh()
+    Unsure.errs = ("n1", "n2")
+    failure = evaluate(framework, POD, snapshot).failure
+    assert failure is not None
+    assert failure.message == 'running "Unsure" filter plugin: cannot tell'
+
+
+def test_an_error_about_a_rejected_node_counts_once_nobody_rejects_it_any_more() -> None:
+    class Crowded(Plugin):
+        name = "Crowded"
+        filter_scope = Scope.USAGE
+
+        def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+            return Verdict.where(table.pod_count[rows] > 0, unschedulable("crowded"))
+
+    class Unsure(Plugin):
+        name = "Unsure"
+        filter_scope = Scope.NODE
+
+        def filter_table(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
+            return Verdict.where(np.arange(len(table))[rows] == 0, Status(Code.ERROR, ("cannot tell",)))
+
+    there = PodInfo(make_pod("shop/there"))
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")])
+    snapshot.table.add_pod(there, NodeName("n1"))
+    found = evaluate(framework_of(Crowded, Unsure), POD, snapshot)
+    assert (found.failure, said(found, snapshot.table)["feasible"]) == (None, {"n2"})
+    snapshot.table.remove_pod(there.uid)
+    assert not found.refresh()

@@ -360,3 +360,13 @@ def test_a_newer_version_of_a_pod_is_a_change_where_scheduling_sees_one(
     assert table.pod(new.uid) is new
     assert (table.version != version, table.changed_since(position) == [0]) == (seen, seen)
     assert [pod.key for pod in table.info(0).pods] == (["shop/b", "shop/a"] if seen else ["shop/a", "shop/b"])
+
+
+def test_what_a_node_has_is_told_without_what_only_others_have() -> None:
+    nodes = [make_node(f"n{number}", allocatable={f"example.com/r{number}": "2"}) for number in range(3)]
+    table = make_table(nodes)
+    table.add_pod(PodInfo(make_pod(cpu="1", node="n1")), NodeName("n1"))
+    info = table.info(table.index["n1"])
+    assert "example.com/r0" in info.allocatable and "example.com/r0" not in info.offered
+    for told, whole in ((info.offered, info.allocatable), (info.charged, info.requested)):
+        assert told == {name: amount for name, amount in whole.items() if amount}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dsched.framework.pod_info import Demand, HostPort
-from dsched.fsck.view import SeenNode, SeenPod, View
+from dsched.fsck.view import SeenGroup, SeenNode, SeenPod, View
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.scheduler.ports import QueueName
 from dsched.state.reservations import Reservation
@@ -31,6 +31,7 @@ def a_pod(
     finished: bool = False,
     deleting: bool = False,
     scheduler: str = "default-scheduler",
+    group: str = "",
 ) -> SeenPod:
     """A pod ``namespace/name`` with the uid ``uid-NAME``; bound ``ago_s`` seconds ago where it has a node. Host ports
     as ``ADDRESS:PORT``, all TCP."""
@@ -50,7 +51,13 @@ def a_pod(
         deleting=deleting,
         scheduler=scheduler,
         demand=Demand(requests, cpu, 0, taken),
+        group=group,
     )
+
+
+def a_group(key: str = "shop/gang", *, min_count: int = 2, scheduled: bool = False, uid: str = "") -> SeenGroup:
+    """A pod group ``namespace/name`` with the uid ``uid-NAME``."""
+    return SeenGroup(key, PodUid(uid or f"uid-{key.partition('/')[2]}"), 40, min_count, scheduled)
 
 
 def a_node(name: str = "n1", *, version: int = 10, **allocatable: int) -> SeenNode:
@@ -62,12 +69,14 @@ def a_node(name: str = "n1", *, version: int = 10, **allocatable: int) -> SeenNo
 def standing(
     queue: str = "active", *, key: str = "shop/web", places: Iterable[str] | None = None, **record: Any
 ) -> Standing:
-    """A pod's record, and its entries in the queues: in the one its record names, unless told otherwise."""
-    fields = {"uid": f"uid-{key.partition('/')[2]}", "queue": queue, "place": "turn", "attempts": 1}
+    """A pod's or a pod group's record, and its entries in the queues: in the one its record names, unless told
+    otherwise."""
+    fields = {"uid": f"uid-{key.rpartition('/')[2]}", "queue": queue, "place": "turn", "attempts": 1}
     fields |= {"first_ms": NOW_MS - 9000, "last_ms": NOW_MS - 5000, **record}
     entered = [queue] if places is None else list(places)
     zsets = [QueueName(place) for place in entered if place not in (QueueName.INFLIGHT, QueueName.RESERVED)]
-    members = [Member(place, f"turn {key}" if place is QueueName.ACTIVE else key, NOW_MS) for place in zsets]
+    turns = {QueueName.ACTIVE: f"turn {key}", QueueName.GROUP: f"{fields['place']} {key}"}
+    members = [Member(place, turns.get(place, key), NOW_MS) for place in zsets]
     inflight = f"{EPOCH} {EPOCH}-1" if QueueName.INFLIGHT in entered else ""
     return Standing({name: str(value) for name, value in fields.items() if value is not None}, members, inflight)
 
@@ -89,6 +98,7 @@ def reservation(
 def view(
     *pods: SeenPod,
     nodes: Iterable[SeenNode] = (),
+    groups: Iterable[SeenGroup] | None = None,
     standings: Mapping[str, Standing] | None = None,
     reservations: Iterable[Reservation] = (),
     leader: str = "leader-1",
@@ -109,6 +119,7 @@ def view(
         schedulers=frozenset({"default-scheduler"}),
         pods={pod.key: pod for pod in pods},
         nodes={node.name: node for node in nodes},
+        groups=None if groups is None else {group.key: group for group in groups},
         standings={PodKey(key): value for key, value in (standings or {}).items()},
         reservations={each.uid: each for each in reservations},
         **more,

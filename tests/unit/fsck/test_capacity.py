@@ -4,6 +4,9 @@ import pytest
 
 from dsched.fsck import capacity
 from dsched.fsck.profiles import Checked, Profiles
+from dsched.fsck.view import SeenDevices
+from dsched.model.meta import PodUid
+from dsched.state.devices import Ledger
 from tests.unit.fsck.seeing import a_node, a_pod, noted, reservation, standing, told, view
 
 ANY = Profiles()
@@ -150,3 +153,25 @@ def test_a_port_that_a_manifest_takes(manifest_ago_s, blamed):
 def test_a_profile_without_node_ports_may_share_them():
     seen = view(bound("a", ports=["0.0.0.0:80"]), bound("b", ports=["0.0.0.0:80"]), nodes=[a_node()])
     assert told(check(seen, Profiles({"default-scheduler": Checked(ports=False)}))) == []
+
+
+GPU = "nvidia.com/gpu"
+
+
+def test_devices_stand_for_what_a_node_has_nothing_of():
+    by_status = bound("a", gpus=1)._replace(by_devices=frozenset({GPU}))
+    held = {PodUid("uid-b"): {"uid-b": {"gpu.example.com/n1/gpu-0": 1}}}
+    reserved = {"reservations": [reservation(key="shop/b")], "devices": SeenDevices({}, Ledger(held, {}, {}))}
+    both = (by_status, a_pod("shop/b", gpus=1))
+    assert check(view(*both, nodes=[a_node()], **reserved)) == []
+    others = view(*both, bound("c", gpus=1), nodes=[a_node()], **reserved)
+    assert told(check(others)) == [
+        "I3 n1: its pods (1 bound, 0 reserved) request 1 of nvidia.com/gpu, 0 are allocatable; "
+        "shop/c was placed without room for it"
+    ]
+
+
+def test_what_a_node_has_some_of_is_counted_whatever_the_status_says():
+    by_status = [bound(name, gpus=1)._replace(by_devices=frozenset({GPU})) for name in ("a", "b")]
+    (found,) = told(check(view(*by_status, nodes=[a_node(**{GPU: 1})])))
+    assert "request 2 of nvidia.com/gpu, 1 are allocatable" in found

@@ -3,6 +3,7 @@
 import pytest
 
 from dsched import config
+from dsched.config.feature_gates import UNSAID
 from dsched.fsck import profiles
 from dsched.fsck.profiles import PORTS, Profiles
 
@@ -10,7 +11,7 @@ HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigura
 
 
 def of(text):
-    return profiles.of(config.load(HEAD + text, "scheduler.yaml"))
+    return profiles.of(config.load(HEAD + text, "scheduler.yaml"), UNSAID)
 
 
 def test_without_a_configuration_the_leader_the_records_and_the_default_count():

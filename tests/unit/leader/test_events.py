@@ -10,19 +10,24 @@ from hypothesis import strategies as st
 
 from dsched.clock import ManualClock
 from dsched.framework.interface import Action, ClusterEvent, Registration, Resource, Status, unresolvable
+from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.leader import events as events_module
 from dsched.leader.events import LONGEST_UNSCHEDULABLE_S, NO_EVENT, Events
 from dsched.leader.requests import DROPPED
 from dsched.metrics import RESCUED
+from dsched.model.meta import from_builtins
 from dsched.model.pod import Pod
+from dsched.model.pod_groups import GroupKey, PodGroup
 from dsched.plugins.priority_sort import PrioritySort
+from dsched.scheduler.pod_groups import QueuedGroups
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods, QueuedPod
 from tests.builders import make_node, make_pod
 from tests.unit.framework.frameworks import NAME, default_framework, framework_of
 from tests.unit.leader.queues import AgreeingQueue, as_queue
+from tests.unit.scheduler.grouped import make_group, members
 
 FRAMEWORK = default_framework()
 FREED = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=make_pod("shop/old", cpu="4", node="n1"))
@@ -37,7 +42,10 @@ class Room:
         self.pending = PendingPods(self.clock, Backoff())
         self.queue = AgreeingQueue()
         self.framework = framework
-        self.events = Events({NAME: framework}, self.pending, as_queue(self.queue), rescues_gated=rescues_gated)
+        known = {NAME: framework}
+        self.pod_groups = PodGroups()
+        self.groups = QueuedGroups(known, self.pending, self.pod_groups)
+        self.events = Events(known, self.pending, as_queue(self.queue), self.groups, rescues_gated=rescues_gated)
 
     def pod(self, name: str, place: QueueName, *plugins: str, attempts: int = 0, **of_pod: Any) -> QueuedPod:
         pod = self.pending.add(PodInfo(make_pod(f"shop/{name}", **of_pod)), self.framework)
@@ -167,6 +175,28 @@ def test_a_plugin_that_gates_is_asked_again_after_five_minutes_since_137(rescues
     room.clock.advance(2)
     assert rescued() == rescues
     assert pod.place is (QueueName.ACTIVE if rescues else QueueName.GATED)
+
+
+class Grouping(Opening):
+    """Stands for GangScheduling, without which pods are of no group; holds nothing back."""
+
+    name = "GangScheduling"
+    open = True
+
+
+def test_a_gated_group_is_asked_again_after_five_minutes() -> None:
+    room = Room(framework_of(PrioritySort, Opening, Grouping), rescues_gated=True)
+    (gate,) = (plugin for plugin in room.framework.plugins if plugin.name == Opening.name)
+    room.pod_groups.objects[GroupKey("shop/train")] = from_builtins(make_group(min_count=1), PodGroup)
+    pod = room.pending.add(PodInfo(*members(1)), room.framework)
+    for moved, move in room.groups.joined(pod).moves:
+        room.pending.placed(moved, move.target)
+    (queued,) = room.pending.groups()
+    assert queued.place is QueueName.GATED and pod.place is QueueName.GROUP
+    gate.open = True
+    room.clock.advance(301)
+    room.events.rescue(room.clock.now_ms())
+    assert queued.place is QueueName.ACTIVE and pod.place is QueueName.GROUP and not pod.held
 
 
 def test_who_was_taken_out_of_the_queue_stays_out(room: Room) -> None:

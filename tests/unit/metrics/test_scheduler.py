@@ -1,6 +1,7 @@
 """Names, labels and buckets are kube-scheduler's, so that its dashboards work.
 
-Source: kubernetes v1.34 pkg/scheduler/metrics/metrics.go.
+Source: kubernetes v1.34 pkg/scheduler/metrics/metrics.go; those about devices: v1.35 to v1.37, and
+k8s.io/dynamic-resource-allocation/resourceclaim/metrics/metrics.go; those about pod groups: v1.37.
 """
 
 import pytest
@@ -24,8 +25,24 @@ UPSTREAM = {
     "scheduler_queueing_hint_execution_duration_seconds": ("histogram", "plugin event hint"),
     "scheduler_queue_incoming_pods_total": ("counter", "queue event"),
     "scheduler_permit_wait_duration_seconds": ("histogram", "result"),
+    "scheduler_queued_entities": ("gauge", "queue type"),
+    "scheduler_queue_incoming_entities_total": ("counter", "queue event type"),
+    "scheduler_podgroup_schedule_attempts_total": ("counter", "result profile"),
+    "scheduler_podgroup_scheduling_attempt_duration_seconds": ("histogram", "result profile"),
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds": ("histogram", ""),
+    "scheduler_generated_placements_total": ("counter", "profile"),
+    "scheduler_placement_evaluations_total": ("counter", "result profile"),
+    "scheduler_workload_preemption_attempts_total": ("counter", "result"),
+    "scheduler_workload_preemption_victims": ("histogram", ""),
     "scheduler_cache_size": ("gauge", "type"),
     "scheduler_unschedulable_pods": ("gauge", "plugin profile"),
+    "scheduler_resourceclaim_creates_total": ("counter", "status"),
+    "scheduler_dra_bindingconditions_allocations_total": ("counter", "profile driver status"),
+    "scheduler_dra_bindingconditions_wait_duration_seconds": ("histogram", "profile driver status"),
+    "dynamic_resource_allocation_resourceclaim_creates_total": (
+        "counter",
+        "status admin_access owner_api_group owner_api_kind",
+    ),
     "scheduler_plugin_evaluation_total": ("counter", "plugin extension_point profile"),
 }
 BUCKETS = {
@@ -39,6 +56,10 @@ BUCKETS = {
     "scheduler_plugin_execution_duration_seconds": (0.00001, 1.5, 20),
     "scheduler_queueing_hint_execution_duration_seconds": (0.00001, 1.5, 20),
     "scheduler_permit_wait_duration_seconds": (0.001, 2, 15),
+    "scheduler_podgroup_scheduling_attempt_duration_seconds": (0.001, 2, 15),
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds": (0.001, 2, 15),
+    "scheduler_workload_preemption_victims": (1, 2, 11),
+    "scheduler_dra_bindingconditions_wait_duration_seconds": (0.1, 2, 14),
 }
 
 assert metrics.__file__
@@ -46,7 +67,7 @@ assert metrics.__file__
 
 def test_the_metrics_are_those_of_kube_scheduler_and_no_others():
     found = {name: (metric.type, " ".join(metric.labels)) for name, metric in DECLARED.items()}
-    assert {name: each for name, each in found.items() if name.startswith("scheduler_")} == UPSTREAM
+    assert {name: each for name, each in found.items() if name.startswith(("scheduler_", "dynamic_"))} == UPSTREAM
 
 
 @pytest.mark.parametrize("name", [name for name, (kind, _) in UPSTREAM.items() if kind == "histogram"])

@@ -16,15 +16,15 @@ from tests.unit.framework.frameworks import default_framework
     [
         (
             {"resourceClaims": [{"name": "gpu"}]},
-            "spec.resourceClaims needs the plugin DynamicResources, which dsched does not have yet",
+            "spec.resourceClaims needs the plugin DynamicResources, which this profile does not enable",
         ),
         (
             {"schedulingGroup": {"podGroupName": "train"}},
-            "spec.schedulingGroup needs the plugin GangScheduling, which dsched does not have yet",
+            "spec.schedulingGroup needs the plugin GangScheduling, which needs the feature gate GenericWorkload",
         ),
         (
             {"workloadRef": {"name": "train", "podGroup": "workers"}},
-            "spec.schedulingGroup needs the plugin GangScheduling, which dsched does not have yet",
+            "spec.schedulingGroup needs the plugin GangScheduling, which needs the feature gate GenericWorkload",
         ),
     ],
 )

@@ -16,13 +16,16 @@ from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid, from_builtins
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
+from dsched.recording import simulated
 from dsched.recording.comparison import Comparing, Comparison
 from dsched.recording.replaying import Replay
 from dsched.recording.world import Fate
 from dsched.scheduler.ports import QueueName
+from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.turned_away import MOST
 from tests.builders import make_node, make_pod
-from tests.manifests import resizing_manifest
+from tests.manifests import group_manifest, resizing_manifest
+from tests.unit.scheduler.grouped import make_group, members
 from tests.unit.simulation.worlds import Gang, configured, known
 
 NOW_MS = 1_700_000_000_000
@@ -169,6 +172,15 @@ def replayed(*lines: tape.Line) -> Replay:
     return made
 
 
+def test_a_recorded_world_has_its_pod_groups() -> None:
+    lines = [tape.ObjectIs("PodGroup", "shop/train", group_manifest("shop/train", 3))]
+    found = replayed(*(tape.decode(tape.encode(line)) for line in lines))
+    groups = found.memory.snapshot.pod_groups.objects
+    assert [(key, group.min_count) for key, group in groups.items()] == [("shop/train", 3)]
+    found.apply(tape.ObjectGone("PodGroup", "shop/train"))
+    assert groups == {}
+
+
 def relabelled(cpu: int = 1) -> tuple[Pod, Pod]:
     """A pod, and what it has become."""
     old = make_pod("shop/web", cpu=cpu, labels={"app": "old"})
@@ -267,3 +279,70 @@ def test_the_recorded_version_decides_unless_another_one_is_asked_for() -> None:
     assert decided_as(feature_gates.UNSAID, ("", "")) == "", "an older release recorded it"
     with pytest.raises(ConfigError, match=r"cannot emulate kube-scheduler 1\.99"):
         decided_as(newest, ("1.99", ""))
+
+
+# -- pod groups ----------------------------------------------------------------------------------------------------
+
+
+GROUPED = feature_gates.features(
+    feature_gates.NEWEST, {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
+)
+
+
+def of_groups(nodes: int = 3) -> list[tape.Line]:
+    """What a leader would tell of one gang that fits, one that evicts, one that is too large, and a pod."""
+    groups = [make_group("shop/large", 9), make_group("shop/train", 4, priority=9), make_group("shop/few", 2)]
+    pods = [
+        *members(3, "shop/few", cpu="1"),
+        *members(9, "shop/large", cpu="2"),
+        *members(4, cpu="2", priority=9),
+        make_pod("shop/web", cpu=1),
+    ]
+    given = ManifestCluster(
+        tuple(make_node(f"n{number}", cpu=4) for number in range(nodes)),
+        (make_pod("shop/low-0", cpu=3, node="n0", priority=1), make_pod("shop/low-1", cpu=3, node="n1", priority=1)),
+        tuple(pods),
+        tuple(("PodGroup", f"shop/{group['metadata']['name']}", group) for group in groups),
+    )
+    configured = profiles.configuration(None, registry.intree(), GROUPED)
+    return [tape.decode(tape.encode(line)) for line in simulated.lines(configured, registry.intree(), given, NOW_MS, 0)]
+
+
+@pytest.mark.usefixtures("as_before")
+def test_groups_are_decided_again_as_groups() -> None:
+    lines = of_groups()
+    told = [group for line in lines if isinstance(line, tape.Decided) for group in line.groups]
+    assert [group.end for group in told if group.key == "shop/train"] == ["waiting_on_preemption", "scheduled"]
+    made = compare(*lines)
+    found = made.conclude()
+    assert (found.equal, found.first, found.not_tried) == (True, "", 0)
+    assert found.recorded_evicted == found.replayed_evicted > 0
+    assert found.recorded_unschedulable == found.replayed_unschedulable
+
+
+@pytest.mark.usefixtures("as_before")
+def test_a_group_that_finds_other_nodes_is_placed_whole_or_not_at_all() -> None:
+    """In the replay the nodes are smaller: two pods of the gang had room on each, now one has."""
+    lines = [
+        tape.NodeIs(make_node(line.node.name, cpu=2)) if isinstance(line, tape.NodeIs) else line
+        for line in of_groups()
+        if not isinstance(line, tape.PodOn)
+    ]
+    made = compare(*lines)
+    found = made.conclude()
+    assert not found.equal
+    assert made.replay is not None
+    placed = [info.key for _, info in made.replay.memory.snapshot.table.placed()]
+    assert sum(key.startswith("shop/train-") for key in placed) == 0
+    assert sum(key.startswith("shop/large-") for key in placed) == 0
+    assert sum(key.startswith("shop/few-") for key in placed) == 3
+
+
+@pytest.mark.usefixtures("as_before")
+def test_a_recording_without_groups_is_decided_as_groups_where_the_gate_is_on() -> None:
+    """Its pods were decided one by one; here the first one's attempt brings the others."""
+    lines = [replace(line, groups=()) if isinstance(line, tape.Decided) else line for line in of_groups()]
+    made = compare(*lines)
+    assert made.replay is not None
+    placed = [info.key for _, info in made.replay.memory.snapshot.table.placed()]
+    assert sum(key.startswith("shop/train-") for key in placed) == 4

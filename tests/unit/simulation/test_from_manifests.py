@@ -89,3 +89,13 @@ def test_it_fills_a_snapshot(read: Any) -> None:
     assert snapshot.table.names == ["n1", "n2"]
     assert [(node, pod.key) for node, pod in snapshot.table.placed()] == [("n1", "shop/there")]
     assert list(snapshot.others("Namespace")) == ["shop"]
+
+
+def test_labels_of_scheduler_plugins_are_read_as_groups_where_that_is_asked_for(read: Any) -> None:
+    waits, there = pod_manifest("shop/waits"), pod_manifest("shop/there", nodeName="n1")
+    for pod in (waits, there):
+        pod["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "train"}
+    found = read(waits, there)
+    assert [pod.group_key for pod in (*found.bound, *found.pending)] == ["", ""]
+    asked = found.coscheduled()
+    assert [pod.group_key for pod in (*asked.bound, *asked.pending)] == ["shop/train", "shop/train"]

@@ -9,7 +9,7 @@ from dsched.framework.interface import Code, PermitResult, PostFilterResult, Reg
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import registry
-from dsched.scheduler.decision import Decision
+from dsched.scheduler.decision import Decision, by_pod
 from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.outcome import Outcome, PodOutcome
 from dsched.simulation.placing import simulate
@@ -82,7 +82,7 @@ class Told:
             given,
             NOW_MS,
             seed,
-            lambda each, _: self.decisions.append(each),
+            lambda each, _: self.decisions.extend(by_pod([each])),
         )
 
     @property

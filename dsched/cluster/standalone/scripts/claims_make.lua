@@ -19,39 +19,19 @@
 -- INCLUDE pod_state
 -- INCLUDE watch_log
 -- INCLUDE led
+-- INCLUDE new_claims
 if not led(KEYS[7], ARGV[1]) then
   return redis.error_reply("STALE_EPOCH " .. ARGV[1])
-end
-
-local function any_there(claims)
-  for _, claim in ipairs(claims) do
-    if redis.call("HEXISTS", KEYS[6], claim[1]) == 1 then
-      return true
-    end
-  end
-  return false
-end
-
-local function make(claims)
-  for _, claim in ipairs(claims) do
-    local key, uid, tail = unpack(claim)
-    local version = take_versions(KEYS[1], 1) + 1
-    local json = ARGV[4] .. string.format("%d", version) .. tail
-    append(
-      KEYS[2], ARGV[2], version, "change", "ADDED", "kind", "ResourceClaim", "key", key, "uid", uid, "object", json
-    )
-    redis.call("HSET", KEYS[6], key, json)
-  end
 end
 
 local refused = {}
 for _, pod in ipairs(cmsgpack.unpack(ARGV[5])) do
   local key, before, uid, node, state, tail, claims = unpack(pod)
   local now = pod_state(redis.call("HGET", KEYS[4], key))
-  if not now or now.version ~= before or any_there(claims) then
+  if not now or now.version ~= before or any_there(KEYS[6], claims) then
     refused[#refused + 1] = key
   else
-    make(claims)
+    make_claims(KEYS[1], KEYS[2], KEYS[6], ARGV[2], ARGV[4], claims)
     local version = take_versions(KEYS[1], 1) + 1
     local object = ARGV[3] .. string.format("%d", version) .. tail
     local entry = { "change", "MODIFIED", "kind", "Pod", "key", key, "uid", uid, "object", object }

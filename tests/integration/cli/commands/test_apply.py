@@ -11,14 +11,18 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dsched.cli.main import app
-from dsched.cluster.interface import Binding, SchedulingStatus
+from dsched.cluster.interface import Binding, GroupStatus, SchedulingStatus
 from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.cluster import StandaloneCluster
-from dsched.errors import ManifestError, NotFound
+from dsched.cluster.standalone.objects import Objects
+from dsched.errors import ClusterError, ManifestError, NotFound
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.pod_groups import GroupKey
+from dsched.model.queues import QueueStatus
 from dsched.state.client import Store
-from tests.manifests import apply, node_manifest, pod_manifest
+from tests.devices import asking, make_claim, make_class, make_device, make_slice, result
+from tests.manifests import apply, group_manifest, guaranteed, node_manifest, pod_manifest, queue_manifest
 
 Run = Callable[..., Result]
 
@@ -208,6 +212,58 @@ def test_describe_node_shows_its_pods(run: Run, store: Store, tmp_path: Path):
         run("describe", "node", "n2")
 
 
+def test_a_pod_group_is_shown_with_its_pods(run: Run, store: Store, tmp_path: Path):
+    pods = [pod_manifest(f"shop/{name}", schedulingGroup={"podGroupName": "train"}) for name in ("a", "b")]
+    pods[0]["spec"]["nodeName"] = "n1"
+    apply(store, tmp_path, node_manifest(), group_manifest("shop/train"), *pods)
+    (value,) = Objects(store).get(kinds.POD_GROUP, ["shop/train"])
+    uid = value["metadata"]["uid"]  # type: ignore[index]
+    StandaloneCluster(store).report_groups(
+        [GroupStatus(GroupKey("shop/train"), uid, False, "Unschedulable", "0/1 nodes are available.")]
+    )
+    store.redis.hset(store.key("pod:podgroup/shop/train"), mapping={"queue": "backoff", "attempts": 3})
+    told = lines(run("describe", "podgroup", "shop/train"))
+    assert "Policy:             Gang of at least 2" in told
+    assert "  PodGroupInitiallyScheduled=False  Unschedulable: 0/1 nodes are available." in told
+    assert told[told.index("Scheduling record:") + 1 :][:2] == ["  attempts: 3", "  queue: backoff"]
+    pods_told = [line.split() for line in told[-2:]]
+    assert pods_told == [["shop/a", "Scheduled", "n1", "0"], ["shop/b", "Pending", "<none>", "0"]]
+    described = json.loads(run("describe", "podgroup", "shop/train", "-o", "json").stdout)
+    assert (described["status"], [each["pod"] for each in described["pods"]]) == ("Unschedulable", ["shop/a", "shop/b"])
+    header, row = lines(run("get", "podgroups", "-A", "-o", "wide"))
+    assert "MIN COUNT" in header
+    assert row.split()[:5] == ["shop", "train", "Gang", "<none>", "Unschedulable"]
+    assert "1/2" in row.split()
+    with pytest.raises(NotFound, match="there is no podgroup default/train"):
+        run("describe", "podgroup", "train")
+    assert lines(run("delete", "podgroup", "shop/train", "-o", "name")) == ["podgroup/shop/train"]
+
+
+def test_queues_are_shown_as_a_tree(run: Run, store: Store, tmp_path: Path):
+    apply(store, tmp_path, queue_manifest("ml", resources=guaranteed(cpu=10)), queue_manifest("train", "ml", weight=2))
+    StandaloneCluster(store).report_queues(
+        {"train": QueueStatus({"cpu": "1500m"}, {"cpu": 2}, pending={"cpu": 3}, pending_pods=3)}
+    )
+    header, ml, train = (line.split() for line in lines(run("get", "queues")))
+    assert header[:5] == ["NAME", "WAITING", "RESOURCE", "WEIGHT", "GUARANTEED"]
+    assert ml[:5] == ["ml", "0", "cpu", "1", "10"]
+    assert train[:9] == ["train", "3", "cpu", "2", "<none>", "<none>", "1.5", "2", "3"]
+    assert lines(run("get", "queues"))[2].startswith("  train ")
+    assert lines(run("get", "queue", "train", "-o", "wide"))[1].startswith("train ")
+    listed = json.loads(run("get", "queues", "-o", "json").stdout)["items"]
+    assert [each["kind"] for each in listed] == ["Queue", "Queue"]
+    told = lines(run("describe", "queue", "train"))
+    assert "Place:              ml > train" in told
+    assert ["cpu", "2", "<none>", "<none>", "1.5", "2", "3", "<none>"] in [line.split() for line in told]
+    described = json.loads(run("describe", "queue", "ml", "-o", "json").stdout)
+    assert (described["path"], described["children"], described["next_pods"]) == (["ml"], ["train"], [])
+    with pytest.raises(NotFound, match="there is no queue none"):
+        run("describe", "queue", "none")
+    with pytest.raises(ClusterError, match="queue ml is the parent of train"):
+        run("delete", "queue", "ml")
+    assert lines(run("delete", "queues", "ml", "train")) == ["queue/ml deleted", "queue/train deleted"]
+
+
 def test_describe_pod_for_programs(run: Run, store: Store, tmp_path: Path):
     apply(store, tmp_path, node_manifest(), pod_manifest(priority=3))
     bind(store)
@@ -230,6 +286,33 @@ def test_describe_node_for_programs(run: Run, store: Store, tmp_path: Path):
     assert told["allocatable"]["cpu"] == 4000
     assert told["pods"] == [{"pod": "default/web", "priority": 5, "requests": {"cpu": 100}}]
     assert yaml.safe_load(run("describe", "node", "n1", "-o", "yaml").stdout) == told
+
+
+def test_describe_speaks_of_devices(run: Run, store: Store, tmp_path: Path):
+    mine = {"resource": "pods", "name": "web", "uid": "u-1"}
+    held = make_claim("default/mine", asking(), allocated=[result("d0")], reservedFor=[mine])
+    offered = make_slice("n1", [make_device("d0", attributes={"model": "A100"}), "d1"])
+    entries = [{"name": "c", "resourceClaimName": "mine"}]
+    apply(
+        store,
+        tmp_path,
+        node_manifest(),
+        offered,
+        make_class(),
+        held,
+        pod_manifest(nodeName="n1", resourceClaims=entries),
+    )
+    device = "gpu.example.com/n1/d0"
+    told = [line.split() for line in lines(run("describe", "node", "n1"))]
+    assert [device, "held", "default/mine", "default/web", "model=A100"] in told
+    assert ["gpu.example.com/n1/d1", "free", "<none>", "<none>", "<none>"] in told
+    told = [line.split() for line in lines(run("describe", "pod", "web"))]
+    assert ["c", "default/mine", "allocated,", "reserved", "r:", "1", "of", "gpu", device] in told
+    described = json.loads(run("describe", "node", "n1", "-o", "json").stdout)
+    assert [each["state"] for each in described["devices"]["devices"]] == ["held", "free"]
+    assert json.loads(run("describe", "pod", "web", "-o", "json").stdout)["claims"][0]["devices"][0]["device"] == device
+    held_devices = lines(run("get", "resourceslices", "-o", "wide"))
+    assert held_devices[1].split()[-1] == "1"
 
 
 def test_import_openb_makes_manifests_that_apply(run: Run, tmp_path: Path):

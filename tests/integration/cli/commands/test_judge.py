@@ -39,9 +39,9 @@ class Judged:
         self._program.write_text(f"#!/bin/sh\nexec {sys.executable} {FAKE} {self._answers} {self._told}\n")
         self._program.chmod(0o755)
 
-    def record(self, *lines: tape.Line, text: str = HEAD, end: bool = True, version: str = "") -> None:
+    def record(self, *lines: tape.Line, text: str = HEAD, end: bool = True, version: str = "", gates: str = "") -> None:
         configured = config.load(text)
-        began = tape.Began(NOW_MS, 1, 0, shown(configured), configured.hash, version=version)
+        began = tape.Began(NOW_MS, 1, 0, shown(configured), configured.hash, version=version, gates=gates)
         nodes = [tape.NodeIs(make_node(name, cpu=4)) for name in ("n1", "n2")]
         file = RecordingFile(self.file, "default", NOW_MS)
         file.add(b"".join(tape.encode(line) + b"\n" for line in (began, *nodes, tape.Ready(), *lines)))
@@ -330,7 +330,19 @@ def test_the_release_that_the_leader_emulated_is_asked(judged: Judged) -> None:
 
 
 def test_a_release_without_a_program_has_to_be_chosen(judged: Judged) -> None:
-    judged.record(version="1.36")
+    judged.record(version="1.38")
     found = judged.run()
     assert found.exit_code == 2
-    assert "say with --emulated-version which is to be asked: 1.34 or 1.37" in found.stderr.replace("\n", " ")
+    assert "say with --emulated-version which is to be asked: 1.34 or 1.35 or 1.36 or 1.37" in found.stderr.replace(
+        "\n", " "
+    )
+
+
+def test_gates_of_dscheds_own_are_told(judged: Judged) -> None:
+    lines = tape.Pending(WEB), decided(placed(WEB, "n1"))
+    judged.record(*lines, version="1.37", gates="DschedDeviceBestFit=true,DschedDevicePreemption=false")
+    done = judged.run(best("n1"))
+    assert "recorded with DschedDeviceBestFit, which kube-scheduler does not have" in " ".join(done.output.split())
+    judged.file.unlink()
+    judged.record(*lines, version="1.37")
+    assert "note: recorded with" not in judged.run(best("n1")).output

@@ -9,13 +9,15 @@ from typer.testing import CliRunner
 from dsched.cli import watching
 from dsched.cli.commands import queue
 from dsched.cli.main import app
-from dsched.scheduler.ports import QueueName
+from dsched.model.meta import PodUid
+from dsched.scheduler.ports import Move, QueueName, entity_key
 from dsched.state import keys
 from dsched.state.places import PAGE, Places
 from tests.integration.fsck.by_hand import ByHand
 from tests.manifests import pod_manifest
 
-PLACES = ("active", "backoff", "unschedulable", "gated", "inflight", "waiting", "reserved")
+GROUP = "default/train"
+PLACES = ("active", "backoff", "unschedulable", "gated", "group", "inflight", "waiting", "reserved")
 
 
 @pytest.fixture
@@ -74,17 +76,70 @@ def test_an_empty_system(asked, dsched):
     assert asked() == {"counts": dict.fromkeys(PLACES, 0), "pods": {place: [] for place in PLACES}, "paused": []}
     assert dsched().stdout.splitlines() == [
         "PLACE           PODS",
-        *(f"{place.ljust(16)}0" for place in PLACES),
+        *(f"{place.ljust(16)}0" for place in PLACES if place != "group"),
     ]
+    assert dsched("group").stdout.splitlines() == ["PLACE   PODS", "group   0"]
 
 
 def test_a_pod_in_each_place(system, asked):
     everywhere(system)
     found = asked()
-    assert found["counts"] == dict.fromkeys(PLACES, 1) | {"reserved": 2}
+    assert found["counts"] == dict.fromkeys(PLACES, 1) | {"reserved": 2, "group": 0}
     assert {place: names(pods) for place, pods in found["pods"].items()} == {place: [place] for place in PLACES} | {
-        "reserved": ["binding", "reserved"]
+        "reserved": ["binding", "reserved"],
+        "group": [],
     }
+
+
+def with_a_group(system):
+    """A pod group in backoff with two pods beside it, and another pod."""
+    system.cluster_with("web", "train-0", "train-1")
+    now_ms = system.clock.now_ms()
+    for number in range(2):
+        pod = system.pod(f"train-{number}")
+        fields = {"group": GROUP, "queued_us": now_ms * 1000 + number, "plugins": "GangScheduling", "message": "why"}
+        stands = now_ms * 1000 + number
+        move = Move(pod.key, pod.uid, QueueName.ACTIVE, QueueName.GROUP, stands, GROUP, stands, fields)
+        assert system.queue.move([move]) == []
+    group = Move(entity_key(GROUP), PodUid("uid"), QueueName.NOWHERE, QueueName.BACKOFF, now_ms + 9000, "turn", 0)
+    assert system.queue.move([group]) == []
+
+
+def test_pods_stand_beside_their_group(system, asked, dsched):
+    with_a_group(system)
+    found = asked()
+    assert {place: count for place, count in found["counts"].items() if count} == {
+        "active": 1,
+        "backoff": 1,
+        "group": 2,
+    }
+    assert [(pod["key"], pod["group"]) for pod in found["pods"]["group"]] == [
+        ("default/train-0", GROUP),
+        ("default/train-1", GROUP),
+    ]
+    assert [pod["key"] for pod in found["pods"]["backoff"]] == ["podgroup/default/train"]
+    lines = dsched("group", "--limit", "1").stdout.splitlines()
+    assert lines[3].split() == ["group:"]
+    assert lines[4].split()[:3] == ["POD", "GROUP", "ATTEMPTS"]
+    assert lines[5].split()[:2] == ["default/train-0", GROUP] and lines[5].split()[-2:] == ["GangScheduling", "why"]
+    assert lines[6] == "  (1 more; --limit 0 shows all)"
+
+
+@pytest.mark.parametrize(("namespace", "keys"), [("default", ["podgroup/default/train"]), ("podgroup", [])])
+def test_a_group_is_of_its_namespace(system, asked, namespace, keys):
+    with_a_group(system)
+    assert [pod["key"] for pod in asked("backoff", "-n", namespace)["pods"]["backoff"]] == keys
+
+
+def test_where_a_pod_stands_beside_its_group(system, dsched):
+    with_a_group(system)
+    said = dsched("position", "default/train-1").stdout
+    backoff = "is in backoff for 0s; 1 pods stand before it"
+    assert " ".join(said.split()) == (
+        f"default/train-1 waits with its pod group {GROUP}, which {backoff} (tried 0 times) last: why"
+    )
+    system.queue.remove([(entity_key(GROUP), PodUid("uid"))])
+    assert "which is not in the queue (tried 0 times)" in " ".join(dsched("position", "default/train-1").stdout.split())
 
 
 def test_what_is_told_of_a_pod(system, asked):
@@ -106,6 +161,7 @@ def test_what_is_told_of_a_pod(system, asked):
         "profile": "default-scheduler",
         "plugins": ["NodeResourcesFit"],
         "message": "0/2 nodes are available",
+        "group": "",
     }
     assert (pods["active"]["attempts"], pods["active"]["first_ms"]) == (0, None)
     assert pods["backoff"]["until_ms"] == now_ms

@@ -12,7 +12,7 @@ from dsched.config import feature_gates
 from dsched.plugins import profiles
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.kubernetes.fixtures import api
-from tests.manifests import node_manifest, pod_manifest
+from tests.manifests import deferred_manifest, node_manifest, pod_manifest
 
 __all__ = ["api"]
 
@@ -82,3 +82,25 @@ def test_manifests_come_on_top(cluster: FakeApi, tmp_path: Path) -> None:
     told = rehearsed(cluster, "-f", str(more), "--compare-version", "1.37")
     waits = [each["pod"] for each in told["differences"] if each["kind"] == "waits"]
     assert sorted(waits) == ["shop/more", "shop/needing"]
+
+
+def test_a_deferred_resize_on_a_live_cluster_is_what_waits(api: FakeApi) -> None:
+    """It has a node, and that node has no room for what it asks for now."""
+    api.version = {"major": "1", "minor": "36", "gitVersion": "v1.36.2"}
+    api.put("nodes", node_manifest("n1"))
+    low = {"name": "main", "resources": {"requests": {"cpu": "2"}}}
+    api.put(
+        "pods",
+        deferred_manifest("shop/web", "n1", "3", uid="uid-web") | {"spec": _resizing_spec()},
+        pod_manifest("shop/low", schedulerName="default-scheduler", nodeName="n1", priority=1, containers=[low]),
+    )
+    gate = ("--feature-gates", "InPlacePodVerticalScalingSchedulerPreemption=true")
+    told = rehearsed(api, "--compare-version", "1.37", *gate)
+    (difference,) = told["differences"]
+    assert (difference["pod"], difference["compared"]["victims"]) == ("shop/web", ["shop/low"])
+    placed = rehearsed(api, "--emulated-version", "1.37", *gate)
+    assert {each["key"]: each["ending"] for each in placed["pods"]} == {"shop/low": "evicted", "shop/web": "resizable"}
+
+
+def _resizing_spec() -> dict[str, Any]:
+    return {**deferred_manifest("shop/web", "n1", "3")["spec"], "schedulerName": "default-scheduler"}

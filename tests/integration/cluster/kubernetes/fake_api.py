@@ -22,9 +22,9 @@ from tests.manifests import Json
 from tests.protobuf import MAGIC, read_binding
 
 NAMED = re.compile(
-    r"^/(?:api|apis/[^/]+)/[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?$"
+    r"^/(?:api|apis/(?P<api>[^/]+))/[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[a-z]+))?$"
 )
-NAMESPACED = {"pods", "services", "events", "replicasets", "persistentvolumeclaims"}
+NAMESPACED = {"pods", "services", "events", "replicasets", "persistentvolumeclaims", "podgroups"}
 
 
 @dataclass
@@ -241,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif found is None:
                 self._refuse(404, "the server could not find the requested resource")
             elif query.get("watch"):
-                self._watch(found["plural"], query)
+                self._watch(_plural(found), query)
             else:
                 status, value = self._carry_out(found, query, _read(body))
                 if fault and fault.drop == "after":
@@ -265,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(status, _status(status, message), headers)
 
     def _carry_out(self, found: "re.Match[str]", query: dict[str, str], body: Json) -> tuple[int, Json]:
-        api, plural, name, sub = self.api, found["plural"], found["name"], found["sub"]
+        api, plural, name, sub = self.api, _plural(found), found["name"], found["sub"]
         with api.lock:
             if name is None:
                 if self.command == "POST":
@@ -458,6 +458,12 @@ def _read(body: bytes) -> Json:
         return read_binding(body)
     value: Json = json.loads(body) if body else {}
     return value
+
+
+def _plural(found: "re.Match[str]") -> str:
+    """The pod groups of scheduler-plugins are kept apart from those of Kubernetes."""
+    plural = str(found["plural"])
+    return f"{plural}.{found['api']}" if found["api"] == "scheduling.x-k8s.io" else plural
 
 
 def _key(value: Json) -> str:

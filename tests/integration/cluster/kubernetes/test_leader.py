@@ -166,3 +166,30 @@ def test_a_field_of_a_newer_api_server_is_told_and_the_pod_is_bound(api: FakeApi
 
     wait_until("it is told", told)
     assert told() == [("web", "spec.ofTomorrow")]
+
+
+def test_groups_of_scheduler_plugins_are_bound_whole(dsched: Run, api: FakeApi, tmp_path: Path) -> None:
+    """Gate ``DschedCoscheduling``: two labelled pods wait for the third, which their group needs."""
+    (tmp_path / "scheduler.yaml").write_text(CONFIG)
+    options = ["--leaders", "1", "--evaluators", "0", "--binders", "1", "--mode", "local", "--detach"]
+    gates = ["--emulated-version", "1.37", "--feature-gates", "GenericWorkload=true,DschedCoscheduling=true"]
+    cluster = ["--cluster", "kubernetes", "--kubeconfig", api.kubeconfig(), "--config", "scheduler.yaml"]
+    done = dsched("up", *cluster, *options, *gates)
+    assert done.returncode == 0, done.stderr
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"minMember": 3},
+    }
+    api.put("podgroups.scheduling.x-k8s.io", group)
+    api.put("nodes", node_manifest("n1"))
+    labelled = [ours(f"train-{number}") for number in range(3)]
+    for pod in labelled:
+        pod["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "train"}
+    api.put("pods", *labelled[:2], ours("alone"))
+    wait_until("the pod by itself is bound", lambda: nodes_of(api)["alone"] == "n1")
+    wait_until("two wait for the third", lambda: dsched("queue").stdout.count("train-") == 2)
+    assert [nodes_of(api)[f"train-{number}"] for number in range(2)] == ["", ""]
+    api.put("pods", labelled[2])
+    wait_until("all are bound", lambda: [nodes_of(api)[f"train-{number}"] for number in range(3)] == ["n1"] * 3)

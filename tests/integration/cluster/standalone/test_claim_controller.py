@@ -1,13 +1,10 @@
 """Claims in standalone mode: made of templates, given back when pods end, deleted with them."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from dsched.clock import ManualClock
-from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.claim_controller import POD_CLAIM, generate_name
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.cluster.standalone.objects import Objects
@@ -17,6 +14,7 @@ from dsched.model.claim_requests import FINALIZER, ClaimWrite
 from dsched.model.meta import PodKey, PodUid
 from dsched.model.resource_claims import AllocatedDevice, AllocatedDevices, Allocation
 from dsched.state.client import Store
+from tests.integration.cluster.standalone.conftest import Leader
 from tests.manifests import Json, pod_manifest
 
 CLAIMS = kinds.RESOURCE_CLAIM
@@ -50,37 +48,6 @@ def shared_claim(name: str = "shared") -> Json:
         "metadata": {"name": name, "namespace": "default"},
         "spec": ASKED,
     }
-
-
-class Leader:
-    """Leads, as far as the cluster is concerned: lists, then watches when it is told to."""
-
-    def __init__(self, store: Store, clock: ManualClock, epoch: int) -> None:
-        store.redis.set(store.key("leader:epoch"), epoch)
-        self.cluster = StandaloneCluster(store, clock)
-        self.cluster.lead(epoch, lambda: True)
-        self.version = self.cluster.list().version
-
-    def hear(self) -> None:
-        """Watch until there is nothing more."""
-        events: Any = True
-        while events:
-            events, self.version = self.cluster.watch(self.version, 0.0)
-
-
-@pytest.fixture
-def lead(store: Store, clock: ManualClock) -> Callable[[int], Leader]:
-    return lambda epoch: Leader(store, clock, epoch)
-
-
-@pytest.fixture
-def leader(lead: Callable[[int], Leader]) -> Leader:
-    return lead(1)
-
-
-@pytest.fixture
-def delete(store: Store, clock: ManualClock) -> Callable[[kinds.Kind, str], bool]:
-    return lambda kind, key: Applier(store, clock).delete(kind, [key])[0]
 
 
 def claims(store: Store) -> list[Json]:

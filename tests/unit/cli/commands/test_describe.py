@@ -4,7 +4,7 @@ from dsched.cli.commands import describe
 from dsched.cluster.standalone.objects import StoredEvent
 from dsched.model.meta import from_builtins
 from dsched.model.pod import Pod
-from tests.manifests import node_manifest, pod_manifest
+from tests.manifests import group_manifest, node_manifest, pod_manifest
 
 NOW_MS = 1_700_000_000_000
 
@@ -63,3 +63,45 @@ def test_events_say_how_long_ago_and_how_often():
     often = StoredEvent("Warning", "FailedScheduling", 3, NOW_MS - 65000, NOW_MS - 5000, "no")
     assert describe.event_line(once, NOW_MS) == "Normal  Scheduled  5s  done"
     assert describe.event_line(often, NOW_MS) == "Warning  FailedScheduling  5s (x3 over 1m5s)  no"
+
+
+def test_a_groups_facts():
+    value = group_manifest(
+        "shop/train",
+        3,
+        priority=7,
+        disruptionMode={"all": {}},
+        workloadRef={"workloadName": "job", "templateName": "workers"},
+    )
+    value["metadata"]["uid"] = "g-1"
+    assert {title: list(lines) for title, lines in describe.group_facts(value, NOW_MS)} == {
+        "Name": ["train"],
+        "Namespace": ["shop"],
+        "UID": ["g-1"],
+        "Created": [" (<unknown> ago)"],
+        "Labels": [],
+        "Status": ["Pending"],
+        "Policy": ["Gang of at least 3"],
+        "Topology": ["<none>"],
+        "Disruption": ["all pods together"],
+        "Priority": ["7"],
+        "Workload": ["job/workers"],
+    }
+
+
+def test_pods_of_a_group_come_by_name():
+    mine = {"schedulingGroup": {"podGroupName": "train"}}
+    pods = [
+        from_builtins(each, Pod)
+        for each in (
+            pod_manifest("shop/b", priority=1, **mine),
+            pod_manifest("shop/a", nodeName="n1", **mine),
+            {**pod_manifest("shop/c", **mine), "status": {"phase": "Succeeded"}},
+            pod_manifest("default/a", **mine),
+        )
+    ]
+    found = describe.pods_of_group("shop/train", pods)
+    assert [(each.pod, each.node, each.status, each.priority) for each in found] == [
+        ("shop/a", "n1", "Scheduled", 0),
+        ("shop/b", "", "Pending", 1),
+    ]

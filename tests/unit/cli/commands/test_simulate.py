@@ -11,7 +11,15 @@ from typer.testing import CliRunner, Result
 
 from dsched.cli.main import app
 from dsched.errors import ConfigError, ManifestError
-from tests.manifests import node_manifest, other_manifest, pod_manifest, resizing_manifest
+from tests.manifests import (
+    deferred_manifest,
+    group_manifest,
+    node_manifest,
+    other_manifest,
+    pod_manifest,
+    queue_manifest,
+    resizing_manifest,
+)
 
 Json = dict[str, Any]
 Run = Callable[..., Result]
@@ -108,6 +116,7 @@ def test_json(run: Run, cluster: Path, tmp_path: Path) -> None:
     assert answer["counts"] == {
         "placed": 1,
         "waiting": 0,
+        "resizable": 0,
         "unschedulable": 1,
         "failed": 0,
         "gated": 0,
@@ -210,3 +219,189 @@ def test_what_another_version_would_decide_differently(run: Run, tmp_path: Path)
     gates = ("--feature-gates", "NodeDeclaredFeatures=false")
     assert "all the same" in run(*base, "--compare-version", "1.36", *gates).stdout
     assert run(*base, "--compare-version", "1.36", "--decisions", tmp_path / "d").exit_code == 2
+
+
+RESIZES = "InPlacePodVerticalScalingSchedulerPreemption=true"
+
+
+def test_a_deferred_resize_evicts_as_it_does_in_a_running_system(run: Run, tmp_path: Path) -> None:
+    path = file(
+        tmp_path,
+        "all.yaml",
+        node_manifest("n1"),
+        node_manifest("n2"),
+        deferred_manifest("shop/web", "n1", "3"),
+        sized("shop/low", "2", nodeName="n1", priority=1),
+        sized("shop/new", "1"),
+    )
+    lines = told(run("-f", path, "--feature-gates", RESIZES, "-o", "wide"))
+    assert lines[0] == "3 pods: 1 placed, 1 resizable, 1 evicted"
+    assert lines[lines.index("Placements:") + 2 :][:2] == ["shop/new n2 1", "shop/web n1 2"]
+    assert lines[lines.index("Evicted:") + 2] == "shop/low n1 shop/web"
+    assert told(run("-f", path))[0] == "1 pods: 1 placed", "without the gate nobody tries it"
+
+
+def test_a_resize_for_which_nobody_can_go_is_told_why(run: Run, tmp_path: Path) -> None:
+    elsewhere = deferred_manifest("shop/elsewhere", "n1", "1")
+    elsewhere["spec"]["schedulerName"] = "other"
+    path = file(
+        tmp_path,
+        "all.yaml",
+        node_manifest("n1"),
+        deferred_manifest("shop/web", "n1", "3"),
+        elsewhere,
+        sized("shop/high", "2", nodeName="n1", priority=100),
+    )
+    (pod,) = json.loads(run("-f", path, "--feature-gates", RESIZES, "-o", "json").stdout)["pods"]
+    assert (pod["key"], pod["ending"], pod["node"], pod["attempts"]) == ("shop/web", "unschedulable", "n1", 1)
+    assert pod["message"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_a_pod_that_waits_for_a_resize_may_have_to_go_itself(run: Run, tmp_path: Path) -> None:
+    path = file(
+        tmp_path,
+        "all.yaml",
+        node_manifest("n1"),
+        deferred_manifest("shop/web", "n1", "5", priority=1),
+        sized("shop/high", "4", priority=100),
+    )
+    pods = json.loads(run("-f", path, "--feature-gates", RESIZES, "-o", "json").stdout)["pods"]
+    assert {each["key"]: each["ending"] for each in pods} == {"shop/web": "evicted", "shop/high": "placed"}
+
+
+def test_a_rehearsal_counts_deferred_resizes(run: Run, tmp_path: Path) -> None:
+    path = file(
+        tmp_path,
+        "all.yaml",
+        node_manifest("n1"),
+        deferred_manifest("shop/web", "n1", "3"),
+        sized("shop/low", "2", nodeName="n1", priority=1),
+    )
+    base = ("-f", path, "--compare-version", "1.37", "--emulated-version", "1.36", "-o", "json")
+    (difference,) = json.loads(run(*base, "--feature-gates", RESIZES).stdout)["differences"]
+    assert (difference["pod"], difference["kind"]) == ("shop/web", "preempts")
+    assert (difference["recorded"]["victims"], difference["compared"]["victims"]) == ([], ["shop/low"])
+    assert difference["cause"]["gates"] == ["InPlacePodVerticalScalingSchedulerPreemption"]
+    assert json.loads(run(*base).stdout)["decisions"] == 0
+
+
+GROUPS = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+RACK = "example.com/rack"
+
+
+def training(count: int, group: str = "train", cpu: str = "2", **spec: Any) -> list[Json]:
+    """Pods of a group."""
+    of_group = {"schedulingGroup": {"podGroupName": group}, **spec}
+    return [sized(f"shop/{group}-{number}", cpu, **of_group) for number in range(count)]
+
+
+def racks(*sizes: int) -> list[Json]:
+    """Racks ``a``, ``b`` and on of so many nodes of 4 CPU."""
+    return [
+        node_manifest(f"{rack}{number}", labels={RACK: rack})
+        for rack, size in zip("abcd", sizes, strict=False)
+        for number in range(size)
+    ]
+
+
+def test_a_pod_group_is_placed_whole_in_one_rack(run: Run, tmp_path: Path) -> None:
+    group = group_manifest("shop/train", 4, schedulingConstraints={"topology": [{"key": RACK}]})
+    path = file(tmp_path, "all.yaml", *racks(1, 2, 1), group, *training(4), sized("shop/web", "1"))
+    lines = told(run("-f", path, "--feature-gates", GROUPS, "-o", "wide"))
+    assert lines[0] == "5 pods: 5 placed"
+    nodes = [line.split()[1] for line in lines if line.startswith("shop/train-") and line.endswith(" 1")]
+    assert sorted(nodes) == ["b0", "b0", "b1", "b1"]
+    assert lines[lines.index("Pod groups:") + 2] == "shop/train 4/4 0 4 1 scheduled -"
+
+
+def test_a_pod_group_that_does_not_fit_is_placed_not_at_all(run: Run, tmp_path: Path) -> None:
+    path = file(tmp_path, "all.yaml", *racks(1), group_manifest("shop/train", 3), *training(3), sized("shop/web", "1"))
+    found = json.loads(run("-f", path, "--feature-gates", GROUPS, "-o", "json").stdout)
+    assert {pod["key"]: pod["ending"] for pod in found["pods"]} == {
+        "shop/web": "placed",
+        **{f"shop/train-{number}": "unschedulable" for number in range(3)},
+    }
+    (group,) = found["groups"]
+    assert (group["key"], group["placed"], group["pods"], group["wanted"]) == ("shop/train", 0, 3, 3)
+    assert "minCount (3) cannot be satisfied: 1 scheduled, 1 remaining" in group["message"]
+    lines = told(run("-f", path, "--feature-gates", GROUPS))
+    assert lines[lines.index("Pod groups:") + 2].startswith("shop/train 0/3 0 3 2 unschedulable pod group is")
+
+
+def test_a_pod_group_evicts_pods_of_lower_priority(run: Run, tmp_path: Path) -> None:
+    low = [sized(f"shop/low-{node}", "3", nodeName=node, priority=1) for node in ("a0", "b0")]
+    low.append(sized("shop/high", "3", nodeName="c0", priority=10))
+    group = group_manifest("shop/train", 4, priority=9)
+    path = file(tmp_path, "all.yaml", *racks(1, 1, 1), *low, group, *training(4, priority=9))
+    found = json.loads(run("-f", path, "--feature-gates", GROUPS, "-o", "json").stdout)
+    evicted = [pod for pod in found["pods"] if pod["ending"] == "evicted"]
+    assert [pod["evicted_by"] for pod in evicted] == ["podgroup/shop/train"] * 2
+    assert (found["groups"][0]["placed"], found["groups"][0]["attempts"]) == (4, 2)
+
+
+def test_what_a_pod_group_waits_for(run: Run, tmp_path: Path) -> None:
+    path = file(
+        tmp_path,
+        "all.yaml",
+        *racks(1),
+        group_manifest("shop/train", 3),
+        *training(2, cpu="1"),
+        *training(1, "nobody", "1"),
+    )
+    lines = told(run("-f", path, "--feature-gates", GROUPS))
+    assert lines[0] == "3 pods: 3 gated"
+    few = "GangScheduling: waiting for minCount pods from a gang to appear in scheduling queue"
+    assert f"shop/train-0, shop/train-1: {few}" in lines
+    missing = 'GangScheduling: waiting for pods\'s pod group "nobody" to appear in scheduling queue'
+    assert f"shop/nobody-0: {missing}" in lines
+
+
+def test_more_than_the_minimum_is_placed_as_far_as_it_fits(run: Run, tmp_path: Path) -> None:
+    path = file(tmp_path, "all.yaml", *racks(1), group_manifest("shop/train", 1), *training(3))
+    found = json.loads(run("-f", path, "--feature-gates", GROUPS, "-o", "json").stdout)
+    assert (found["groups"][0]["placed"], found["groups"][0]["pods"]) == (2, 3)
+    assert found["counts"]["unschedulable"] == 1
+
+
+def test_without_the_gate_a_pod_of_a_group_says_so(run: Run, tmp_path: Path) -> None:
+    path = file(tmp_path, "all.yaml", *racks(1), group_manifest("shop/train", 1), *training(1))
+    assert "GenericWorkload" in run("-f", path).stdout
+
+
+# -- queues between teams ----------------------------------------------------------------------------------------------
+
+DIVIDED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint:
+      disabled: [{name: PrioritySort}, {name: DefaultPreemption}]
+      enabled: [{name: FairShare}]
+"""
+
+
+def placed_of(run: Run, tmp_path: Path, *queues: Json) -> tuple[dict[str, int], str]:
+    """How many pods of each queue are placed on four cores that two queues want four of each, and all that is told."""
+    (tmp_path / "scheduler.yaml").write_text(DIVIDED)
+    pods = [sized(f"shop/{name}-{number}", "1") for name in ("a", "b") for number in range(4)]
+    for pod in pods:
+        pod["metadata"]["labels"] = {"dsched.io/queue": pod["metadata"]["name"][0]}
+    given = file(tmp_path, "cluster.yaml", node_manifest("n1", cpu="4"), *queues, *pods)
+    result = run("-f", given, "--config", tmp_path / "scheduler.yaml", "-o", "json")
+    assert result.exit_code == 0, result.output
+    found = [pod["key"].partition("/")[2][0] for pod in json.loads(result.stdout)["pods"] if pod["ending"] == "placed"]
+    return {name: found.count(name) for name in ("a", "b")}, result.stdout
+
+
+def test_another_division_of_the_cluster_is_tried_out(run: Run, tmp_path: Path) -> None:
+    assert placed_of(run, tmp_path, queue_manifest("a"), queue_manifest("b"))[0] == {"a": 2, "b": 2}
+    assert placed_of(run, tmp_path, queue_manifest("a", weight=3), queue_manifest("b"))[0] == {"a": 3, "b": 1}
+
+
+def test_what_a_limit_holds_back_is_told(run: Run, tmp_path: Path) -> None:
+    limited = queue_manifest("a", resources={"cpu": {"limit": 1}})
+    placed, output = placed_of(run, tmp_path, limited, queue_manifest("b"))
+    assert placed == {"a": 1, "b": 3}
+    assert 'queue \\"a\\" has no room below its limit of cpu' in output

@@ -10,7 +10,7 @@ from dsched.model.meta import from_builtins
 from dsched.model.pod import Pod
 from dsched.observe.words import amount
 from tests.devices import asking, make_claim, make_class, make_slice, result, taint_rule
-from tests.manifests import Json, node_manifest, other_manifest, pod_manifest
+from tests.manifests import Json, group_manifest, node_manifest, other_manifest, pod_manifest
 
 NOW_MS = 1_700_000_000_000
 CREATED = "2023-11-14T21:13:15Z"  # 1 h and 5 s before
@@ -151,6 +151,13 @@ def test_a_claims_row_says_whether_it_has_its_devices():
     found = row(kinds.RESOURCE_CLAIM, claim, wide=True)
     assert found["STATE"] == "allocated,reserved"
     assert (found["DEVICES"], found["RESERVED FOR"]) == ("gpu.example.com/n1/gpu-0", "web")
+    assert found["REQUESTS"] == "r: 1 of gpu"
+
+
+def test_devices_that_claims_have():
+    admin = make_claim("shop/look", asking(), allocated=[result("gpu-1", adminAccess=True)])
+    claims = [make_claim("shop/gpu", asking(), allocated=[result("gpu-0")]), admin, make_claim("shop/none", asking())]
+    assert columns.held_devices(claims) == {"gpu.example.com/n1/gpu-0"}
 
 
 def test_rows_of_devices_and_what_taints_them():
@@ -159,4 +166,66 @@ def test_rows_of_devices_and_what_taints_them():
     assert row(kinds.DEVICE_CLASS, make_class(extendedResourceName="example.com/gpu"))["EXTENDED RESOURCE"] == (
         "example.com/gpu"
     )
+    assert row(kinds.DEVICE_CLASS, make_class("gpu", "a", "b"), wide=True)["SELECTORS"] == "a && b"
     assert row(kinds.DEVICE_TAINT_RULE, taint_rule("r", pool="n1"))["DEVICES"] == "*/n1/*"
+
+
+def grouped(status: str = "", reason: str = "", message: str = "", **spec: Any) -> Json:
+    condition = {"type": "PodGroupInitiallyScheduled", "status": status, "reason": reason, "message": message}
+    return {**group_manifest("shop/train", 3, **spec), "status": {"conditions": [condition] if status else []}}
+
+
+def test_a_pod_groups_row():
+    assert row(kinds.POD_GROUP, grouped()) == {
+        "NAME": "train",
+        "POLICY": "Gang",
+        "WORKLOAD": "<none>",
+        "STATUS": "Pending",
+        "AGE": "1h",
+    }
+
+
+def test_a_wide_row_says_how_many_pods_of_a_group_have_a_node_and_why_no_more():
+    value = grouped("False", "Unschedulable", "0/1 nodes", schedulingConstraints={"topology": [{"key": "rack"}]})
+    value["metadata"]["creationTimestamp"] = CREATED
+    pods = [
+        pod_manifest("shop/a", nodeName="n1", schedulingGroup={"podGroupName": "train"}),
+        pod_manifest("shop/b", schedulingGroup={"podGroupName": "train"}),
+        {**pod_manifest("shop/c", schedulingGroup={"podGroupName": "train"}), "status": {"phase": "Failed"}},
+        pod_manifest("default/d", schedulingGroup={"podGroupName": "train"}),
+        pod_manifest("shop/e"),
+    ]
+    chosen = columns.of(kinds.POD_GROUP, wide=True, namespaced=False)
+    counts = columns.pods_by_group(from_builtins(each, Pod) for each in pods)
+    (cells,) = columns.rows([value], chosen, columns.View(NOW_MS, {}, grouped=counts))
+    assert dict(zip((column.title for column in chosen), cells, strict=True)) == {
+        "NAME": "train",
+        "POLICY": "Gang",
+        "WORKLOAD": "<none>",
+        "STATUS": "Unschedulable",
+        "AGE": "1h",
+        "MIN COUNT": "3",
+        "PODS": "1/2",
+        "PRIORITY": "<none>",
+        "TOPOLOGY": "rack",
+        "REASON": "Unschedulable: 0/1 nodes",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        (grouped("True", "Scheduled"), "Scheduled"),
+        (grouped("False", "SchedulerError"), "Unschedulable"),
+        (
+            {
+                "status": {
+                    "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
+                }
+            },
+            "PreemptionByScheduler",
+        ),
+    ],
+)
+def test_the_status_of_a_pod_group(value: Json, status: str):
+    assert columns.group_status(value) == status

@@ -118,6 +118,11 @@ def test_a_node() -> None:
     assert node.status.allocatable["nvidia.com/gpu"] == "1"
     assert node.spec.taints[0].key == "k"
     assert node.status.images[0].size_bytes == 72950530
+    assert node.resizes_evict
+    spec = {**NODE["spec"], "podPreemptionPolicy": {"disableResizePreemption": ["autoscaler"]}}
+    forbidding = resources.decode(resources.NODE, json.dumps({**NODE, "spec": spec}).encode()).object
+    assert isinstance(forbidding, Node) and not forbidding.resizes_evict
+    assert not resources.same(node, forbidding)
 
 
 def test_other_objects_lose_what_is_large_and_not_read() -> None:
@@ -177,6 +182,7 @@ def test_changes_that_scheduling_cannot_see(after: Pod) -> None:
         changed(status={"nominatedNodeName": "n1"}),
         changed(status={"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "2"}}]}),
         changed(status={"conditions": [{"type": "PodResizePending", "reason": "Infeasible"}]}),
+        changed(status={"conditions": [{"type": "PodResizePending", "reason": "Deferred"}]}),
         changed(status={"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "web-gpu-x2x4b"}]}),
         changed(status={"extendedResourceClaimStatus": {"resourceClaimName": "web-extended-resources-x2x4b"}}),
         changed(spec={"nodeName": "n1", "priority": 1}),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,19 +11,19 @@ from dsched.config import Features
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import evaluate
 from dsched.engine.failed_attempt import FailedAttempt
-from dsched.framework.interface import PostFilterResult
+from dsched.framework.interface import Code, PostFilterResult, Status, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
 from dsched.plugins.default_preemption.plugin import (
-    ERR_NEVER,
     ERR_TERMINATING,
     Candidate,
     DefaultPreemption,
     best,
 )
+from dsched.plugins.default_preemption.victims import ERR_NEVER
 from tests.builders import make_node, make_pod
-from tests.unit.framework.frameworks import default_framework
+from tests.unit.framework.frameworks import default_framework, framework_of
 from tests.versions import V34, V36, V37
 
 
@@ -97,6 +98,52 @@ def test_what_evictions_cannot_help_is_said() -> None:
     snapshot = cluster(n1=[])
     result = preempt(snapshot, pod("new", "5", 10))
     assert result.status.message == ("preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.")
+
+
+class Crowded:
+    """A filter that rejects nodes with pods."""
+
+    name = "Crowded"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return unschedulable("crowded") if node.pods else None
+
+
+class Unsure:
+    """A filter that cannot tell of nodes with this name."""
+
+    name = "Unsure"
+    errs: tuple[str, ...] = ()
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        return Status(Code.ERROR, ("cannot tell",)) if node.name in self.errs else None
+
+
+def test_a_filter_that_cannot_tell_in_a_trial_speaks_of_that_node_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the nodes as they are it is not asked: they are rejected before."""
+    monkeypatch.setattr(Unsure, "errs", ("n1",))
+    framework = framework_of(Crowded, Unsure)
+
+    def preempting(**nodes: list[PodInfo]) -> PostFilterResult:
+        snapshot, info = cluster(**nodes), pod("new", "3", 10)
+        evaluation = evaluate(framework, info, snapshot)
+        diagnosis = diagnose(evaluation, len(nodes))
+        attempt = FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnosis)
+        return DefaultPreemption(None, None, V37).post_filter(attempt)
+
+    found = preempting(n1=[pod("a", "2")], n2=[pod("b", "2")])
+    assert (found.nominated, names(found)) == ("n2", ["b"])
+    alone = preempting(n1=[pod("a", "2")])
+    assert (alone.status.code, alone.status.message) == (
+        Code.ERROR,
+        'preemption: running "Unsure" filter plugin: cannot tell',
+    )
 
 
 def test_a_pod_that_never_preempts() -> None:

@@ -63,7 +63,7 @@ def generated(pod_name: str, claim: Json) -> tuple[Pod, Json]:
 
 def framework(snapshot: Snapshot, minor: int = 37, gates: Mapping[str, bool] = MappingProxyType({})) -> Framework:
     configured = config.default(features(minor, **gates))
-    return profiles.frameworks(configured, registry.intree(), Handle(snapshot), devices=True)[NAME]
+    return profiles.frameworks(configured, registry.intree(), Handle(snapshot))[NAME]
 
 
 def plugin(of: Framework) -> DynamicResources:

@@ -178,6 +178,29 @@ def test_without_partitionable_devices_those_without_counters_are_left() -> None
     assert allocator([make_claim("default/mine", asking(count=None))], slices, features=off).allocate(node()) is None
 
 
+def test_requests_for_capacity_before_it_is_consumed() -> None:
+    """An error in v1.34; in v1.35 they ask for nothing, and the device is given as a whole."""
+    shared = make_device("d0", allowMultipleAllocations=True, capacity={"memory": capacity("1Gi")})
+    claim = make_claim("default/mine", asking(capacity={"requests": {"memory": "2Gi"}}))
+    older, newer = (AllocatorFeatures(consumable_capacity=False, capacity_refused=each) for each in (True, False))
+    with pytest.raises(AllocationError, match="the DRAConsumableCapacity feature is disabled"):
+        allocator([claim], [make_slice("n1", [shared])], features=older).allocate(node())
+    found = allocator([claim], [make_slice("n1", [shared])], features=newer)
+    assert devices(found.allocate(node())) == ["r:n1/d0"]
+    assert found.allocate(node()) is not None
+    assert allocator([claim], [make_slice("n1", [shared])], features=newer, held=[held("d0")]).allocate(node()) is None
+
+
+def test_all_devices_in_1_36_are_those_of_which_enough_is_left() -> None:
+    """In v1.37 all of them have to be had."""
+    shared = make_device("d0", allowMultipleAllocations=True, capacity={"memory": capacity("4Gi", default="2Gi")})
+    holder = held("d0", shareID="x", consumedCapacity={"memory": "4Gi"})
+    claim, slices = make_claim("default/mine", asking(count=None)), [make_slice("n1", [shared, "d1"])]
+    older = allocator([claim], slices, features=AllocatorFeatures(all_but_full=True), held=[holder])
+    assert devices(older.allocate(node())) == ["r:n1/d1"]
+    assert allocator([claim], slices, held=[holder]).allocate(node()) is None
+
+
 def test_devices_with_compatibility_groups_make_their_pool_incomplete() -> None:
     grouped = make_device("d0", consumesCounters=[uses({"memory": "4Gi"}) | {"compatibilityGroups": ["g"]}])
     slices = [make_slice("n1", [grouped], name="a", slices=2), make_slice("n1", ["d1"], name="b", slices=2)]

@@ -7,9 +7,11 @@ from dsched.framework.interface import Code, Status
 from dsched.model.claim_requests import ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.meta import PodKey, PodUid
 from dsched.model.resource_claims import Allocation
-from dsched.plugins.dynamic_resources.binding import bind
+from dsched.plugins.dynamic_resources import binding
+from dsched.plugins.dynamic_resources.pre_bind_metrics import PreBindMetrics
 from dsched.plugins.dynamic_resources.reserved import Errand
 from tests.devices import asking, make_claim, result
+from tests.unit.plugins.dynamic_resources.judging import features
 
 POD, UID = PodKey("default/web"), PodUid("uid-web")
 WAITING = result("d0", bindingConditions=["Attached"], bindingFailureConditions=["Broken"])
@@ -43,10 +45,19 @@ def waiting_claim(*conditions: str) -> dict[str, Any]:
     return make_claim("default/mine", asking(), allocated=[WAITING], devices=[said])
 
 
+def bind(
+    errand: Errand, cluster: Cluster, now_ms: int, timeout_s: float, told: PreBindMetrics | None = None
+) -> Status | None:
+    return binding.bind(errand, cluster, now_ms, timeout_s, told or PreBindMetrics("default-scheduler", features()))
+
+
 def errand(*, waits: bool = False, extended: bool = False) -> Errand:
     write = ClaimWrite("default/mine", "uid-mine", POD, UID, Allocation())
     made = ExtendedClaim(POD, UID, {}) if extended else None
-    return Errand([] if extended else [write], made, Allocation() if extended else None, ["default/mine"] * waits)
+    devices = Allocation() if extended else None
+    return Errand(
+        [] if extended else [write], made, devices, ["default/mine"] * (waits and not extended), waits and extended
+    )
 
 
 def said(status: Status | None) -> tuple[Code, str] | None:
@@ -90,6 +101,12 @@ def test_devices_that_fail_and_claims_that_go_end_the_attempt() -> None:
     assert gone == (Code.ERROR, 'could not find ResourceClaim "default/mine"')
 
 
+def test_the_devices_of_a_claim_that_is_made_are_waited_for_too() -> None:
+    made = make_claim("default/made", asking(), allocated=[WAITING])
+    waits = bind(errand(waits=True, extended=True), Cluster(made), 0, 600)
+    assert said(waits) == (Code.WAIT, "waiting for binding conditions of resourceclaim default/made")
+
+
 def test_an_errand_travels_as_plain_data() -> None:
-    for each in (errand(waits=True), errand(extended=True)):
+    for each in (errand(waits=True), errand(extended=True), errand(extended=True, waits=True)):
         assert Errand.unpacked(each.packed()) == each

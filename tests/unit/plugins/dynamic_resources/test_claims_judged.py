@@ -193,7 +193,7 @@ def test_pods_of_a_template_are_one_class() -> None:
     other = generated("big", make_claim("default/big-c", asking(count=2)))
     snapshot = cluster(GPUS, *(claim for _, claim in [*pods, other]))
     of = framework(snapshot)
-    one, two, big = (of.class_of(PodInfo(pod)) for pod, _ in [*pods, other])
+    one, two, big = (of.class_of(PodInfo(pod), snapshot) for pod, _ in [*pods, other])
     assert one == two != big
 
 

@@ -94,3 +94,12 @@ def test_the_one_node_of_a_pool() -> None:
     assert index.node_of(PoolId(DRIVER, "n1")) == "n1"
     assert [str(device.id) for device in index.devices_of(PoolId(DRIVER, "n1"))] == [f"{DRIVER}/n1/d0"]
     assert list(index.pool_ids) == [PoolId(DRIVER, "n1")]
+
+
+def test_a_slice_of_counters_belongs_to_its_pool_also_before_partitionable_devices() -> None:
+    """Else the pool would never be complete, and nobody could have all of its devices."""
+    index = DeviceIndex(AllocatorFeatures(partitionable_devices=False, partial_pools=True))
+    counters = make_slice("n1", [], name="counters", slices=2, counters={"set": {"memory": "4"}})
+    index.update([record(make_slice("n1", ["d0"], slices=2)), record(counters)])
+    (pool,) = index.pools(node("n1"))
+    assert (pool.incomplete, [device.id.device for device in pool.devices]) == (False, ["d0"])

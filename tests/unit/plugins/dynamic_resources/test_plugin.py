@@ -12,22 +12,26 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.validation import PluginFailure
 from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.frameworks import NAME, Handle, frameworks
+from tests.versions import V34
 
-CONFIGURATION = """
+AT_POST_FILTER_ALONE = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
 - plugins:
-    {point}:
-      enabled: [{{name: DynamicResources}}]
+    multiPoint:
+      disabled: [{name: DynamicResources}]
+    postFilter:
+      enabled: [{name: DynamicResources}]
 """
+DEFAULT = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 CONFLICT = [make_term(fields=["metadata.name In x", "metadata.name In y"])]
 
 
-def post_filtered(point: str = "multiPoint", **of_pod: Any) -> PostFilterResult | None:
+def post_filtered(text: str = DEFAULT, **of_pod: Any) -> PostFilterResult | None:
     """What PostFilter comes to for a pod that fits nowhere."""
     snapshot = make_snapshot([make_node("n1", cpu="1"), make_node("n2", cpu="1")])
-    framework = frameworks(CONFIGURATION.format(point=point), Handle(snapshot))[NAME]
+    framework = frameworks(text, Handle(snapshot), V34)[NAME]
     pod = PodInfo(make_pod(**of_pod))
     evaluation = evaluate(framework, pod, snapshot)
     assert not evaluation.feasible.any()
@@ -48,7 +52,7 @@ def test_its_words_come_before_those_of_preemption() -> None:
 
 def test_at_post_filter_alone_it_is_the_last_and_never_finds_what_pre_filter_writes() -> None:
     with pytest.raises(PluginFailure) as raised:
-        post_filtered("postFilter", cpu="2")
+        post_filtered(AT_POST_FILTER_ALONE, cpu="2")
     assert (raised.value.status.plugin, raised.value.status.message) == ("DynamicResources", "not found")
 
 
@@ -56,17 +60,3 @@ def test_after_a_rejection_by_an_earlier_pre_filter_it_fails() -> None:
     with pytest.raises(PluginFailure) as raised:
         post_filtered(required=CONFLICT)
     assert (raised.value.status.plugin, raised.value.status.message) == ("DynamicResources", "not found")
-
-
-def test_pods_with_claims_are_refused_as_without_it() -> None:
-    refused = post_filtered(spec={"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]})
-    assert message(refused) == ("preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")
-
-
-def test_where_claims_are_not_judged_it_serves_no_other_point() -> None:
-    text = CONFIGURATION.format(point="multiPoint")
-    framework = frameworks(text)[NAME]
-    points = {
-        point for point in framework.profile.plugins if framework.plugin("DynamicResources") in framework.at(point)
-    }
-    assert points == {"preFilter", "postFilter"}

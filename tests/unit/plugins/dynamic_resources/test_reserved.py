@@ -5,9 +5,9 @@ from typing import Any
 from dsched.model.meta import from_builtins
 from dsched.model.resource_claims import Allocation, ResourceClaim
 from dsched.plugins.dynamic_resources import inventory
-from dsched.plugins.dynamic_resources.reserved import ReservedClaim, charge
-from tests.devices import asking, capacity, make_claim, make_device, make_slice, result, uses
-from tests.unit.plugins.dynamic_resources.judging import cluster, features
+from dsched.plugins.dynamic_resources.reserved import Errand, ReservedClaim, charge
+from tests.devices import asking, capacity, make_claim, make_class, make_device, make_slice, result, uses
+from tests.unit.plugins.dynamic_resources.judging import claiming, cluster, features, framework, reserve
 
 
 def charged(offered: list[dict[str, Any]], *taken: dict[str, Any]) -> tuple[dict[str, int], dict[str, int]]:
@@ -46,3 +46,25 @@ def test_partitions_charge_counters() -> None:
     amounts, limits = charged(offered, result("d0"))
     assert amounts["gpu.example.com/n1/counter/set/slots"] == 3000
     assert limits["gpu.example.com/n1/counter/set/slots"] == 8000
+
+
+def waits_of(*claims: dict[str, Any], offered: dict[str, Any], minor: int = 37) -> list[str]:
+    """Claims that PreBind waits for, after Reserve."""
+    snapshot = cluster(make_class(), make_slice(devices=[offered]), *claims)
+    state, status = reserve(framework(snapshot, minor), claiming(*(each["metadata"]["name"] for each in claims)), "n1")
+    assert status is None
+    return Errand.unpacked(state.shared["DynamicResources"]).waits
+
+
+def test_only_claims_with_binding_conditions_are_looked_at_again() -> None:
+    conditional = make_device("d0", bindingConditions=["Attached"], bindingFailureConditions=["Broken"])
+    assert waits_of(make_claim("default/mine", asking()), offered=make_device("d0")) == []
+    assert waits_of(make_claim("default/mine", asking()), offered=conditional) == ["default/mine"]
+
+
+def test_a_claim_that_serves_the_pod_already_is_waited_for_too() -> None:
+    # An earlier attempt has reserved it, and its scheduler died before it was ready.
+    conditions = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
+    mine = [{"resource": "pods", "name": "web", "uid": "uid-web"}]
+    held = make_claim("default/mine", asking(), allocated=[result("d0", **conditions)], reservedFor=mine)
+    assert waits_of(held, offered=make_device("d0", **conditions)) == ["default/mine"]
