@@ -9,6 +9,7 @@ removing a node moves rows and starts a new *layout*, after which nothing that w
 """
 
 import hashlib
+import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -32,6 +33,7 @@ from dsched.model.quantity import LARGEST, SMALLEST
 CPU, MEMORY, EPHEMERAL_STORAGE, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 
 _FIRST_CAPACITY = 64
+_FIRST_RESOURCES = 8
 _NONZERO_CPU, _NONZERO_MEMORY = -1, -2
 """What `Beyond` knows these columns by; the others by their place."""
 
@@ -126,6 +128,7 @@ class NodeTable:
         self._joined = 0
         self._resources: dict[str, int] = {CPU: 0, MEMORY: 1, EPHEMERAL_STORAGE: 2}
         self._resources_shown = MappingProxyType(self._resources)
+        self._resource_names = list(self._resources)
         self._labels: dict[str, LabelColumn] = {}
         self._journal = Journal()
         self._pod_index: PodIndex | None = None
@@ -136,8 +139,8 @@ class NodeTable:
 
     def _allocate(self) -> None:
         self._capacity = capacity = _FIRST_CAPACITY
-        self._allocatable = np.zeros((len(self._resources), capacity), dtype=np.int64)
-        self._requested = np.zeros((len(self._resources), capacity), dtype=np.int64)
+        self._allocatable = _matrix(_FIRST_RESOURCES, capacity)
+        self._requested = _matrix(_FIRST_RESOURCES, capacity)
         self._nonzero = np.zeros((2, capacity), dtype=np.int64)
         self._pod_count = np.zeros(capacity, dtype=np.int64)
         self._allowed_pods = np.zeros(capacity, dtype=np.int64)
@@ -189,8 +192,8 @@ class NodeTable:
         return self._in_row(self._shown.requested, row)
 
     def _in_row(self, columns: NDArray[np.int64], row: int) -> dict[str, int]:
-        names, amounts = tuple(self._resources), columns[: len(self._resources), row]
-        return {names[column]: int(amounts[column]) for column in np.flatnonzero(amounts).tolist()}
+        amounts, names = columns[:, row], self._resource_names
+        return {names[place]: int(amounts[place]) for place in np.flatnonzero(amounts).tolist()}
 
     def nonzero_requested(self, resource: str) -> NDArray[np.int64]:
         """Requested CPU or memory by row with the scoring defaults for containers that request none."""
@@ -259,8 +262,8 @@ class NodeTable:
 
     def beyond(self) -> Iterator[tuple[NodeName, str, int]]:
         """Node, resource and exact sum, wherever pods request more than an int64 holds."""
-        resources = {place: resource for resource, place in self._resources.items()}
-        return ((self.names[row], resources[place], total) for place, row, total in self._beyond if place in resources)
+        resources = self._resource_names
+        return ((self.names[row], resources[place], total) for place, row, total in self._beyond if place >= 0)
 
     def exactly(self, row: int) -> dict[str, int]:
         """The sums of a row that `beyond` tells of, by resource."""
@@ -507,30 +510,27 @@ class NodeTable:
             column[..., end] = 0
 
     def _grow(self, capacity: int) -> None:
-        def wider(array: NDArray[np.generic]) -> NDArray[np.generic]:
-            grown = np.zeros((*array.shape[:-1], capacity), dtype=array.dtype)
-            grown[..., : array.shape[-1]] = array
-            return grown
-
         for name in self._COLUMNS:
-            setattr(self, name, wider(getattr(self, name)))
+            setattr(self, name, _wider(getattr(self, name), capacity))
         for column in self._labels.values():
-            column.ids = wider(column.ids).astype(np.int32, copy=False)
+            column.ids = _wider(column.ids, capacity).astype(np.int32, copy=False)
         self._capacity = capacity
         self._moved()
 
     def _resource(self, name: str) -> int:
-        column = self._resources.get(name)
-        if column is None:
-            column = self._resources[name] = len(self._resources)
-            empty = np.zeros((1, self._capacity), dtype=np.int64)
-            self._allocatable = np.vstack([self._allocatable, empty])
-            self._requested = np.vstack([self._requested, empty])
-            self._moved()
-        return column
+        place = self._resources.get(name)
+        if place is None:
+            place = self._resources[name] = len(self._resource_names)
+            self._resource_names.append(name)
+            if place == len(self._allocatable):
+                self._allocatable = _wider(self._allocatable, self._capacity, 2 * place)
+                self._requested = _wider(self._requested, self._capacity, 2 * place)
+                self._moved()
+            self._amounts.pop(name, None)
+        return place
 
     def _write_columns(self, row: int, node: Node) -> None:
-        self._allocatable[:, row] = 0
+        self._allocatable[np.flatnonzero(self._allocatable[:, row]), row] = 0
         self._allowed_pods[row] = 0
         for resource, text in node.status.allocatable.items():
             amount = quantity.saturated(quantity.amount(resource, quantity.nano(text)))
@@ -620,6 +620,21 @@ class NodeInfo:
 
     def _nonzero(self, amounts: dict[str, int], pods: int) -> dict[str, int]:
         return {**amounts, PODS: pods} if pods else amounts
+
+
+def _wider(array: NDArray[Any], capacity: int, resources: int = 0) -> NDArray[Any]:
+    """The same numbers in a larger array. Zeros are not copied, see `_matrix`."""
+    grown = np.zeros(capacity, array.dtype) if array.ndim == 1 else _matrix(max(resources, len(array)), capacity)
+    at = array.nonzero()
+    grown[at] = array[at]
+    return grown
+
+
+def _matrix(resources: int, capacity: int) -> NDArray[np.int64]:
+    """Zeros that take memory page by page, where numbers are written. A cluster may have thousands of resources, each
+    on a few nodes, and NumPy asks for pages of 2 MiB for an array of such a size."""
+    memory = mmap.mmap(-1, 8 * resources * capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(memory, dtype=np.int64).reshape(resources, capacity)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

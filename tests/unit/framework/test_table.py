@@ -370,3 +370,22 @@ def test_what_a_node_has_is_told_without_what_only_others_have() -> None:
     assert "example.com/r0" in info.allocatable and "example.com/r0" not in info.offered
     for told, whole in ((info.offered, info.allocatable), (info.charged, info.requested)):
         assert told == {name: amount for name, amount in whole.items() if amount}
+
+
+def test_resources_that_each_node_has_of_its_own_seldom_move_the_columns() -> None:
+    table, moves = NodeTable(), []
+    for number in range(1000):
+        table.set_node(make_node(f"n{number}", allocatable={"cpu": "4", f"example.com/r{number}": "3"}))
+        if not moves or table.amounts("cpu") is not moves[-1]:
+            moves.append(table.amounts("cpu"))
+    assert len(moves) <= 2 * (1000).bit_length()
+    assert [table.allocatable(f"example.com/r{number}")[number] for number in range(1000)] == [3] * 1000
+    assert table.allocatable("example.com/r7").sum() == 3
+
+
+def test_a_resource_that_comes_is_no_longer_absent() -> None:
+    table = NodeTable()
+    table.set_node(make_node("n0", allocatable={"cpu": "4"}))
+    assert table.amounts("example.com/r").allocatable[0] == 0
+    table.set_node(make_node("n1", allocatable={"example.com/r": "3"}))
+    assert table.amounts("example.com/r").allocatable[1] == 3
