@@ -102,8 +102,8 @@ class Cluster:
         _each(create, pods)
 
     def delete_all_pods(self) -> None:
-        """Delete the namespace's pods at once. A request for thousands may outlast the API server's patience, which then
-        breaks its answer off: it is asked again.
+        """Delete the namespace's pods at once. A request for thousands may outlast the API server's patience, and its
+        answer break off: it is asked again.
         """
         persistently(
             lambda: self.core.delete_collection_namespaced_pod(self.namespace, grace_period_seconds=0),
@@ -177,9 +177,9 @@ class Cluster:
             pods = self.pods()
         except (HTTPError, client.ApiException) as error:
             return [error]
-        return [
-            (pod["metadata"]["name"], scheduled_condition(pod)) for pod in pods if not pod["spec"].get("nodeName")
-        ][:10]
+        return [(pod["metadata"]["name"], scheduled_condition(pod)) for pod in pods if not pod["spec"].get("nodeName")][
+            :10
+        ]
 
     def _json(self, objects: Any) -> Any:
         """The client's models as the API server has sent them."""
