@@ -225,30 +225,30 @@ class _Turns:
         self._once = set(once)
         self._done: set[str] = set()
         self._taken: list[tuple[Share, Amounts]] = []
-        self._heaps: dict[Share, list[tuple[float, Turn, str, Share, Amounts]]] = {}
-        concerned = {above for share in shares for above in share.path()}
-        tops = {share.parent for share in concerned if share.parent is not None and share.parent.queue is None}
+        self._heaps: dict[Share, list[tuple[float, Turn, str, Share, _Line]]] = {}
+        self._largest: dict[Share, dict[str, int]] = {}
+        """Of a queue with limits, how much no first pod below it exceeds."""
+        self._concerned = {above for share in shares for above in share.path()}
+        tops = {share.parent for share in self._concerned if share.parent is not None and share.parent.queue is None}
         self._top = next(iter(tops), None)
         if self._top is not None:
-            self._fill(self._top, concerned)
+            self._fill(self._top)
 
     def next(self) -> tuple[Share, QueuedPod] | None:
         """Whose turn it is, and the pod; None where nobody has any that fits."""
-        while self._top is not None and self._heaps[self._top]:
-            share, told = self._top, self._heaps[self._top][0][1]
-            while share.children:
-                share = self._heaps[share][0][3]
-            head = self._first(share)
-            if head is not None and head[0] == told:
-                pod = self._take(head[1])
-                self._taken.append((share, head[1].amounts))
-                share.use(head[1].amounts, 1)
-                if share.name in self._once:
-                    self._done.add(share.name)
-                self._renew(share)
-                return share, pod
-            self._renew(share)  # limits above it have been reached meanwhile
-        return None
+        if self._top is None or not self._heaps[self._top]:
+            return None
+        share, line = self._top, self._heaps[self._top][0][4]
+        while share.children:
+            share = self._heaps[share][0][3]
+        pod = self._take(line)
+        self._taken.append((share, line.amounts))
+        share.use(line.amounts, 1)
+        if share.name in self._once:
+            self._done.add(share.name)
+        filled = self._outgrown(share) or share
+        self._renew(filled, self._fill(filled))
+        return share, pod
 
     def undo(self) -> None:
         """Those that had a turn count no longer."""
@@ -256,33 +256,55 @@ class _Turns:
             share.use(taken, -1)
         self._taken.clear()
 
-    def _fill(self, share: Share, concerned: Collection[Share]) -> tuple[Turn, Amounts] | None:
-        """Sort those below a queue; returns the turn of its first pod, and what that requests."""
+    def _fill(self, share: Share) -> _Head | None:
+        """Sort those below a queue; returns its first pod."""
         if not share.children:
-            head = self._first(share)
-            return None if head is None else (head[0], head[1].amounts)
+            first = None if share.name in self._done else self._head(share)
+            if first is not None:
+                self._note(share, first[1].amounts)
+            return first
+        self._largest[share] = {}
         heap = self._heaps[share] = []
         for child in share.children:
-            if child in concerned and (first := self._fill(child, concerned)) is not None:
-                heap.append((child.ratio(first[1]), first[0], child.name, child, first[1]))
+            if child in self._concerned and (first := self._fill(child)) is not None:
+                heap.append(_entry(child, first))
         heapq.heapify(heap)
-        return (heap[0][1], heap[0][4]) if heap else None
+        return _top(heap)
 
-    def _first(self, share: Share) -> _Head | None:
-        return None if share.name in self._done else self._head(share)
+    def _note(self, leaf: Share, amounts: Amounts) -> None:
+        for share in leaf.path():
+            if share.limits and share is not leaf:
+                largest = self._largest[share]
+                for resource in share.limits:
+                    largest[resource] = max(largest.get(resource, 0), amounts.get(resource, 0))
 
-    def _renew(self, share: Share) -> None:
+    def _outgrown(self, leaf: Share) -> Share | None:
+        """The highest queue above one that had a turn whose limit may leave no room for other first pods below it now:
+        with another pod, or none, they stand elsewhere among their siblings."""
+        found: Share | None = None
+        for share in leaf.path():
+            if share.limits and share is not leaf and share.over(self._largest[share]):
+                found = share
+        return found
+
+    def _renew(self, share: Share, first: _Head | None) -> None:
         """Sort a queue, whose turn it was, and those above it anew among their siblings."""
-        head = self._first(share)
-        first = None if head is None else (head[0], head[1].amounts)
         while share.parent is not None:
             heap = self._heaps[share.parent]
             if first is None:
                 heapq.heappop(heap)
             else:
-                heapq.heapreplace(heap, (share.ratio(first[1]), first[0], share.name, share, first[1]))
-            first = (heap[0][1], heap[0][4]) if heap else None
-            share = share.parent
+                heapq.heapreplace(heap, _entry(share, first))
+            share, first = share.parent, _top(heap)
+
+
+def _entry(share: Share, first: _Head) -> tuple[float, Turn, str, Share, _Line]:
+    turn, line = first
+    return share.ratio(line.amounts), turn, share.name, share, line
+
+
+def _top(heap: Sequence[tuple[float, Turn, str, Share, _Line]]) -> _Head | None:
+    return (heap[0][1], heap[0][4]) if heap else None
 
 
 def _together(members: Sequence[QueuedPod]) -> Amounts:

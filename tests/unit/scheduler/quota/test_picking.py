@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dsched.scheduler.ports import QueueName
@@ -174,6 +174,16 @@ def generated(asked: dict[str, tuple[str, int, Json]], given_pods: list[tuple[st
 
 @settings(max_examples=200, deadline=None)
 @given(queues, pods, st.integers(1, 12))
+@example(
+    {
+        "a": ("", 0, {"guaranteed": 8, "limit": 8}),
+        "e": ("", 0, {"guaranteed": 1}),
+        "b": ("a", 0, {}),
+        "c": ("a", 0, {}),
+    },
+    [("", 22, 0), *[("b", 1, 0)] * 2, ("b", 3, 0), ("c", 3, 0), ("e", 1, 0), ("b", 1, 0), ("b", 1, 1)],
+    8,
+)  # the limit of a leaves no room for c's pod once the first four of b are placed, so that the next of b is a's
 def test_a_batch_is_what_one_after_the_other_would_be(
     asked: dict[str, tuple[str, int, Json]], given_pods: list[tuple[str, int, int]], size: int
 ) -> None:
