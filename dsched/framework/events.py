@@ -83,6 +83,8 @@ class Registration:
             in kube-scheduler. Source: pkg/scheduler/scheduler.go ``buildQueueingHintMap``.
         claim: the ``namespace/name`` of a ResourceClaim that a pod has to name, in its spec or its status, for an event
             to help it; None for an event that may help others. So that of many pods those alone are looked at.
+        group: likewise the ``namespace/name`` of a pod group that a pod has to be of. The hint function is asked about
+            one of the group's pods for all of them.
     """
 
     resource: Resource
@@ -90,3 +92,4 @@ class Registration:
     hint: HintFn | None = None
     about_taints: bool = True
     claim: Callable[[ClusterEvent], str | None] | None = None
+    group: Callable[[ClusterEvent], str | None] | None = None

@@ -94,11 +94,12 @@ class GangScheduling:
 
     def events_to_register(self) -> Sequence[Registration]:
         """Pods of the group that come, the group itself, and that it wants fewer."""
+        added = frozenset({Action.ADD})
         return (
-            Registration(Resource.PENDING_POD, frozenset({Action.ADD}), _after_pod_added),
-            Registration(Resource.ASSIGNED_POD, frozenset({Action.ADD}), _after_pod_added),
-            Registration(Resource.POD_GROUP, frozenset({Action.ADD}), _after_group_added),
-            Registration(Resource.POD_GROUP, frozenset({Action.UPDATE}), _after_group_updated),
+            Registration(Resource.PENDING_POD, added, _after_pod_added, group=_group_of_pod),
+            Registration(Resource.ASSIGNED_POD, added, _after_pod_added, group=_group_of_pod),
+            Registration(Resource.POD_GROUP, added, _after_group_added, group=_group_itself),
+            Registration(Resource.POD_GROUP, frozenset({Action.UPDATE}), _after_group_updated, group=_group_itself),
         )
 
 
@@ -109,6 +110,15 @@ def _permit_s(group: PodGroup) -> float:
         return PERMIT_S
     seconds = terms.schedule_timeout_seconds
     return COSCHEDULING_PERMIT_S if seconds is None else float(seconds)
+
+
+def _group_of_pod(event: ClusterEvent) -> str:
+    key: str = event.new.group_key
+    return key
+
+
+def _group_itself(event: ClusterEvent) -> str:
+    return meta.key_of(event.new)
 
 
 def _after_pod_added(pod: Pod, event: ClusterEvent) -> Hint:

@@ -8,6 +8,7 @@ Source: pkg/scheduler/backend/queue/scheduling_queue.go ``isPodWorthRequeuing``,
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import random
+from typing import NamedTuple
 
 from dsched.errors import PluginError
 from dsched.framework.extender import EXTENDER
@@ -27,7 +28,13 @@ _HINTS = {Hint.QUEUE: "Queue", Hint.SKIP: "QueueSkip"}
 
 _Registered = dict[tuple[str, str], dict[str, list[Registration]]]
 """(resource, action) to plugin and its registrations; one without a hint function means that every such event helps."""
-_ClaimOf = Callable[[ClusterEvent], str | None]
+
+
+class _Named(NamedTuple):
+    """What tells which claim a pod has to name, or which group it has to be of, for an event to help it."""
+
+    by_group: bool
+    of: Callable[[ClusterEvent], str | None]
 
 
 class Hints:
@@ -40,7 +47,7 @@ class Hints:
         self._per_class = {name: _per_class(framework) for name, framework in frameworks.items()}
         self._interested_in: dict[tuple[Resource, Action], frozenset[str]] = {}
         self._silent: dict[str, frozenset[str]] = {name: _silent(framework) for name, framework in frameworks.items()}
-        self._claim_of = _claim_of(self._registered, self._silent, self._per_class)
+        self._named = _named(self._registered, self._silent, self._per_class)
         self._labels = {profile: _labels(registered) for profile, registered in self._registered.items()}
 
     def helped(self, event: ClusterEvent, pending: PendingPods, emptied: set[int] | None = None) -> list[QueuedPod]:
@@ -53,34 +60,35 @@ class Hints:
         """
         found: list[list[QueuedPod]] = []
         for plugin in self._interested(event) if pending.any_rejected else ():
-            claim = self._named(plugin, event)
-            # An event about a claim helps those that name it; to look at all takes the longer, the more pods wait.
-            rejected = pending.rejected_by(plugin) if claim is None else [pending.rejected_naming(claim, plugin)]
+            named = self._named.get((event.resource.value, event.action.value, plugin))
+            # An event about a claim or a group helps its pods; to look at all takes the longer, the more pods wait.
+            name = None if named is None else _answered(plugin, named, event)
+            by_group = named is not None and named.by_group and name is not None
+            if name is None:
+                rejected = pending.rejected_by(plugin)
+            elif by_group:
+                rejected = iter([pending.rejected_of(name, plugin)])
+            else:
+                rejected = iter([pending.rejected_naming(name, plugin)])
             for pods in rejected:
-                if pods and (helped := self._helped(plugin, event, pods, emptied)):
+                if pods and (helped := self._helped(plugin, event, pods, emptied, by_group=by_group)):
                     found.append(helped)
         if len(found) == 1:
             return found[0]
         return list({id(pod): pod for pods in found for pod in pods}.values())  # some were rejected by two plugins
 
-    def _named(self, plugin: str, event: ClusterEvent) -> str | None:
-        """The claim that a pod has to name for the event to help it, as far as the plugin goes; None where it may help
-        any."""
-        claim_of = self._claim_of.get((event.resource.value, event.action.value, plugin))
-        if claim_of is None:
-            return None
-        try:
-            return answered(plugin, (str, type(None)), claim_of, event)
-        except PluginFailure as failure:
-            _log.warning("event not understood, all pods looked at", extra={"action": "hint", "error": str(failure)})
-            return None
-
     def _helped(
-        self, plugin: str, event: ClusterEvent, pods: Mapping[PodKey, QueuedPod], emptied: set[int] | None
+        self,
+        plugin: str,
+        event: ClusterEvent,
+        pods: Mapping[PodKey, QueuedPod],
+        emptied: set[int] | None,
+        *,
+        by_group: bool,
     ) -> list[QueuedPod]:
-        """Those pods of a class that the plugin, which rejected them, would have tried again."""
+        """Those pods of a class, or of a group, that the plugin, which rejected them, would have tried again."""
         one = next(iter(pods.values()))
-        if plugin not in self._per_class[one.info.pod.spec.scheduler_name]:
+        if not by_group and plugin not in self._per_class[one.info.pod.spec.scheduler_name]:
             rest = [pod for pod in pods.values() if not pod.leaving and self._help(event, pod, [plugin])]
             return [pod for pod in rest if _concerns(event, pod)]
         if not self._help(event, one, [plugin]) or (emptied is not None and id(pods) in emptied):
@@ -150,23 +158,37 @@ def _per_class(framework: Framework) -> frozenset[str]:
     }
 
 
-def _claim_of(
+def _named(
     registered: Mapping[str, _Registered],
     silent: Mapping[str, frozenset[str]],
     per_class: Mapping[str, frozenset[str]],
-) -> dict[tuple[str, str, str], _ClaimOf]:
-    """(resource, action, plugin) to what says which claim a pod has to name, where every profile agrees."""
-    found: dict[tuple[str, str, str], _ClaimOf | None] = {}
+) -> dict[tuple[str, str, str], _Named]:
+    """(resource, action, plugin) to what says which claim or group an event is about, where every profile agrees."""
+    found: dict[tuple[str, str, str], _Named | None] = {}
     for profile, events in registered.items():
         others = silent[profile] | per_class[profile]
         for (resource, action), plugins in events.items():
             for plugin, registrations in plugins.items():
                 key = resource, action, plugin
-                told = [each.claim for each in registrations]
-                (first, *more) = told
+                (first, *more) = [_named_by(each) for each in registrations]
                 clear = first is not None and not more and plugin not in others and found.get(key, first) is not None
                 found[key] = first if clear else None
-    return {key: claim_of for key, claim_of in found.items() if claim_of is not None}
+    return {key: named for key, named in found.items() if named is not None}
+
+
+def _named_by(registration: Registration) -> _Named | None:
+    if registration.group is not None:
+        return _Named(by_group=True, of=registration.group)
+    return None if registration.claim is None else _Named(by_group=False, of=registration.claim)
+
+
+def _answered(plugin: str, named: _Named, event: ClusterEvent) -> str | None:
+    """The claim or group that an event is about; None where it may help any pod."""
+    try:
+        return answered(plugin, (str, type(None)), named.of, event)
+    except PluginFailure as failure:
+        _log.warning("event not understood, all pods looked at", extra={"action": "hint", "error": str(failure)})
+        return None
 
 
 def _concerns(event: ClusterEvent, pod: QueuedPod) -> bool:

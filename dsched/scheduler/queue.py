@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -23,6 +23,8 @@ from dsched.model.pod import Pod
 from dsched.model.pod_groups import PodGroup
 from dsched.scheduler.nominations import Nomination
 from dsched.scheduler.ports import Move, Popped, QueueName, Record, entity_key
+
+_By = TypeVar("_By", str, bytes)
 
 MOST_AHEAD_MS = 10_000
 """Stamps run ahead of the clock where many pods come at once, a microsecond each. One further ahead is that of another
@@ -196,6 +198,7 @@ class PendingPods:
         self._backoff = backoff
         self._pods: dict[PodKey, QueuedPod] = {}
         self._rejected_by: dict[str, dict[bytes, dict[PodKey, QueuedPod]]] = {}
+        self._rejected_of: dict[str, dict[str, dict[PodKey, QueuedPod]]] = {}
         self._naming: dict[str, dict[PodKey, QueuedPod]] = {}
         self._last_us = 0
         self._suspects: set[PodKey] = set()
@@ -243,6 +246,14 @@ class PendingPods:
             claim: ``namespace/name``.
         """
         return {key: pod for key, pod in self._naming.get(claim, {}).items() if plugin in pod.plugins}
+
+    def rejected_of(self, group: str, plugin: str) -> Mapping[PodKey, QueuedPod]:
+        """Rejected and gated pods of a pod group that this plugin rejected.
+
+        Args:
+            group: ``namespace/name``.
+        """
+        return self._rejected_of.get(plugin, {}).get(group, {})
 
     def unschedulable_since(self, before_us: int, *, gated: bool = False) -> list[QueuedPod]:
         """Unschedulable pods that were put there before a time, but for those that are about to be moved.
@@ -486,23 +497,30 @@ class PendingPods:
             pod.order, pod.turn = framework.sort_key(_sorted_pod(pod), pod.queued_us)
 
     def _index(self, pod: QueuedPod) -> None:
-        if pod.rejected and not isinstance(pod, QueuedGroup):
-            for plugin in pod.plugins:
-                self._rejected_by.setdefault(plugin, {}).setdefault(pod.info.class_key, {})[pod.key] = pod
-            for claim in pod.info.pod.named_claims:
-                self._naming.setdefault(claim, {})[pod.key] = pod
+        if not pod.rejected or isinstance(pod, QueuedGroup):
+            return
+        group = pod.info.pod.group_key
+        for plugin in pod.plugins:
+            self._rejected_by.setdefault(plugin, {}).setdefault(pod.info.class_key, {})[pod.key] = pod
+            if group:
+                self._rejected_of.setdefault(plugin, {}).setdefault(group, {})[pod.key] = pod
+        for claim in pod.info.pod.named_claims:
+            self._naming.setdefault(claim, {})[pod.key] = pod
 
     def _unindex(self, pod: QueuedPod) -> None:
         if not pod.rejected or isinstance(pod, QueuedGroup):
             return
+        group = pod.info.pod.group_key
         for plugin in pod.plugins:
-            classes = self._rejected_by.get(plugin, {})
-            pods = classes.get(pod.info.class_key, {})
-            pods.pop(pod.key, None)
-            if not pods:
-                classes.pop(pod.info.class_key, None)
+            _forget(self._rejected_by.get(plugin, {}), pod.info.class_key, pod.key)
+            if group:
+                _forget(self._rejected_of.get(plugin, {}), group, pod.key)
         for claim in pod.info.pod.named_claims:
-            naming = self._naming.get(claim, {})
-            naming.pop(pod.key, None)
-            if not naming:
-                self._naming.pop(claim, None)
+            _forget(self._naming, claim, pod.key)
+
+
+def _forget(pods_by: dict[_By, dict[PodKey, QueuedPod]], by: _By, key: PodKey) -> None:
+    pods = pods_by.get(by, {})
+    pods.pop(key, None)
+    if not pods:
+        pods_by.pop(by, None)

@@ -310,3 +310,37 @@ def test_an_event_that_a_plugin_fails_to_understand_is_asked_about_with_all() ->
     pending, pod = rejected("Test")
     hints = Hints({NAME: framework_of(registering("Test", registration))})
     assert hints.helped(ClusterEvent(Resource.RESOURCE_CLAIM, Action.ADD, new={}), pending) == [pod]
+
+
+def test_an_event_about_a_group_is_asked_about_with_one_of_its_pods() -> None:
+    asked: list[str] = []
+
+    def hint(pod: Any, event: ClusterEvent) -> Hint:
+        asked.append(pod.key)
+        return Hint.SKIP if event.action is Action.UPDATE else Hint.QUEUE
+
+    def group(event: ClusterEvent) -> str | None:
+        return event.new
+
+    pending = PendingPods(ManualClock(), Backoff())
+    for name, of in (("a", "one"), ("b", "two"), ("c", "one"), ("d", "")):
+        spec = {"schedulingGroup": {"podGroupName": of}} if of else {}
+        pod = pending.add(PodInfo(make_pod(f"shop/{name}", spec=spec)), SORTING)
+        pending.requeued(pod, SORTING, frozenset({"Test"}))
+        pending.placed(pod, QueueName.GATED)
+    registration = Registration(Resource.POD_GROUP, frozenset({Action.ADD, Action.UPDATE}), hint, group=group)
+    hints = Hints({NAME: framework_of(registering("Test", registration))})
+    for action, named, found, once in (
+        (Action.ADD, "shop/one", ["shop/a", "shop/c"], ["shop/a"]),
+        (Action.UPDATE, "shop/one", [], ["shop/a"]),
+        (Action.ADD, "shop/none", [], []),
+        (Action.ADD, "", [], []),
+        (Action.ADD, None, [f"shop/{name}" for name in "abcd"], [f"shop/{name}" for name in "abcd"]),
+    ):
+        event = ClusterEvent(Resource.POD_GROUP, action, new=named)
+        assert [pod.key for pod in hints.helped(event, pending)] == found
+        assert asked == once
+        asked.clear()
+    pending.drop(PodKey("shop/a"))
+    event = ClusterEvent(Resource.POD_GROUP, Action.ADD, new="shop/one")
+    assert [pod.key for pod in hints.helped(event, pending)] == ["shop/c"]

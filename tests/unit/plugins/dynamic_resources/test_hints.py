@@ -108,7 +108,7 @@ def test_looking_at_the_pods_that_name_a_claim_is_looking_at_all(
         pending.requeued(queued, made, frozenset({"DynamicResources"}))
         pending.placed(queued, QueueName.UNSCHEDULABLE)
     hints, everywhere = Hints({NAME: made}), Hints({NAME: made})
-    everywhere._claim_of.clear()
+    everywhere._named.clear()
     for name, before, after in events:
         old, new = held(name, taken=before), held(name, taken=after)
         event = ClusterEvent(
