@@ -89,3 +89,13 @@ class Nominations:
         return [
             other for other in self.on(node) if other.uid != uid and (self.hold_for_all or other.priority >= priority)
         ]
+
+    def displaced_by(self, pod: PodInfo, node: NodeName) -> tuple[PodInfo, ...]:
+        """Pods whose promises of the node end because a pod gets one: those of lower priority, or none where promises
+        hold for all.
+
+        Source: pkg/scheduler/framework/preemption/preemption.go ``getLowerPriorityNominatedPods``.
+        """
+        if self.hold_for_all:
+            return ()
+        return tuple(other for other in self.on(node) if other.uid != pod.uid and other.priority < pod.priority)

@@ -95,8 +95,7 @@ class Following(Replay):
         if choice.failed or choice.nominated == NO_NODE:
             nominations.drop(info.uid)
         elif choice.nominated is not None:
-            others = nominations.on(choice.nominated)
-            displaced = tuple(other for other in others if other.uid != info.uid and other.priority < info.priority)
+            displaced = nominations.displaced_by(info, choice.nominated)
             for other in displaced:
                 nominations.drop(other.uid)
             nominations.set(info, choice.nominated)

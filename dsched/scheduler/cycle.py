@@ -332,7 +332,7 @@ class Cycle:
         nominations.drop(pod.uid)
         if node == NO_NODE:
             return ()
-        displaced = tuple(other for other in nominations.on(node) if other.priority < pod.priority)
+        displaced = nominations.displaced_by(pod, node)
         for other in displaced:
             nominations.drop(other.uid)
         if not framework.defers(pod.pod):

@@ -158,6 +158,21 @@ pods = st.lists(
 )
 
 
+def test_what_is_free_for_a_pod_stays_so_when_another_preempts_in_its_own_queue() -> None:
+    """p0, whose room c1 takes back, has a pod of its own queue evicted: not for the next of that queue, but for itself.
+    What is idle then is c3's, which comes before c1."""
+    there = Cluster(
+        *[queue_manifest(name, resources=guaranteed(due), weight=0) for name, due in (("a", 3), ("c", 1), ("d", 3))],
+        cores=(7,),
+    )
+    there.wait(there.pod("p0", "a", priority=1), there.pod("p1", "a", 3), there.pod("p2", "a", 3))
+    there.wait(there.pod("c1", "c"), there.pod("c3", "c", 3, priority=1))
+    there.wait(there.pod("d1", "d"), there.pod("d2", "d", 2))
+    there.settle()
+    assert there.used() == {"a": 1, "c": 3, "d": 3}
+    assert sorted(there.evicted) == ["c1", "p0", "p1"]
+
+
 @settings(max_examples=150, deadline=None)
 @given(queues, pods, pods, st.lists(st.integers(2, 8), min_size=1, max_size=3))
 def test_a_fixed_demand_comes_to_rest_within_all_limits(
