@@ -10,6 +10,7 @@ from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.dry_run import DryRun, rejection_by_sums
 from dsched.engine.findings import Findings
 from dsched.framework.cycle_state import CycleState
+from dsched.framework.interface import Placement
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
@@ -73,6 +74,10 @@ class ProposedAssignment:
     state: CycleState
 
 
+Proposal = tuple[Sequence[ProposedAssignment], Status | None]
+"""Where pods of a group would go, and why not enough of them would go anywhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailedGroupAttempt:
     """A pod group of which not enough pods fit.
@@ -82,6 +87,9 @@ class FailedGroupAttempt:
         states: what plugins wrote, by UID, of those pods that were looked at.
         schedule: where they would go as the nodes of the snapshot are at the time, and the status where not enough of
             them would go anywhere. Nothing stays on a node.
+        schedule_in: the same of so many of them, the first ones, in one placement.
+        placements: those of which one is to take the group, without nodes that are out of the question for all its
+            pods, whoever else goes; none where that cannot be told.
     """
 
     framework: Framework
@@ -89,4 +97,6 @@ class FailedGroupAttempt:
     pods: tuple[PodInfo, ...]
     states: Mapping[PodUid, CycleState]
     snapshot: Snapshot
-    schedule: Callable[[], tuple[Sequence[ProposedAssignment], Status | None]]
+    schedule: Callable[[], Proposal]
+    schedule_in: Callable[[Placement, int], Proposal]
+    placements: Callable[[], Sequence[Placement]]

@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from dsched.engine.evaluation_cache import EvaluationCache
-from dsched.engine.failed_attempt import FailedGroupAttempt, ProposedAssignment
+from dsched.engine.failed_attempt import FailedGroupAttempt, Proposal, ProposedAssignment
 from dsched.engine.select import nodes_to_find
 from dsched.framework import group_points, pod_groups
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, GroupAssignments, Placement, PodGroupPostFilterResult, Status
+from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.validation import PluginFailure, outcome
 from dsched.metrics import GENERATED_PLACEMENTS, GROUP_ALGORITHM_DURATION, GROUP_PREEMPTION_ATTEMPTS, collect
@@ -98,6 +100,8 @@ class PodGroupCycle:
                 {each.candidate.info.uid: each.state for each in found.decisions},
                 self._cache.snapshot,
                 lambda: self._assignments(framework, entry),
+                lambda placement, pods: self._assignments_in(framework, entry, placement, pods),
+                lambda: self._worth_trying(framework, entry),
             )
             result = group_points.run_pod_group_post_filter(framework, attempt)
         if framework.at("podGroupPostFilter"):
@@ -291,40 +295,80 @@ class PodGroupCycle:
         status of the plugin that has no placements, or that failed."""
         framework = self._frameworks[entry.pods[0].info.pod.spec.scheduler_name]
         snapshot = self._cache.snapshot
-        if framework.profile.features.enabled(TOPOLOGY_GATE):
-            placements = group_trials.placements_of(framework, entry, snapshot)
-        else:
-            placements = [Placement("", np.arange(len(snapshot.table), dtype=np.intp))]
+        placements = self._all_placements(framework, entry)
         if isinstance(placements, Status):
             return placements
-        if framework.profile.features.enabled(placement_wishes.GATE):
-            levels = self._gangs.levels(entry, placements)
-            placements = [placement for level in levels for placement in level.placements]
-            if not placements:
-                return Status(Code.UNSCHEDULABLE, (group_points.NO_PLACEMENTS,))
         with self._classes.judging_here():
             try:
                 return group_trials.tried(framework, entry, placements, self._pods, snapshot)
             except PluginFailure as failure:
                 return failure.status
 
+    def _all_placements(self, framework: Framework, entry: GroupCandidate) -> Sequence[Placement] | Status:
+        """At least one placement, those of all levels where its decision knows any; or why there is none."""
+        snapshot = self._cache.snapshot
+        placements: Sequence[Placement] | Status
+        if framework.profile.features.enabled(TOPOLOGY_GATE):
+            placements = group_trials.placements_of(framework, entry, snapshot)
+        else:
+            placements = [Placement("", np.arange(len(snapshot.table), dtype=np.intp))]
+        if isinstance(placements, Status) or not framework.profile.features.enabled(placement_wishes.GATE):
+            return placements
+        levels = self._gangs.levels(entry, placements)
+        placements = [placement for level in levels for placement in level.placements]
+        return placements or Status(Code.UNSCHEDULABLE, (group_points.NO_PLACEMENTS,))
+
     # -- afterwards ------------------------------------------------------------------------------------------------
 
-    def _assignments(
-        self, framework: Framework, entry: GroupCandidate
-    ) -> tuple[list[ProposedAssignment], Status | None]:
+    def _assignments(self, framework: Framework, entry: GroupCandidate) -> Proposal:
         """Where the group's pods would go as the nodes are now, and why not enough of them would go anywhere.
 
         Source: ``podGroupCycle``, its ``pgSchedulingFunc``.
         """
         memory = Memory(self._cache.snapshot)
-        found = self._schedule(framework, entry, memory)
+        return self._proposed(self._schedule(framework, entry, memory), memory)
+
+    def _assignments_in(self, framework: Framework, entry: GroupCandidate, placement: Placement, pods: int) -> Proposal:
+        """The same of so many of its pods, the first ones, in one placement."""
+        snapshot = self._cache.snapshot
+        if gap := min_resources.lacking(entry.group, snapshot.table):
+            return [], Status(Code.UNSCHEDULABLE, (gap,))
+        memory = Memory(snapshot)
+        member = Member(memory, rows_of(placement, len(snapshot.table)), tried=True)
+        return self._proposed(self._pods.in_order(framework, replace(entry, pods=entry.pods[:pods]), member), memory)
+
+    def _proposed(self, found: Found, memory: Memory) -> Proposal:
+        """What a trial has come to, whose pods are taken off their nodes."""
         if found.status is None:
             self._pods.revert(found.decisions, memory)
         status = None if found.status is None else found.status.as_status
         return [
             ProposedAssignment(each.candidate.info, each.node, each.state) for each in found.decisions if each.node
         ], status
+
+    def _worth_trying(self, framework: Framework, entry: GroupCandidate) -> list[Placement]:
+        """The placements without nodes that are out of the question for all pods of the group; those that have none
+        left are left out."""
+        placements = self._all_placements(framework, entry)
+        if isinstance(placements, Status):
+            return []
+        snapshot = self._cache.snapshot
+        classes = {framework.class_of(each.info, snapshot): each.info for each in entry.pods}
+        possible = np.zeros(len(snapshot.table), dtype=np.bool_)
+        for pod in classes.values():
+            possible |= self._possible(framework, pod)
+        narrowed = [(each, each.rows[possible[each.rows]]) for each in placements]
+        return [Placement(each.name, rows) for each, rows in narrowed if len(rows)]
+
+    def _possible(self, framework: Framework, pod: PodInfo) -> NDArray[np.bool_]:
+        """Which nodes a pod might get if others were gone."""
+        evaluation = self._classes.evaluation(framework, pod)
+        if not evaluation.open:
+            return np.ones(len(self._cache.snapshot.table), dtype=np.bool_)
+        possible = np.zeros(len(self._cache.snapshot.table), dtype=np.bool_)
+        possible[evaluation.rows] = True
+        possible[evaluation.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)] = False
+        return possible
 
     def _placed(self, entry: GroupCandidate, framework: Framework, found: Found) -> GroupDecision:
         """Ask Permit about all of them. Should too few be left then, none stays."""

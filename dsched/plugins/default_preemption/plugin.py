@@ -46,9 +46,9 @@ from dsched.plugins.default_preemption.victims import (
     ERR_NEVER,
     Victim,
     has_grouped,
+    lower_priority,
     priority_of,
     terminating,
-    victims_of,
     violations,
 )
 
@@ -179,7 +179,8 @@ class DefaultPreemption:
             outcome = known.get(row)
             if outcome is None and self._groups and has_grouped(attempt.snapshot, row):
                 # Not kept: it depends on other nodes, too.
-                outcome = units_on(attempt, row, lower_priority(attempt, row), budgets)
+                lower = lower_priority(attempt.snapshot, [row], attempt.pod.priority)
+                outcome = units_on(attempt, row, lower, budgets)
             elif outcome is None:
                 outcome = known[row] = victims_on(attempt, row, budgets, started_once=self._started_once)
             return outcome
@@ -248,11 +249,6 @@ def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets, *, started_on
         by_importance(lower, started_once=started_once)
         violating = {other.uid for other in budgets.split(lower)[0]}
         return _fewest(trial, [((other, row),) for other in lower], [other.uid in violating for other in lower])
-
-
-def lower_priority(attempt: FailedAttempt, row: int) -> list[Victim]:
-    """What is of a lower priority on a node than a pod."""
-    return [victim for victim in victims_of(attempt.snapshot, [row]) if victim.priority < attempt.pod.priority]
 
 
 def units_on(attempt: FailedAttempt, row: int, lower: list[Victim], budgets: Budgets) -> Candidate | Status:

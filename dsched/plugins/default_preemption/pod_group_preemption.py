@@ -8,9 +8,10 @@ Source: pkg/scheduler/framework/preemption/{podgrouppreemption,types,util}.go.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from dsched.engine.dry_run import filter_beside_nominated
-from dsched.engine.failed_attempt import FailedGroupAttempt, ProposedAssignment
+from dsched.engine.failed_attempt import FailedGroupAttempt, Proposal, ProposedAssignment
 from dsched.engine.judge import row_rejections
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
@@ -20,14 +21,14 @@ from dsched.framework.runtime import NEAR, Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
 from dsched.framework.validation import AnsweredError
-from dsched.model.meta import NO_NODE, NodeName
+from dsched.model.meta import NodeName
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
 from dsched.plugins.default_preemption.victims import (
     ERR_NEVER,
     Victim,
+    lower_priority,
     priority_of,
     terminating,
-    victims_of,
     violations,
 )
 
@@ -39,6 +40,34 @@ FOUND = "found a placement for podgroup, preempting {victims} victims"
 _Extension = Callable[[CycleState, PodInfo, PodInfo, NodeInfo], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where a group would go, and who has to go for that.
+
+    Attributes:
+        victims: the most important first.
+        violations: how many of their pods violate a disruption budget.
+    """
+
+    assignments: Sequence[ProposedAssignment]
+    victims: Sequence[Victim]
+    violations: int
+
+    @property
+    def pods(self) -> tuple[PodInfo, ...]:
+        """Those that have to go, the ones that are leaving anyway among them."""
+        return tuple(pod for victim in self.victims for pod, _ in victim.pods)
+
+    @property
+    def result(self) -> PodGroupPostFilterResult:
+        """What the plugin answers."""
+        return PodGroupPostFilterResult(
+            Status(Code.SUCCESS, (FOUND.format(victims=len(self.pods)),)),
+            {each.pod.uid: each.node for each in self.assignments},
+            tuple(pod for pod in self.pods if not pod.pod.deleting),
+        )
+
+
 def preempt(attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
     """Victims whose deletion makes room for the group, and the nodes its pods would get then.
 
@@ -47,38 +76,55 @@ def preempt(attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
     Raises:
         PluginFailure: a plugin failed.
     """
-    if any(pod.pod.spec.preemption_policy == "Never" for pod in attempt.pods):
-        return PodGroupPostFilterResult(interface.unschedulable(ERR_NEVER))
     snapshot, priority = attempt.snapshot, attempt.group.priority
-    nominated = {pod.uid: _nominated(snapshot, pod) for pod in attempt.pods}
-    if any(_ends(snapshot, node, priority) for node in set(nominated.values()) - {NO_NODE}):
-        return PodGroupPostFilterResult(Status(Code.SUCCESS, (ONGOING,)), nominated)
-    possible = [victim for victim in victims_of(snapshot, range(len(snapshot.table))) if victim.priority < priority]
+    result = not_now(attempt, lambda pod: priority_of(snapshot, pod) < priority and terminating(pod))
+    if result is not None:
+        return result
+    possible = lower_priority(snapshot, range(len(snapshot.table)), priority)
     if not possible:
         return PodGroupPostFilterResult(interface.unresolvable(NO_VICTIMS))
-    with _without(snapshot.table, possible):
-        assignments, status = attempt.schedule()
+    room = room_without(attempt, possible, attempt.schedule)
+    return PodGroupPostFilterResult(room) if isinstance(room, Status) else room.result
+
+
+def not_now(attempt: FailedGroupAttempt, leaves: Callable[[PodInfo], bool]) -> PodGroupPostFilterResult | None:
+    """What is said of a group that may evict nobody, or for which pods that were evicted are on their way; None where
+    it may look for victims.
+
+    Args:
+        leaves: whether a pod is ending to make room.
+    Source: ``isOngoingPreemption``.
+    """
+    if any(pod.pod.spec.preemption_policy == "Never" for pod in attempt.pods):
+        return PodGroupPostFilterResult(interface.unschedulable(ERR_NEVER))
+    table = attempt.snapshot.table
+    nominated = {pod.uid: _nominated(attempt.snapshot, pod) for pod in attempt.pods}
+    rows = {table.index[node] for node in nominated.values() if node in table.index}
+    if any(leaves(pod) for row in rows for pod in table.pods[row].values()):
+        return PodGroupPostFilterResult(Status(Code.SUCCESS, (ONGOING,)), nominated)
+    return None
+
+
+def room_without(
+    attempt: FailedGroupAttempt, possible: Sequence[Victim], schedule: Callable[[], Proposal]
+) -> Room | Status:
+    """Where the group goes if all of these go, and which of them have to; or why it goes nowhere even then.
+
+    Args:
+        schedule: says where the group would go as the nodes are at the time.
+
+    Raises:
+        PluginFailure: a plugin failed.
+    """
+    with _without(attempt.snapshot.table, possible):
+        assignments, status = schedule()
         if status is not None:
-            return PodGroupPostFilterResult(status)
-        found = _Reprieve(attempt.framework, snapshot, assignments).victims_among(possible)
-    pods = tuple(pod for victim in found for pod, _ in victim.pods)
-    return PodGroupPostFilterResult(
-        Status(Code.SUCCESS, (FOUND.format(victims=len(pods)),)),
-        {each.pod.uid: each.node for each in assignments},
-        tuple(pod for pod in pods if not pod.pod.deleting),
-    )
+            return status
+        return _Reprieve(attempt.framework, attempt.snapshot, assignments).room_among(possible)
 
 
 def _nominated(snapshot: Snapshot, pod: PodInfo) -> NodeName:
     return snapshot.nominations.node_of(pod.uid) or NodeName(pod.pod.status.nominated_node_name)
-
-
-def _ends(snapshot: Snapshot, node: NodeName, priority: int) -> bool:
-    """Whether pods are ending on a node to make room. Source: ``isOngoingPreemption``."""
-    row = snapshot.table.index.get(node)
-    if row is None:
-        return False
-    return any(priority_of(snapshot, pod) < priority and terminating(pod) for pod in snapshot.table.pods[row].values())
 
 
 @contextmanager
@@ -115,8 +161,8 @@ class _Reprieve:
         self._by_node: Mapping[NodeName, Sequence[ProposedAssignment]] = by_node
         self._near = all(self._is_near(each) for each in assignments)
 
-    def victims_among(self, possible: Sequence[Victim]) -> list[Victim]:
-        """Those that cannot be put back, the most important first.
+    def room_among(self, possible: Sequence[Victim]) -> Room:
+        """Those have to go that cannot be put back.
 
         Source: ``selectVictimsOnDomain``.
         """
@@ -124,7 +170,8 @@ class _Reprieve:
         counts = violations(Budgets(self._snapshot), ordered)
         turns = sorted(range(len(ordered)), key=lambda place: not counts[place])
         gone = [place for place in turns if not self._fits_beside(ordered[place])]
-        return [ordered[place] for place in sorted(gone)]
+        victims = [ordered[place] for place in sorted(gone)]
+        return Room(self._assignments, victims, sum(counts[place] for place in gone))
 
     def _is_near(self, each: ProposedAssignment) -> bool:
         """Whether what filters say of a node depends on that node and its pods alone."""

@@ -60,6 +60,11 @@ def victims_of(snapshot: Snapshot, rows: Iterable[int]) -> list[Victim]:
     return found
 
 
+def lower_priority(snapshot: Snapshot, rows: Iterable[int], priority: int) -> list[Victim]:
+    """What is of a lower priority on nodes."""
+    return [victim for victim in victims_of(snapshot, rows) if victim.priority < priority]
+
+
 def has_grouped(snapshot: Snapshot, row: int) -> bool:
     """Whether there are pods of pod groups on a node."""
     return bool(snapshot.table.grouped) and any(

@@ -11,11 +11,19 @@ import msgspec
 
 from dsched.config.feature_gates import UNSAID, Features
 from dsched.config.types import SchedulerConfiguration
-from dsched.engine.failed_attempt import FailedAttempt
+from dsched.engine.failed_attempt import FailedAttempt, FailedGroupAttempt
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Action, Code, PostFilterResult, Registration, Resource, Status
+from dsched.framework.interface import (
+    Action,
+    Code,
+    PodGroupPostFilterResult,
+    PostFilterResult,
+    Registration,
+    Resource,
+    Status,
+)
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import amounts
 from dsched.model.meta import NodeName
@@ -84,6 +92,12 @@ class FairShare(PrioritySort):
             return PostFilterResult(None, interface.unschedulable(""))
         return self._reclaim.post_filter(attempt)
 
+    def pod_group_post_filter(self, attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
+        """Make room for a pod group as for a pod."""
+        if self._reclaim is None:
+            return PodGroupPostFilterResult(interface.unschedulable(""))
+        return self._reclaim.pod_group_post_filter(attempt)
+
     def events_to_register(self) -> Sequence[Registration]:
         """Queues that come and change, labels of namespaces, and pods that leave room below a limit."""
         return (
@@ -136,5 +150,6 @@ def decoded(args: Any) -> Arguments:
 _sort: type[interface.QueueSortPlugin] = FairShare
 _pre_enqueue: type[interface.PreEnqueuePlugin] = FairShare
 _post_filter: type[interface.PostFilterPlugin] = FairShare
+_groups: type[interface.PodGroupPostFilterPlugin] = FairShare
 _reserve: type[interface.ReservePlugin] = FairShare
 _enqueue: type[interface.EnqueueExtensions] = FairShare

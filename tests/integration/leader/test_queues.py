@@ -5,20 +5,22 @@ from prometheus_client import REGISTRY
 
 from dsched import config
 from dsched.cli.render.explain import lines
+from dsched.cli.render.explain_group import lines as group_lines
 from dsched.cli.render.queues import below
 from dsched.cluster.standalone.objects import Objects
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.queues import LABEL
 from dsched.observe.queue_pods import WaitingPod, next_pods
-from dsched.plugins import registry
-from dsched.simulation import live_cluster
+from dsched.plugins import profiles, registry
+from dsched.simulation import live_cluster, live_group
 from dsched.simulation.explanation import explain
+from dsched.simulation.group_explanation import explain_group
 from dsched.state import keys, pauses
 from dsched.state.usage import read_usage
 from tests.integration.leader.rig import Rig
-from tests.manifests import Json, node_manifest, pod_manifest, queue_manifest
-from tests.unit.plugins.fair_share.divided import CONFIGURATION
+from tests.manifests import Json, group_manifest, node_manifest, pod_manifest, queue_manifest
+from tests.unit.plugins.fair_share.divided import CONFIGURATION, GROUPED
 
 CORE = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
 
@@ -177,10 +179,47 @@ def test_what_was_lent_is_given_back(rig: Rig) -> None:
     assert placed(rig) == {"a": 2, "b": 2}
 
 
+def grouped(name: str, queue: str, count: int, **spec: object) -> list[Json]:
+    """A gang of all these pods."""
+    of = {"schedulingGroup": {"podGroupName": name}}
+    members = [
+        pod_manifest(f"shop/{name}-{number}", labels={LABEL: queue}, containers=CORE, **of) for number in range(count)
+    ]
+    return [group_manifest(f"shop/{name}", count, **spec), *members]
+
+
+def test_a_gang_takes_back_what_its_queue_is_due_and_keeps_it(rig: Rig) -> None:
+    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", registry.intree(), GROUPED)
+    shared = {"cpu": {"guaranteed": 3}}
+    rig.apply(queue_manifest("a", weight=0, resources=shared), queue_manifest("b"), *pods("b", 6))
+    rig.apply(*[node_manifest(name, cpu="2") for name in ("n1", "n2", "n3")])
+    led = rig.lead()
+    led.run()
+    assert placed(rig) == {"b": 6}
+    rig.apply(*grouped("small", "a", 4), *pods("b", 2, 6, priority=100))
+    standing = live_group.read(rig.store, rig.cluster, "shop/small", {"default-scheduler"})
+    explained = explain_group(rig.configuration, registry.intree(), standing)
+    assert (explained.end, explained.victims) == ("unschedulable", ()), "it is due less"
+    led.run()
+    assert placed(rig) == {"b": 6}, "nobody goes for a part of a gang"
+    rig.apply(*grouped("train", "a", 3))
+    standing = live_group.read(rig.store, rig.cluster, "shop/train", {"default-scheduler"})
+    explained = explain_group(rig.configuration, registry.intree(), standing)
+    assert explained.end == "waiting_on_preemption"
+    assert len(explained.victims) == 3 and all(key.startswith("shop/b-") for key in explained.victims)
+    assert any("makes room" in line for line in group_lines(explained, standing))
+    led.run()
+    for _ in range(3):
+        rig.clock.advance(20_000)
+        led.run()
+    assert placed(rig) == {"a": 3, "b": 3}
+    assert sorted(rig.node_of(f"shop/train-{number}") is not None for number in range(3)) == [True] * 3
+
+
 def test_pods_of_a_paused_profile_do_not_hold_up_the_others(rig: Rig) -> None:
     head, _, profile = CONFIGURATION.partition("- plugins")
-    profiles = [f"- schedulerName: {name}\n  plugins{profile}" for name in ("default-scheduler", "b")]
-    rig.configure(head + "".join(profiles))
+    named = [f"- schedulerName: {name}\n  plugins{profile}" for name in ("default-scheduler", "b")]
+    rig.configure(head + "".join(named))
     rig.apply(queue_manifest("a"), node_manifest("n1", cpu="8"), *pods("a", 2, priority=5))
     rig.apply(*pods("a", 2, 2, schedulerName="b"))
     pauses.pause(rig.store, "default-scheduler", 1)
