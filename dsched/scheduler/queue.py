@@ -172,7 +172,7 @@ class Follower(Protocol):
         """A pod, or a pod group with its members, stands somewhere else, or has changed."""
 
     def dropped(self, pod: QueuedPod) -> None:
-        """A pod is no longer pending."""
+        """A pod is no longer pending, or no pod stands beside a group any more."""
 
 
 class PendingPods:
@@ -370,6 +370,8 @@ class PendingPods:
         group = self._groups.pop(key, None)
         if group is not None:
             group.leaving = False
+            if self._follower is not None:
+                self._follower.dropped(group)
 
     def beside(self, pod: QueuedPod) -> None:
         """The pod stands beside its group from now on."""

@@ -22,8 +22,8 @@ from dsched.framework.table import PODS, amounts
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
 from dsched.scheduler.decision import Candidate
-from dsched.scheduler.ports import Record
-from dsched.scheduler.queue import PendingPods
+from dsched.scheduler.ports import QueueName, Record
+from dsched.scheduler.queue import QueuedPod
 from dsched.scheduler.quota.picking import HELD_BACK, Picking
 from dsched.simulation.live_cluster import LiveCluster
 from dsched.simulation.offline_cycle import OfflineCycle
@@ -167,7 +167,7 @@ def explain(
         raise NotFound(
             f"pod {pod.key}: {made.unknown(pod.spec.scheduler_name)}; --config names the file that has its profile"
         )
-    remember(made.pending, [*standing.pending, (pod, None)], made.frameworks)
+    remember(made, [*standing.pending, (pod, None)])
     promised = snapshot.nominations.node_of(info.uid)
     queues, held_back = _queues(made.picking, info)
     evaluation = evaluate(framework, info, snapshot)
@@ -221,15 +221,23 @@ def _queues(picking: Picking | None, pod: PodInfo) -> tuple[tuple[QueueHas, ...]
     return found, "" if full is None else HELD_BACK.format(queue=full[0].name, resource=full[1])
 
 
-def remember(
-    pending: PendingPods, pods: Sequence[tuple[Pod, Record | None]], frameworks: Mapping[str, Framework]
-) -> None:
-    """Pods that are not bound yet, for plugins that look at the others."""
+def remember(made: OfflineCycle, pods: Sequence[tuple[Pod, Record | None]]) -> None:
+    """Pods that are not bound yet, for plugins that look at the others, and for what queues ask for. Those that no
+    leader has seen yet stand where it would put them."""
+    beside: list[QueuedPod] = []
     for pod, record in pods:
+        info = PodInfo(pod)
         if record is not None:
-            pending.restore(PodInfo(pod), record)
+            queued = made.pending.restore(info, record)
         else:
-            pending.add(PodInfo(pod), frameworks[pod.spec.scheduler_name])
+            queued = made.pending.add(info, made.frameworks[pod.spec.scheduler_name])
+        if made.groups.concerns(pod) and queued.place in (QueueName.NOWHERE, QueueName.GROUP, QueueName.GATED):
+            beside.append(queued)
+        elif record is None:
+            status = made.frameworks[pod.spec.scheduler_name].run_pre_enqueue(pod)
+            made.pending.placed(queued, QueueName.ACTIVE if status is None else QueueName.GATED)
+    for queued, move in made.groups.rebuilt(beside).moves:
+        made.pending.placed(queued, move.target)
 
 
 def without_points(configured: SchedulerConfiguration, points: Collection[str]) -> SchedulerConfiguration:

@@ -125,7 +125,7 @@ def explain_group(
         raise NotFound(f"pod {first.key}: {made.unknown(name)}; --config names the file that has its profile")
     if not made.groups.concerns(first):
         raise NotFound(f"pod group {group.key}: profile {name} places no groups; the feature gate {GATE} brings them")
-    remember(made.pending, standing.pending, made.frameworks)
+    remember(made, standing.pending)
     gate, candidate = _queued(made, standing)
     trials = made.cycle.trials(candidate)
     decided: Sequence[Decision | GroupDecision] = made.cycle.decide([candidate])
@@ -162,6 +162,8 @@ def _queued(made: OfflineCycle, standing: LiveGroup) -> tuple[Status | None, Gro
         queued.group = queued.info.pod.group_key
         made.pending.placed(queued, QueueName.GROUP)
         gate = made.frameworks[queued.info.pod.spec.scheduler_name].run_pre_enqueue(queued.info.pod) or gate
+    for queued in pods:
+        made.pending.placed(queued, QueueName.INFLIGHT)
     ordered = made.groups.in_order(pods)
     return gate, GroupCandidate(standing.group, tuple(Candidate(each.info, each.attempts + 1) for each in ordered))
 

@@ -60,6 +60,8 @@ class Picking:
         self._lines: dict[str, dict[object, _Line]] = {}
         self._stands: dict[PodKey, tuple[_Line, Turn]] = {}
         """The one place in a line that counts, of each pod that is active and not picked."""
+        self._may_run: set[str] = set()
+        """Keys of the pod groups in the queue that no gate holds back."""
         self._in_vain: dict[str, int] = {}
         self._probed: dict[str, int] = {}
         self._batches = 0
@@ -69,10 +71,11 @@ class Picking:
         if pod.place is not QueueName.ACTIVE:
             self._stands.pop(pod.key, None)
         if isinstance(pod, QueuedGroup):
+            self._gated(pod, members)
             if pod.place is QueueName.ACTIVE:
                 self._join(pod, _together(members), pod.key)
             return
-        if pod.place in _WAITS:
+        if pod.place in _WAITS and (pod.place is not QueueName.GROUP or pod.group in self._may_run):
             self.ledger.waits(pod.info)
         else:
             self.ledger.waits_no_more(pod.uid)
@@ -82,9 +85,22 @@ class Picking:
         elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
             self._in_vain.pop(self.ledger.name_of(pod.info), None)
 
+    def _gated(self, group: QueuedGroup, members: Sequence[QueuedPod]) -> None:
+        """The pods of a group that a gate holds back cannot run, and ask for nothing."""
+        key, may_run = group.pod_group.key, group.place in _WAITS
+        if may_run is (key in self._may_run):
+            return
+        (self._may_run.add if may_run else self._may_run.discard)(key)
+        for pod in members:
+            if pod.place is QueueName.GROUP:
+                self.moved(pod)
+
     def dropped(self, pod: QueuedPod) -> None:
-        """A pod is no longer pending."""
+        """A pod is no longer pending, or no pod stands beside a group any more."""
         self._stands.pop(pod.key, None)
+        if isinstance(pod, QueuedGroup):
+            self._may_run.discard(pod.pod_group.key)
+            return
         self.ledger.waits_no_more(pod.uid)
 
     def any_active(self) -> bool:

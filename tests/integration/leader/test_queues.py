@@ -267,6 +267,16 @@ def test_a_queue_says_how_it_is(rig: Rig) -> None:
     assert sample == 2.75
 
 
+def test_an_explanation_counts_what_the_pod_asks_for_itself(rig: Rig) -> None:
+    rig.apply(queue_manifest("a"), queue_manifest("b"), node_manifest("n1", cpu="4"), *pods("b", 4))
+    rig.lead().run()
+    rig.apply(*pods("a", 1))
+    configured = config.load(CONFIGURATION, plugins=registry.served(registry.intree()))
+    standing = live_cluster.read(rig.store, rig.cluster, PodKey("shop/a-0"), {"default-scheduler"}, configured.features)
+    explained = explain(configured, registry.intree(), standing)
+    assert explained.nominated == "n1" and len(explained.victims) == 1
+
+
 def test_an_explanation_says_what_the_queues_above_a_pod_have(rig: Rig) -> None:
     shared = {"cpu": {"guaranteed": 1, "limit": 2}}
     rig.apply(queue_manifest("top", resources=shared), queue_manifest("a", "top"), node_manifest("n1", cpu="8"))

@@ -101,6 +101,12 @@ class Cluster:
             status = self.made.frameworks["default-scheduler"].run_pre_enqueue(info.pod)
             self.made.pending.placed(queued, QueueName.ACTIVE if status is None else QueueName.GATED)
 
+    def drop(self, info: PodInfo) -> None:
+        """A pod that waited is deleted."""
+        queued = self.made.pending.drop(info.key)
+        assert queued is not None
+        self._change(self.made.groups.left(queued))
+
     def run(self, node: int, *pods: PodInfo) -> None:
         """The pods are on a node."""
         for info in pods:

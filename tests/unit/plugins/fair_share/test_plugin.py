@@ -79,3 +79,37 @@ def test_arguments_are_those_of_a_profile_that_sorts_by_it() -> None:
 def test_other_arguments_are_refused(args: Json) -> None:
     with pytest.raises(PluginError, match=r"^arguments of plugin FairShare: .*kueue"):
         FairShare(args, None)
+
+
+def test_pods_of_a_group_that_cannot_run_are_no_demand() -> None:
+    there = Cluster(queue_manifest("a"), groups=True)
+    share = there.picking.ledger.tree.shares["a"]
+    members = there.group("g", "a", 3, 3)
+    there.wait(*members[:2])
+    assert (share.waiting, share.pending) == (0, {}), "too few"
+    there.wait(members[2])
+    assert (share.waiting, share.pending["cpu"]) == (3, 3000)
+    gated = there.pod("g3", "a", schedulingGroup={"podGroupName": "g"}, schedulingGates=[{"name": "later"}])
+    there.wait(gated)
+    assert share.waiting == 0, "a gate of one holds all back"
+    there.drop(gated)
+    members.append(there.pod("g4", "a", schedulingGroup={"podGroupName": "g"}))
+    there.wait(members[3])
+    assert share.waiting == 4
+    there.drop(members[0])
+    assert share.waiting == 3
+    there.drop(members[1])
+    assert share.waiting == 0
+    for pod in members[2:]:
+        there.drop(pod)
+    assert (share.waiting, share.pending) == (0, {})
+
+
+def test_a_group_whose_pods_are_gone_is_picked_no_more() -> None:
+    there = Cluster(queue_manifest("a"), groups=True)
+    members = there.group("g", "a", 2, None)
+    there.wait(*members)
+    for pod in members:
+        there.drop(pod)
+    assert not there.picking.any_active()
+    assert there.turn() == []
