@@ -72,7 +72,7 @@ def test_points_of_classes_and_of_functions_that_say_what_they_build() -> None:
 def test_a_configuration_may_name_plugins_in_tree_and_out_of_it() -> None:
     assert registry.served({**registry.intree(), "Quiet": Quiet}) == {
         **intree(OLDEST),
-        "FairShare": {"queueSort", "preEnqueue", "postFilter", "reserve"},
+        "FairShare": {"queueSort", "preEnqueue", "postFilter", "reserve", "podGroupPostFilter"},
         "Quiet": {"reserve", "filter", "score"},
     }
 

@@ -126,18 +126,6 @@ def test_priority_does_not_reach_into_another_queue_beyond_what_the_own_one_is_d
     assert there.evicted == ["a0"] or there.evicted == ["a1"]
 
 
-def test_who_preempts_on_a_promised_node_takes_no_promise_away() -> None:
-    there = Cluster(queue_manifest("a", resources=guaranteed(2)), queue_manifest("b"), cores=(4,))
-    there.run(0, *[there.pod("b", "b") for _ in range(4)])
-    there.wait(there.pod("p", "a", cpu=2))
-    there.turn()
-    assert there.evicted == ["b", "b"]
-    there.wait(*[there.pod("high", "b", priority=1000) for _ in range(2)])
-    there.settle()
-    assert there.used() == {"a": 2, "b": 2}
-    assert len(there.evicted) == 4
-
-
 def test_brothers_settle_among_themselves_before_cousins_are_asked() -> None:
     there = Cluster(
         queue_manifest("ml", resources=guaranteed(4)),
