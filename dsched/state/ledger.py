@@ -77,14 +77,17 @@ def reservations(store: Store) -> Mapping[PodUid, str]:
     return {PodUid(raw.text(uid)): raw.text(text) for uid, text in found}
 
 
-def usage(store: Store, names: Callable[[], Sequence[NodeName]]) -> Iterator[dict[NodeName, dict[str, str]]]:
-    """The fields of ``node:NAME`` of these nodes, in pieces; empty for one that is not there."""
+def usage(
+    store: Store, names: Callable[[], Sequence[NodeName]], key: keys.Key = keys.NODE
+) -> Iterator[dict[NodeName, dict[str, str]]]:
+    """The fields of ``node:NAME`` of these nodes, or of ``quota:NAME`` of queues, in pieces; empty for one that is not
+    there."""
     wanted = names()
     for start in range(0, len(wanted), PIECE):
         piece = wanted[start : start + PIECE]
         with store.redis.pipeline(transaction=False) as pipeline:
             for name in piece:
-                pipeline.hgetall(store.key(keys.NODE.name + name))
+                pipeline.hgetall(store.key(key.name + name))
             rows = pipeline.execute()
         yield {
             name: {raw.text(field): raw.text(value) for field, value in fields.items()}

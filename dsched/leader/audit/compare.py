@@ -18,6 +18,7 @@ the way that a change would have taken, so that one which arrives after all does
 ``reservation_lost``   a pod is believed to be reserved and Redis has no reservation: the leader starts over
 ``reservation_stray``  a reservation that the leader knows nothing of
 ``usage``              what Redis says of a node's usage or version is not what is on the node
+``quota``              what Redis counts against the limits of a queue is not what its pods come to, or these differ
 =====================  ===============================================================================================
 
 Not compared: the content of pods, and objects of other kinds. Killed at any point: the next leader compares everything.
@@ -35,9 +36,9 @@ from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.log import logger
 from dsched.metrics import CACHE_MISMATCHES
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.scheduler.ports import QueueName
+from dsched.scheduler.ports import Amounts, QueueName
 from dsched.scheduler.queue import resizes
-from dsched.state import ledger
+from dsched.state import keys, ledger
 
 _log = logger(__name__)
 
@@ -66,7 +67,9 @@ class Suspect(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Of the subject: ``node`` or ``pod``."""
+        """Of the subject: ``node``, ``pod`` or ``queue``."""
+        if self.what == "quota":
+            return "queue"
         return "node" if self.what in ("node_missing", "node_redundant", "usage") else "pod"
 
 
@@ -177,6 +180,7 @@ class Audit:
         self._reservations()
         yield
         yield from self._usage()
+        yield from self._limits()
 
     def _objects(self) -> Iterator[None]:
         table = self._cache.snapshot.table
@@ -283,12 +287,36 @@ class Audit:
 
     def _wrong_usage(self, name: NodeName, fields: Mapping[str, str]) -> list[str]:
         info = self._cache.snapshot.table.info(self._cache.snapshot.table.index[name])
-        wanted = {f"used.{resource}": amount for resource, amount in info.charged.items()}
-        wanted |= {f"allocatable.{resource}": amount for resource, amount in info.offered.items()}
+        wanted = _fields(info.offered, info.charged)
         wanted["version"] = self._cache.usage.seen(name).version
-        there = {field: _number(text) for field, text in fields.items() if field != "object" and text != "0"}
-        differing = sorted(field for field in wanted.keys() | there.keys() if wanted.get(field) != there.get(field))
-        return [f"{field}={there.get(field)}/{wanted.get(field)}" for field in differing]
+        return _differing(wanted, {field: text for field, text in fields.items() if field != "object"})
+
+    def _limits(self) -> Iterator[None]:
+        limits = self._cache.limits
+        if limits is None:
+            return
+        limits.flush()
+        for piece in ledger.usage(self._store, lambda: limits.queues, keys.QUOTA):
+            limits.flush()
+            for name, fields in piece.items():
+                amounts = {field: text for field, text in fields.items() if "." in field}
+                standing = limits.standing(name)
+                if standing is not None and (wrong := _differing(_fields(*standing), amounts)):
+                    self._suspect("quota", name, "", *wrong)
+            yield
+
+
+def _fields(offered: Amounts, charged: Amounts) -> dict[str, int]:
+    """As a node's or a queue's fields in Redis."""
+    found = {f"used.{resource}": amount for resource, amount in charged.items() if amount}
+    return found | {f"allocatable.{resource}": amount for resource, amount in offered.items()}
+
+
+def _differing(wanted: Mapping[str, int], there: Mapping[str, str]) -> list[str]:
+    """What differs, each field with what it is and should be; an amount of 0 need not be there."""
+    found = {field: _number(text) for field, text in there.items() if text != "0"}
+    differing = sorted(field for field in wanted.keys() | found.keys() if wanted.get(field) != found.get(field))
+    return [f"{field}={found.get(field)}/{wanted.get(field)}" for field in differing]
 
 
 def _number(text: str) -> int | str:

@@ -47,6 +47,8 @@ class Repair:
             return self._pod(PodKey(subject), uid)
         if kind == "usage":
             return self._usage(NodeName(subject))
+        if kind == "quota":
+            return self._quota(NodeName(subject))
         if kind == "reservation":
             return self._reservation(uid)
         return self._place(PodKey(subject), uid)
@@ -88,6 +90,14 @@ class Repair:
             return False
         info = table.info(table.index[name])
         self._cache.usage.mend([(name, info.offered, info.charged)])
+        return True
+
+    def _quota(self, queue: NodeName) -> bool:
+        """All queues are written anew: what counts against one counts against those above it."""
+        limits = self._cache.limits
+        if limits is None or limits.standing(queue) is None:
+            return False
+        limits.rewrite()
         return True
 
     # -- queue and reservations ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ leader counts anew.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName, PodUid
@@ -33,6 +33,18 @@ class Limits:
         self._tree = Tree()
         self._counted: dict[PodUid, Placed] = {}
         self._above: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        self._sums: dict[NodeName, Counter[str]] = {}
+
+    @property
+    def queues(self) -> list[NodeName]:
+        """Those that have limits, as they were written last."""
+        return [*self._sums]
+
+    def standing(self, queue: NodeName) -> tuple[Amounts, Amounts] | None:
+        """The limits of a queue, and what counts against them, as it should stand in Redis once all that is gathered is
+        written; None where it has none."""
+        sums = self._sums.get(queue)
+        return None if sums is None else (self._tree.shares[queue].limits, sums)
 
     def refresh(self) -> None:
         """Write all queues where they have changed. To be called while nothing is about to be reserved.
@@ -64,9 +76,10 @@ class Limits:
             if not share.children
         }
         self._counted = {pod.uid: self._ledger.entry(pod) for pod in pods}
-        self._usage.rebuild(
-            [(NodeName(name), tree.shares[name].limits, amounts) for name, amounts in self._sums().items()]
-        )
+        self._sums = {NodeName(name): Counter() for name, share in tree.shares.items() if share.limits}
+        for entry in self._counted.values():
+            self._count(entry, 1)
+        self._usage.rebuild([(name, tree.shares[name].limits, amounts) for name, amounts in self._sums.items()])
 
     def charges(self, pod: PodInfo) -> Charges:
         """What a reservation of the pod is to be charged with."""
@@ -74,12 +87,17 @@ class Limits:
 
     def reserved(self, pod: PodInfo) -> None:
         """The reserve script has charged it."""
-        self._counted[pod.uid] = self._ledger.entry(pod)
+        before = self._counted.get(pod.uid)
+        if before is not None:
+            self._count(before, -1)
+        entry = self._counted[pod.uid] = self._ledger.entry(pod)
+        self._count(entry, 1)
 
     def bound(self, pod: PodInfo) -> None:
         """It is on a node, whoever bound it there."""
         self.left(pod.uid)
         entry = self._counted[pod.uid] = self._ledger.entry(pod)
+        self._count(entry, 1)
         for queue, amounts in self._of(entry):
             self._usage.add(NodeName(queue), amounts)
 
@@ -87,20 +105,27 @@ class Limits:
         """It is on no node any more."""
         entry = self._counted.pop(uid, None)
         if entry is not None:
+            self._count(entry, -1)
             for queue, amounts in self._of(entry):
                 self._usage.subtract(NodeName(queue), amounts)
+
+    def flush(self) -> None:
+        """Write what has been gathered.
+
+        Raises:
+            StaleEpoch: another leader has taken over; nothing was written.
+        """
+        self._usage.flush()
 
     def flush_ahead(self) -> None:
         """Write what has been gathered, without waiting for Redis."""
         self._usage.flush_ahead()
 
-    def _sums(self) -> Mapping[str, Mapping[str, int]]:
-        """Queue to what counts against its limits, as it should stand in Redis."""
-        found: dict[str, Counter[str]] = {name: Counter() for name, share in self._tree.shares.items() if share.limits}
-        for entry in self._counted.values():
-            for queue, amounts in self._of(entry):
-                found[queue].update(amounts)
-        return found
+    def _count(self, entry: Placed, sign: int) -> None:
+        for queue, amounts in self._of(entry):
+            sums = self._sums[NodeName(queue)]
+            for resource, amount in amounts.items():
+                sums[resource] += sign * amount
 
     def _of(self, entry: Placed) -> Charges:
         found: Charges = []

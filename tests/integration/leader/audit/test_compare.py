@@ -14,10 +14,12 @@ from dsched.errors import StateError
 from dsched.framework.interface import Action, Hint, Registration, Resource, Status, unschedulable
 from dsched.leader.audit import compare
 from dsched.model.meta import NodeName, PodUid
+from dsched.model.queues import LABEL
 from dsched.state import keys
 from dsched.state.reservations import read_reservations
 from tests.integration.leader.rig import Led, Rig
-from tests.manifests import Json, node_manifest, pod_manifest
+from tests.manifests import Json, node_manifest, pod_manifest, queue_manifest
+from tests.unit.plugins.fair_share.divided import CONFIGURATION
 
 
 def counted(what: str) -> float:
@@ -56,6 +58,7 @@ profiles:
 KINDS = (
     *("node_missing", "node_redundant", "pod_missing", "pod_elsewhere", "pod_redundant"),
     *("queue_missing", "queue_elsewhere", "queue_redundant", "reservation_lost", "reservation_stray", "usage"),
+    "quota",
 )
 
 
@@ -351,3 +354,37 @@ def rig_node(rig: Rig, cpu: str) -> Any:
     rig.apply(node("n1", cpu=cpu))
     (event,) = [each for each in rig.cluster.list().nodes if each.name == "n1"]
     return event
+
+
+@pytest.mark.parametrize(("field", "amount"), [("used.cpu", 77), ("used.memory", 5), ("allocatable.cpu", 1)])
+def test_what_redis_counts_against_a_limit_is_put_right(rig: Rig, field: str, amount: int) -> None:
+    rig.configure(CONFIGURATION)
+    limited = {"cpu": {"limit": 3}}
+    rig.apply(queue_manifest("top", resources=limited), queue_manifest("a", "top", resources={"pods": {"limit": 9}}))
+    rig.apply(node("n1"), *[pod(f"p{number}", cpu="1", labels={LABEL: "a"}) for number in range(4)])
+    led = rig.lead()
+    led.run()
+    counting, key = Counting(), rig.store.key("quota:top")
+    looks(led)
+    assert counting.repaired() == {}
+    rig.store.redis.hset(key, field, amount)
+    looks(led)
+    assert counting.repaired() == {"quota": 1}
+    fields = {name.decode(): int(text) for name, text in rig.store.redis.hgetall(key).items() if b"." in name}
+    assert {name: value for name, value in fields.items() if value} == {"allocatable.cpu": 3000, "used.cpu": 3000}
+    rig.delete_pod("default/p0")
+    led.run()
+    looks(led)
+    assert counting.repaired() == {"quota": 1}
+
+
+def test_a_queue_that_is_gone_from_redis_is_written_anew(rig: Rig) -> None:
+    rig.configure(CONFIGURATION)
+    rig.apply(queue_manifest("a", resources={"pods": {"limit": 2}}), node("n1"), pod("p", labels={LABEL: "a"}))
+    led = rig.lead()
+    led.run()
+    counting, key = Counting(), rig.store.key("quota:a")
+    rig.store.redis.delete(key)
+    looks(led)
+    assert counting.repaired() == {"quota": 1}
+    assert rig.store.redis.hget(key, "used.pods") == b"1"
