@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.faults import campaign, load, report, soak
+from tests.faults import campaign, load, queued, report, soak
 from tests.faults.driver import Outcome
 from tests.faults.scenario import all_scenarios
 
@@ -29,6 +29,8 @@ def main() -> int:
         return 0
     numbers = list(known) if given.scenario == "all" else [int(text) for text in given.scenario.split(",")]
     chosen = [runnable[number] for number in numbers]
+    if given.queues:
+        chosen = [queued.divided(scenario) for scenario in chosen]
     seeds = [given.seed] if given.seed is not None else list(range(given.first, given.first + given.seeds))
     runs = list(campaign.order(chosen, seeds))
     outcomes: list[Outcome] = []
@@ -81,6 +83,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     replayed = int(os.environ["DSCHED_FAULTS_SEED"]) if os.environ.get("DSCHED_FAULTS_SEED") else None
     parser.add_argument("--seed", type=int, default=replayed, help="this seed alone, to do a run again")
+    parser.add_argument("--queues", action="store_true", help="in a cluster that is divided between queues")
     parser.add_argument("--soak", type=float, metavar="SECONDS", help="mixed faults, drawn from the scenarios, so long")
     parser.add_argument("--load", type=int, default=0, metavar="N", help="N processes that compute all the time beside")
     parser.add_argument(

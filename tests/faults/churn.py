@@ -35,7 +35,14 @@ class Churn:
         pausing: set while nothing is to be changed.
     """
 
-    def __init__(self, arena: Arena, rng: random.Random, tag: str) -> None:
+    def __init__(
+        self, arena: Arena, rng: random.Random, tag: str, labels: Callable[[int, bool], dict[str, str]] | None = None
+    ) -> None:
+        """
+        Args:
+            labels: further ones of a pod, by its number and whether it is plain; None for none.
+        """
+        self._labels = labels
         self.arena = arena
         self.rng = rng
         self.deleted: set[str] = set()
@@ -151,7 +158,8 @@ class Churn:
                 spec["tolerations"] = [{"key": "special", "operator": "Exists"}]
             if rng.random() < 0.08:
                 spec["schedulingGates"] = [{"name": "example.org/wait"}]
-        metadata = {"name": name or f"{self._tag}-p{number}", "namespace": "default", "labels": {"run": self._tag}}
+        labels = {"run": self._tag, **(self._labels(number, plain) if self._labels is not None else {})}
+        metadata = {"name": name or f"{self._tag}-p{number}", "namespace": "default", "labels": labels}
         return {
             "apiVersion": "v1",
             "kind": "Pod",

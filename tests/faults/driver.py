@@ -5,13 +5,14 @@ import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import redis
 
 from tests.acceptance import checker
-from tests.faults import judge
+from tests.faults import judge, queued
 from tests.faults.arena import Arena, Standing, pending, refused
 from tests.faults.churn import Churn
 from tests.faults.history import ADDED, BOUND, DELETED, Entry
@@ -52,8 +53,14 @@ class Outcome:
 class Sampler:
     """Looks at epoch and attempts all the time: neither may ever go back."""
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: Arena, *, divided: bool) -> None:
+        """
+        Args:
+            divided: whether there are queues, none of which may ever have more than its limit.
+        """
         self._arena = arena
+        self._divided = divided
+        self._exceeded: list[str] = []
         self._epochs: list[tuple[float, int]] = []
         self._attempts: dict[str, list[tuple[float, int]]] = {}
         self._stopping = threading.Event()
@@ -67,8 +74,8 @@ class Sampler:
         self._stopping.set()
         self._thread.join()
         if lossy:
-            return []
-        wrong = judge.gone_back(self._epochs, "I5 the epoch went back")
+            return self._exceeded[:5]
+        wrong = self._exceeded[:5] + judge.gone_back(self._epochs, "I5 the epoch went back")
         for uid, samples in self._attempts.items():
             wrong += judge.gone_back(samples, f"I4 attempts of {uid} went back")
         return wrong
@@ -78,6 +85,8 @@ class Sampler:
             try:
                 now = time.monotonic()
                 self._epochs.append((now, self._arena.epoch()))
+                if self._divided:
+                    self._exceeded += queued.exceeded_in_redis(self._arena)
                 for uid, attempts in self._arena.attempts().items():
                     self._attempts.setdefault(uid, []).append((now, attempts))
             except (*AWAY, ValueError):
@@ -90,19 +99,24 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     rng = random.Random(f"{scenario.number}-{seed}")
     arena.runs += 1
     arena.history.forget()
-    churn = Churn(arena, random.Random(f"churn-{scenario.number}-{seed}"), f"s{scenario.number}-{seed}")
+    labels = queued.labels if scenario.divided else None
+    churn = Churn(arena, random.Random(f"churn-{scenario.number}-{seed}"), f"s{scenario.number}-{seed}", labels)
     this = Run(arena, churn, rng, seed)
     outcome = Outcome(scenario.number, seed, arena.kind)
     said_before = Counter(arena.system.tracebacks())
-    sampler = Sampler(arena)
+    sampler = Sampler(arena, divided=scenario.divided)
     sampler.start()
     try:
+        if scenario.divided:
+            queued.put(arena, limited=True)
         churn.start()
         scenario.inject(this)
     finally:
         mend(arena)
-        _stop(churn, scenario.goal_s)
+        _again(churn.stop, scenario.goal_s)
     mended = time.monotonic()
+    if scenario.divided:
+        _again(lambda: queued.put(arena, limited=False), scenario.goal_s)
     unsettled = settle(arena, churn, scenario.goal_s)
     outcome.settled_s = round(time.monotonic() - mended, 2)
     breaches = [*this.breaches, *unsettled, *sampler.stop(lossy=this.lossy)]
@@ -110,6 +124,8 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     if not unsettled:
         breaches += scenario.after(this)
         breaches += check(arena, churn, outcome, this.deaf_s)
+    if scenario.divided:
+        breaches += queued.exceeded(arena.history.entries(), mended)
     tolerated = (*scenario.tolerates, *this.tolerates)
     outcome.breaches = [each for each in breaches if not each.startswith(tolerated)]
     outcome.notes, outcome.faults = this.notes, dict(this.faults)
@@ -124,12 +140,12 @@ def mend(arena: Arena) -> None:
     arena.go_on()
 
 
-def _stop(churn: Churn, deadline_s: float) -> None:
-    """Stop the churn; its last changes may have to wait until the cluster takes them again."""
+def _again(change: Callable[[], None], deadline_s: float) -> None:
+    """Make a change; it may have to wait until the cluster takes changes again."""
     until = time.monotonic() + deadline_s
     while True:
         try:
-            churn.stop()
+            change()
             return
         except NotNow:
             if time.monotonic() > until:

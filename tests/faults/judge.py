@@ -45,6 +45,11 @@ class _Pod:
     def ours(self) -> bool:
         return not self.foreign and self.object["spec"].get("schedulerName", OURS[0]) in OURS
 
+    @property
+    def queue(self) -> str:
+        """Empty where it is of none."""
+        return str(self.object["metadata"].get("labels", {}).get("dsched.io/queue", ""))
+
 
 @dataclass
 class _Node:
@@ -99,7 +104,7 @@ class Judge:
         self._pods: dict[str, _Pod] = {}
         self._nodes: dict[str, _Node] = {}
         self._ever: set[str] = set()
-        self._left: list[tuple[float, int]] = []
+        self._left: list[tuple[float, int, str]] = []
         self.verdict = Verdict()
 
     def judge(self, entries: Iterable[Entry]) -> Verdict:
@@ -150,21 +155,21 @@ class Judge:
             self.verdict.evicted += 1
             self._evicted(entry, pod)
         if not pod.node:
-            self._left.append((entry.at, _priority(pod)))
+            self._left.append((entry.at, _priority(pod), pod.queue))
 
     def _evicted(self, entry: Entry, pod: _Pod) -> None:
-        """Nobody else has asked for it, so it must have been a victim of preemption: of lower priority than somebody
-        who waits, or did a moment ago. It need not be bound: who has just been given a place may have to give it up,
-        as in kube-scheduler."""
+        """Nobody else has asked for it, so it must have been a victim: of lower priority than somebody who waits, or
+        did a moment ago, or of another queue than one who does. It need not be bound: who was just given a place may
+        have to give it up, as in kube-scheduler."""
         priority = _priority(pod)
         waiting = [
-            _priority(each)
+            (_priority(each), each.queue)
             for each in self._pods.values()
             if not each.node and not each.object["spec"].get("schedulingGates")
         ]
-        waiting += [of for left, of in self._left if left >= entry.at - HEARD_S]
-        if not any(each > priority for each in waiting):
-            highest = max(waiting, default=None)
+        waiting += [(of, queue) for left, of, queue in self._left if left >= entry.at - HEARD_S]
+        if not any(each > priority or _takes_back(queue, pod.queue) for each, queue in waiting):
+            highest = max((each for each, _ in waiting), default=None)
             self._breach(f"I4 {entry.key}: evicted (priority {priority}) for nobody: who waits has at most {highest}")
 
     def _bound(self, entry: Entry) -> None:
@@ -183,7 +188,7 @@ class Judge:
             self._breach(f"I2 {entry.key}: bound although it is gated")
         self._ever.add(entry.uid)
         if not pod.node:
-            self._left.append((entry.at, _priority(pod)))
+            self._left.append((entry.at, _priority(pod), pod.queue))
         pod.node, pod.placed = entry.node, entry.at
         if pod.ours:
             self._placed(entry, pod)
@@ -238,6 +243,11 @@ def gone_back(samples: Iterable[tuple[float, int]], what: str) -> list[str]:
             wrong.append(f"{what}: {highest}, then {value}")
         highest = max(highest, value)
     return wrong
+
+
+def _takes_back(queue: str, other: str) -> bool:
+    """Whether a pod of one queue may take back what one of another has."""
+    return bool(queue and other) and queue != other
 
 
 def _priority(pod: _Pod) -> int:

@@ -77,6 +77,7 @@ class Scenario:
         options: further words for ``dsched up``; variables: for its environment. Systems are shared among scenarios
             that ask for the same.
         tolerates: beginnings of breaches that this scenario cannot but have; the reason belongs beside it.
+        divided: whether queues divide the cluster that it runs in (`tests.faults.queued`).
         after: called when everything has settled; returns what it finds wrong.
     """
 
@@ -90,6 +91,7 @@ class Scenario:
     options: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     tolerates: tuple[str, ...] = ()
+    divided: bool = False
     after: Callable[[Run], list[str]] = lambda run: []
 
     def arena(self, seed: int) -> str:
