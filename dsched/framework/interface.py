@@ -203,6 +203,10 @@ class Plugin(Protocol):
 
 
 class PreEnqueuePlugin(Plugin, Protocol):
+    """One that has ``pre_enqueue_reads`` says the kinds of other objects than pods and nodes that its answer depends on
+    besides the pod, and what is the same for all pods of a pod group: those of a group that have passed are not asked
+    again for each pod that joins them, as long as no such object changes. Without it they are."""
+
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Whether the pod may enter the active queue; a rejected pod is gated."""
         ...

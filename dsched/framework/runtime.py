@@ -86,6 +86,10 @@ class Framework:
         self.scores = tuple(self._score(ref.name, ref.weight) for ref in profile.plugins.get("score", ()))
         self._points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
         self._pre_filter_scopes = {plugin.name: _pre_filter_scope(plugin) for plugin in self.at("preFilter")}
+        read = [_said(plugin, "pre_enqueue_reads", ("pre_enqueue",)) for plugin in self.at("preEnqueue")]
+        self.pre_enqueue_reads = None if None in read else tuple(sorted({kind for kinds in read for kind in kinds}))
+        """Kinds of objects that say, besides a pod and what is the same for its group, whether the pod may enter the
+        active queue; None where that is not known."""
         self._searchers = tuple(each for each in self.at("podGroupPostFilter") if hasattr(each, "note_search"))
         self._class_parts = tuple(plugin for plugin in self._built.values() if hasattr(plugin, "class_part"))
         judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}

@@ -102,7 +102,7 @@ def leader_memory(
     pending, waiting = PendingPods(clock, backoff, snapshot.pod_groups, picking), WaitingPods(clock)
     handle = LeaderHandle(cache, waiting, pending, clock, None if picking is None else picking.ledger)
     frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
-    groups = QueuedGroups(frameworks, pending, cache.snapshot.pod_groups)
+    groups = QueuedGroups(frameworks, pending, cache.snapshot.pod_groups, cache.snapshot.version_of)
     return LeaderMemory(
         clock=clock,
         frameworks=frameworks,

@@ -37,6 +37,7 @@ NOT_REACHED = "minCount ({wanted}) is not yet satisfied: {scheduled} scheduled, 
 
 class GangScheduling:
     name = NAME
+    pre_enqueue_reads = ()
 
     def __init__(self, args: Any, handle: Any) -> None:
         self._handle = handle

@@ -16,6 +16,7 @@ REASON = "waiting for scheduling gates: [{gates}]"
 class SchedulingGates:
     name = "SchedulingGates"
     hints_per_class = True
+    pre_enqueue_reads = ()
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:
         pass

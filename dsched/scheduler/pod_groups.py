@@ -13,7 +13,7 @@ framework/types.go ``QueuedPodGroupInfo``.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsched.framework import group_points
@@ -68,10 +68,21 @@ NO_GROUPS = GroupCounts(Counter(), Counter(), 0, 0)
 class QueuedGroups:
     """Says what becomes of groups as their pods come, go, and are tried; makes no move itself."""
 
-    def __init__(self, frameworks: Mapping[str, Framework], pending: PendingPods, groups: PodGroups) -> None:
+    def __init__(
+        self,
+        frameworks: Mapping[str, Framework],
+        pending: PendingPods,
+        groups: PodGroups,
+        version_of: Callable[[str], int],
+    ) -> None:
+        """
+        Args:
+            version_of: grows with every change of an object of a kind.
+        """
         self._frameworks = frameworks
         self._pending = pending
         self._groups = groups
+        self._version_of = version_of
         self._on = {name for name, framework in frameworks.items() if framework.plugin(PLUGIN) is not None}
 
     @property
@@ -195,15 +206,18 @@ class QueuedGroups:
 
     def _again(self, queued: QueuedGroup, newcomer: QueuedPod | None) -> tuple[QueuedPod, Move] | None:
         """A pod has come to a group in the queue, or has left it: PreEnqueue is asked again, as upstream asks where it
-        takes the group out and puts it in again. A gated group stays so unless the newcomer itself passes."""
+        takes the group out and puts it in again. A gated group stays so unless the newcomer itself passes. Those that
+        have passed are not asked again as long as nothing has changed that they are asked about."""
         status = None if newcomer is None else self._held_back(newcomer)
         if queued.place is QueueName.GATED and (newcomer is None or status is not None):
             return None
         if newcomer is not None and status is not None:  # the last one that is held back says why the group is
             self._pending.hold(newcomer, status.plugin)
-            queued.plugins = frozenset({status.plugin})
-        else:
+            queued.plugins, queued.passed = frozenset({status.plugin}), None
+        elif newcomer is None or queued.passed is None or queued.passed != self._read(queued):
             status = self._gate(queued)
+        else:
+            self._pending.hold(newcomer, None)
         if status is not None:
             move = self._pending.move(queued, QueueName.GATED, message=status.message)
             return None if queued.place is QueueName.GATED else (queued, move)
@@ -311,12 +325,20 @@ class QueuedGroups:
         """Ask PreEnqueue of every pod beside the group; the status of the last one that is held back, which holds back
         the group. Source: ``runPreEnqueuePlugins``."""
         found: Status | None = None
+        read = self._read(queued)
         for pod in self._pending.members(queued.pod_group.key):
             status = self._held_back(pod)
             self._pending.hold(pod, None if status is None else status.plugin)
             found = status or found
         queued.plugins = frozenset() if found is None else frozenset({found.plugin})
+        queued.passed = read if found is None else None
         return found
+
+    def _read(self, queued: QueuedGroup) -> tuple[int, ...] | None:
+        """The state of all that PreEnqueue reads besides a pod and what is the same for all pods of its group; None
+        where a plugin does not say what that is. Pods of a group have one profile, or it is refused."""
+        kinds = self._framework(queued.info).pre_enqueue_reads
+        return None if kinds is None else tuple(self._version_of(kind) for kind in kinds)
 
     def _held_back(self, pod: QueuedPod) -> Status | None:
         return self._framework(pod.info).run_pre_enqueue(pod.info.pod)

@@ -94,8 +94,11 @@ class QueuedGroup(QueuedPod):
 
     Attributes:
         attempts: failed in a row, by which its pause is measured.
+        passed: the state of what PreEnqueue reads when it last let all pods beside the group go; None where it has not,
+            or where a pod has changed since.
     """
 
+    passed: tuple[int, ...] | None = None
     pod_group: PodGroup = field(default_factory=PodGroup)
 
     @property
@@ -321,6 +324,8 @@ class PendingPods:
     def replace(self, pod: QueuedPod, info: PodInfo, framework: Framework) -> bool:
         """The pod object has changed; True when its turn has."""
         self._unindex(pod)
+        if (group := self._groups.get(pod.group)) is not None:
+            group.passed = None
         pod.info = info
         self._told.add(info.pod)
         self._index(pod)

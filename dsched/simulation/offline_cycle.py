@@ -65,7 +65,9 @@ class OfflineCycle:
         self.pending = PendingPods(clock, backoff or Backoff(), memory.snapshot.pod_groups, self.picking)
         handle = LeaderHandle(memory, self.waiting, self.pending, clock, ledger)
         self.frameworks: Mapping[str, Framework] = profiles.frameworks(configured, plugins, handle, read)
-        self.groups = QueuedGroups(self.frameworks, self.pending, memory.snapshot.pod_groups)
+        self.groups = QueuedGroups(
+            self.frameworks, self.pending, memory.snapshot.pod_groups, memory.snapshot.version_of
+        )
         self.percentages = {each.scheduler_name: each.effective_percentage(configured) for each in configured.profiles}
         self.cycle = Cycle(
             self.frameworks,

@@ -107,6 +107,7 @@ class _Remembers(Protocol):
 class DefaultPreemption:
     name = "DefaultPreemption"
     takes_features = True
+    pre_enqueue_reads = ()
 
     def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
         """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none

@@ -51,7 +51,7 @@ from dsched.framework.table import NodeInfo, NodeTable
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import GroupKey, PodGroup
-from dsched.model.resource_claims import AllocatedDevice, Allocation, DeviceRequest, ResourceClaim
+from dsched.model.resource_claims import RESOURCE_CLAIM, AllocatedDevice, Allocation, DeviceRequest, ResourceClaim
 from dsched.plugins.dynamic_resources import (
     binding,
     extended_resources,
@@ -114,6 +114,7 @@ class _Looked(NamedTuple):
 class DynamicResources:
     name = "DynamicResources"
     label_blind = True
+    pre_enqueue_reads = (RESOURCE_CLAIM,)
     takes_features = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.CLUSTER

@@ -28,6 +28,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import amounts
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
+from dsched.model.queues import QUEUE
 from dsched.plugins.fair_share.reclaim import Reclaim
 from dsched.plugins.priority_sort import PrioritySort
 
@@ -53,6 +54,7 @@ class Arguments(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
 class FairShare(PrioritySort):
     name = NAME
     takes_features = True
+    pre_enqueue_reads = (QUEUE, "Namespace")
 
     def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
         """Without a leader that divides the cluster (``handle.queues``), it only sorts."""

@@ -44,7 +44,7 @@ class Room:
         self.framework = framework
         known = {NAME: framework}
         self.pod_groups = PodGroups()
-        self.groups = QueuedGroups(known, self.pending, self.pod_groups)
+        self.groups = QueuedGroups(known, self.pending, self.pod_groups, lambda kind: 0)
         self.events = Events(known, self.pending, as_queue(self.queue), self.groups, rescues_gated=rescues_gated)
 
     def pod(self, name: str, place: QueueName, *plugins: str, attempts: int = 0, **of_pod: Any) -> QueuedPod:
