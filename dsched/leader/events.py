@@ -188,7 +188,7 @@ class Events:
             if not self._gated_by_plugin(pod):
                 return None
         move = self.move_for(pod)
-        if move is not None:
+        if move is not None and move.target is not QueueName.GATED:
             passed_over = self._passed_over(pod)
             pod.rescued = self._alike.setdefault(passed_over, passed_over)  # there may be a million such pods
             for plugin in pod.plugins:
@@ -220,7 +220,12 @@ class Events:
             return self._groups.released(pod)
         if pod.place is QueueName.GATED:
             status = framework.run_pre_enqueue(pod.info.pod)
-            return None if status is not None else self._pending.move(pod, QueueName.ACTIVE, message="")
+            if status is None:
+                return self._pending.move(pod, QueueName.ACTIVE, message="")
+            if pod.plugins == {status.plugin}:
+                return None
+            self._pending.held_back(pod, status.plugin)  # what that one waits for lets it go from now on
+            return self._pending.move(pod, QueueName.GATED, message=status.message)
         if pod.place is QueueName.UNSCHEDULABLE:
             at_once = event is not None and self._hints.end_pause(event, pod)
             return self._pending.move(pod, self._pending.ready_place(pod, at_once=at_once))

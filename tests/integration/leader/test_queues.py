@@ -290,3 +290,18 @@ def test_an_explanation_says_what_the_queues_above_a_pod_have(rig: Rig) -> None:
     assert "Queue:      a: 0 of 0 cpu guaranteed, 2 borrowed" in told
     assert "Queue:      top: 1 of 1 cpu guaranteed, 1 borrowed, limit 2" in told
     assert 'Held back:  queue "top" has no room below its limit of cpu; evaluated as if there was room' in told
+
+
+def test_a_pod_that_another_plugin_holds_back_now_is_let_go_by_what_that_one_waits_for(rig: Rig) -> None:
+    (gated,) = pods("a", 1, schedulingGates=[{"name": "later"}])
+    rig.apply(node_manifest("n1", cpu="8"), gated)
+    led = rig.lead()
+    led.run()
+    assert rig.record("shop/a-0")["plugins"] == "SchedulingGates"
+    rig.apply(*pods("a", 1, schedulingGates=[]))
+    led.run()
+    assert rig.record("shop/a-0")["plugins"] == "FairShare"
+    assert rig.record("shop/a-0")["message"] == 'queue "a" does not exist'
+    rig.apply(queue_manifest("a"))
+    led.run()
+    assert placed(rig) == {"a": 1}
