@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dsched.bench import operations, workloads
@@ -12,6 +13,8 @@ from dsched.bench.needs import DYNAMIC, GROUPS
 from dsched.bench.operations import CreatePods, Unsupported
 from dsched.bench.templates import Template
 from dsched.errors import ConfigError
+from dsched.model.queues import LABEL, Queue
+from dsched.scheduler.quota.tree import Tree
 
 SHARED = Path(__file__).parents[4] / "shared" / "scheduler_perf_v1.37"
 OLDER = SHARED.with_name("scheduler_perf")
@@ -334,3 +337,23 @@ def test_every_template_makes_objects_that_can_be_applied() -> None:
                 made = Maker(0).any(template, index, 12, "default")
                 assert made.value["metadata"]["name"], template.path
     assert len(seen) > 50
+
+
+def test_own_queues_are_a_tree_of_four_levels_whose_leaves_the_pods_name() -> None:
+    own = Path(__file__).parents[3] / "benchmarks" / "scheduler_perf"
+    names = ["Queues/5000Nodes_100000Pods_1000Queues"]
+    (case,) = workloads.choose(workloads.read(own), names, "")
+    maker, made = Maker(0), []
+    for operation in case.operations():
+        if isinstance(operation, operations.CreateAny):
+            template = Template(case.path(operation.template_path), operation.template_params)
+            made += [maker.any(template, index, operation.count, None) for index in range(operation.count)]
+    tree = Tree(msgspec.convert(each.value, Queue) for each in made)
+    leaves = {name for name, share in tree.shares.items() if len(list(share.path())) == 4}
+
+    assert (len(tree), len(leaves), tree.broken) == (1000, 900, {})
+    assert {name for name, share in tree.shares.items() if not share.children} == leaves
+    (pods,) = [each for each in case.operations() if isinstance(each, CreatePods)]
+    assert case.pod_template is not None
+    template = Template(case.path(case.pod_template), pods.template_params)
+    assert {template.object(index)["metadata"]["labels"][LABEL] for index in range(900)} == leaves
