@@ -56,7 +56,7 @@ class Share:
     touched: bool = True
     """Whether pods came, went or were placed since then."""
     divided_anew: bool = True
-    """Whether what its children ask for differs from what it was at the last division."""
+    """Whether what its children, or queues further below, ask for differs from what it was at the last division."""
 
     def path(self) -> Iterator["Share"]:
         """The queue and those above it, without the root."""
@@ -247,7 +247,8 @@ def _ask(share: Share) -> bool:
         if wanted[resource] > limit:
             wanted[resource] = max(limit, share.usage.get(resource, 0))
     before, share.demands = share.demands, {resource: amount for resource, amount in wanted.items() if amount > 0}
-    return share.demands != before
+    # Those below may have to be divided anew even where what they ask for together is as it was.
+    return share.demands != before or (bool(share.children) and share.divided_anew)
 
 
 def _divide(share: Share, *, due_changed: bool, due: dict[str, float]) -> None:

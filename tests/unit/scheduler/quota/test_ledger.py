@@ -111,6 +111,16 @@ def test_a_limit_ends_what_a_queue_is_due() -> None:
     assert (there.fair("a"), there.fair("b")) == (10, 90)
 
 
+def test_queues_are_divided_anew_where_those_above_ask_for_as_much_as_before() -> None:
+    there = Divided(queue_manifest("a"), queue_manifest("x", "a"), queue_manifest("y", "a"))
+    pods = [there.wait(make_pod(f"x{number}", "x")) for number in range(120)]
+    assert (there.fair("x"), there.fair("y")) == (100, 0)
+    for number in range(60):
+        there.pending.drop(pods[number].key)
+        there.wait(make_pod(f"y{number}", "y"))
+    assert (there.fair("x"), there.fair("y")) == (50, 50)
+
+
 def test_what_pods_of_no_queue_take_is_not_divided() -> None:
     there = Divided(queue_manifest("a"))
     there.run(make_pod("outside", cpu=30), make_pod("lost", "nowhere", cpu=10))
