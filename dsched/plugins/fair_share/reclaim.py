@@ -22,16 +22,24 @@ from dataclasses import replace
 from typing import Any
 
 from dsched.engine.failed_attempt import FailedAttempt, FailedGroupAttempt
-from dsched.framework.interface import PodGroupPostFilterResult, PostFilterResult, Status, unschedulable
+from dsched.framework.interface import PodGroupPostFilterResult, PostFilterResult, Status, unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import PodUid
 from dsched.plugins.default_preemption import pod_group_preemption
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
-from dsched.plugins.default_preemption.plugin import ERR_TERMINATING, Candidate, DefaultPreemption, units_on
+from dsched.plugins.default_preemption.plugin import (
+    ERR_NO_VICTIMS,
+    ERR_TERMINATING,
+    Candidate,
+    DefaultPreemption,
+    units_on,
+)
 from dsched.plugins.default_preemption.victims import terminating
 from dsched.plugins.fair_share import group_reclaim
 from dsched.plugins.fair_share.taking import Taking
+
+_NO_VICTIMS = unresolvable(ERR_NO_VICTIMS)
 
 
 class Reclaim(DefaultPreemption):
@@ -81,6 +89,8 @@ class Reclaim(DefaultPreemption):
         """Nothing is kept: what may go depends on all queues."""
         self._forget_gone(attempt.snapshot)
         taking = self._taking(attempt.snapshot, (attempt.pod,), attempt.pod.priority)
+        if taking.nothing:
+            return lambda row: _NO_VICTIMS
         return lambda row: units_on(attempt, row, taking.victims([row]), budgets)
 
     def _forget_gone(self, snapshot: Snapshot) -> None:

@@ -5,7 +5,8 @@ The rules: `dsched.plugins.fair_share.reclaim`.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -28,6 +29,7 @@ class Share(Protocol):
     name: str
     queue: Queue
     parent: Any
+    children: Sequence[Any]
     min_runtime_s: float
     contended: frozenset[str]
     guaranteed: Mapping[str, int]
@@ -38,8 +40,23 @@ class Share(Protocol):
     def path(self) -> Iterable["Share"]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """On what pods take from queues on the other side of where two paths meet.
+
+    Attributes:
+        contended: of what they request, that which siblings contend for there.
+        guaranteed: whether their own side is guaranteed as much.
+    """
+
+    contended: tuple[str, ...]
+    guaranteed: bool
+
+
 class Taking:
     """What pods may take that are placed together, or one that is alone.
+
+    Which queues could give anything is found first, from the top of the tree; only their pods are looked at.
 
     Attributes:
         mine: their queue; None where they are of none.
@@ -76,10 +93,19 @@ class Taking:
             for pod in nominations.on(node)
             if pod.uid not in own and snapshot.table.node_of(pod.uid) is None
         )
+        self._terms: dict[str, _Terms] = {}
+        """By where paths meet; without an entry nothing is taken there."""
+        self._concerned = self._find_concerned()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no pod on any node may go."""
+        return self.mine is not None and not self._concerned
 
     def ask_for(self, pods: int) -> None:
         """Take for the first so many alone from now on."""
         self._wants = _requests(self._pods[:pods])
+        self._concerned = self._find_concerned()
 
     def counts(self, least: int) -> list[int]:
         """How many of the pods, the first ones, it is worth asking for: all; and where all are more than their queue is
@@ -114,7 +140,7 @@ class Taking:
         if self.mine is None:
             return lower_priority(self._snapshot, rows, self._priority)
         found: list[Victim] = []
-        for victim in victims_of(self._snapshot, rows):
+        for victim in self._met(rows):
             theirs = self._share_of(victim)
             if theirs is self.mine:
                 if victim.priority < self._priority:
@@ -126,6 +152,63 @@ class Taking:
             ):
                 found.append(victim)
         return found
+
+    @property
+    def _grouped(self) -> bool:
+        """Whether there are pod groups on nodes: they have priorities of their own, and pods on several nodes."""
+        return bool(self._snapshot.table.grouped)
+
+    def _met(self, rows: Iterable[int]) -> list[Victim]:
+        """What is on nodes, of queues whose pods may go; with pod groups, all."""
+        if self._grouped:
+            return victims_of(self._snapshot, rows)
+        queue_on_node, pods = self._queues.queue_on_node, self._snapshot.table.pods
+        concerned = [row for row in rows if any(queue_on_node(uid) in self._concerned for uid in pods[row])]
+        return victims_of(self._snapshot, concerned) if concerned else []
+
+    def _find_concerned(self) -> set[str]:
+        """Names of the queues whose pods may go; works out the terms."""
+        self._terms.clear()
+        if self.mine is None:
+            return set()
+        concerned = {share.name for share in self._givers(self.mine)}
+        if self._grouped or self._queues.lowest_priority(self.mine.name) < self._priority:
+            concerned.add(self.mine.name)
+        return concerned
+
+    def _givers(self, mine: Share) -> Iterator[Share]:
+        """Queues that could give back some pod, as far as their sums say."""
+        ours: list[Share] = []
+        for share in mine.path():
+            ours.append(share)
+            terms = self._terms_below(share.parent, ours)
+            if terms is None:
+                continue
+            self._terms[share.parent.name] = terms
+            reached = [sibling for sibling in share.parent.children if sibling is not share]
+            while reached:
+                other = reached.pop()
+                if self._could_give(other, terms):
+                    reached += other.children
+                    if not other.children:
+                        yield other
+
+    def _terms_below(self, meet: Share, ours: Sequence[Share]) -> _Terms | None:
+        """The terms where paths meet in a queue, below which these are on the pods' own one; None where they take
+        nothing."""
+        contended = tuple(resource for resource, amount in self._wants.items() if amount and resource in meet.contended)
+        guaranteed, due = self._is_due(ours, contended, self._wants)
+        return _Terms(contended, guaranteed) if contended and due else None
+
+    def _could_give(self, share: Share, terms: _Terms) -> bool:
+        """Whether a queue has more than it keeps: what `_may_take` asks of it, if a pod was as small as can be."""
+        if share.queue.spec.reclaim == "Never":
+            return False
+        gone = self._gone.get(share.name, _NOTHING)
+        left = {resource: used - gone[resource] for resource, used in share.usage.items()}
+        if not any(left.get(resource, 0) > _kept(share, resource) for resource in terms.contended):
+            return False
+        return terms.guaranteed or _still_above(share, left)
 
     def together(self, candidates: Iterable[Victim]) -> list[Victim]:
         """Those of some candidates that may go together, as many as may, the least important ones first."""
@@ -145,12 +228,9 @@ class Taking:
         return share
 
     def _may_take(self, mine: Share, theirs: Share, amounts: Mapping[str, int], taken: _Sums) -> bool:
-        meet, ours, their = _apart(mine, theirs)
-        contended = [resource for resource, amount in self._wants.items() if amount and resource in meet.contended]
-        if not contended or not any(amounts.get(resource, 0) for resource in contended):
-            return False
-        guaranteed, due = self._is_due(ours, contended, self._wants)
-        if not due:
+        meet, their = _apart(mine, theirs)
+        terms = self._terms.get(meet.name)
+        if terms is None or not any(amounts.get(resource, 0) for resource in terms.contended):
             return False
         for share in their:
             left = {
@@ -161,11 +241,11 @@ class Taking:
                 for resource, used in share.usage.items()
             }
             kept = all(
-                left.get(resource, 0) >= min(share.demands.get(resource, 0), share.guaranteed.get(resource, 0))
-                for resource in contended
+                left.get(resource, 0) >= _kept(share, resource)
+                for resource in terms.contended
                 if amounts.get(resource, 0)
             )
-            if not kept or (not guaranteed and not _still_above(share, left)):
+            if not kept or (not terms.guaranteed and not _still_above(share, left)):
                 return False
         return True
 
@@ -182,7 +262,7 @@ class Taking:
     def _given_back(self, victim: Victim, theirs: Share) -> bool:
         """Whether a queue and those above it, below where the paths meet, give something back to this one."""
         assert self.mine is not None
-        for share in _apart(self.mine, theirs)[2]:
+        for share in _apart(self.mine, theirs)[1]:
             spec = share.queue.spec
             if spec.reclaim == "Never":
                 return False
@@ -206,16 +286,21 @@ class Taking:
         return found
 
 
-def _apart(mine: Share, theirs: Share) -> tuple[Share, list[Share], list[Share]]:
-    """Where two paths meet, and the queues below that on each."""
-    ours = list(mine.path())
-    above = {share.name: number for number, share in enumerate(ours)}
+def _apart(mine: Share, theirs: Share) -> tuple[Share, list[Share]]:
+    """Where two paths meet, and the queues below that on the other's."""
+    above = {share.name for share in mine.path()}
     their: list[Share] = []
+    share = theirs
     for share in theirs.path():
         if share.name in above:
-            return share, ours[: above[share.name]], their
+            return share, their
         their.append(share)
-    return ours[-1].parent, ours, their
+    return share.parent, their
+
+
+def _kept(share: Share, resource: str) -> int:
+    """What a queue keeps in any case: its guarantee, as far as it asks for it."""
+    return min(share.demands.get(resource, 0), share.guaranteed.get(resource, 0))
 
 
 def _still_above(share: Share, left: Mapping[str, int]) -> bool:

@@ -37,6 +37,8 @@ class Account:
     pending: dict[str, int] = field(default_factory=dict)
     running: int = 0
     waiting: int = 0
+    priorities: Counter[int] = field(default_factory=Counter)
+    """Of those that run."""
 
 
 class Ledger:
@@ -79,6 +81,16 @@ class Ledger:
     def share_of(self, pod: PodInfo) -> Share | None:
         """The pod's queue; None where it is of none, or that cannot have pods."""
         return self.tree.leaf(self.name_of(pod))
+
+    def queue_on_node(self, uid: PodUid) -> str:
+        """The name of the queue that a pod on a node counts for; empty where it is of none, or on no node."""
+        placed = self._running.get(uid)
+        return "" if placed is None else placed.name
+
+    def lowest_priority(self, name: str) -> float:
+        """Of the pods of a queue that are on nodes; infinite where there are none."""
+        account = self._accounts.get(name)
+        return float("inf") if account is None else min(account.priorities, default=float("inf"))
 
     @property
     def tree(self) -> Tree:
@@ -166,6 +178,10 @@ class Ledger:
         account = self._accounts.setdefault(placed.name, Account())
         _add(account.usage, placed.amounts, pods)
         account.running += pods
+        priority = placed.info.priority
+        account.priorities[priority] += pods
+        if not account.priorities[priority]:
+            del account.priorities[priority]
         if (leaf := self._tree.leaf(placed.name)) is not None:
             self._tree.charge(leaf, placed.amounts, pods)
 

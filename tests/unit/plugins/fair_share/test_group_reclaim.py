@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.manifests import Json, guaranteed, queue_manifest
 from tests.unit.plugins.fair_share.divided import Cluster
-from tests.unit.plugins.fair_share.test_reclaim import queues
+from tests.unit.plugins.fair_share.test_reclaim import Asked, generated, queues
 
 
 def divided(cores: tuple[int, ...] = (10,), racks: str = "", **b: object) -> Cluster:
@@ -222,27 +222,13 @@ waves = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(queues, waves, waves, st.lists(st.integers(2, 8), min_size=1, max_size=3), st.booleans())
 def test_a_fixed_demand_of_pods_and_groups_comes_to_rest_within_all_limits(
-    asked: dict[str, tuple[str, int, int, int | None, str]],
+    asked: Asked,
     first: list[tuple[str, int, int, int, bool]],
     then: list[tuple[str, int, int, int, bool]],
     cores: list[int],
     together: bool,
 ) -> None:
-    there = Cluster(
-        *[
-            queue_manifest(
-                name,
-                parent if parent < name else "",
-                resources={"cpu": {"guaranteed": due, **({} if limit is None else {"limit": limit})}},
-                weight=weight,
-                reclaim=reclaim,
-            )
-            for name, (parent, weight, due, limit, reclaim) in asked.items()
-        ],
-        cores=cores,
-        racks=[str(number) for number in range(len(cores))],
-        groups=True,
-    )
+    there = generated(asked, cores, racks=[str(number) for number in range(len(cores))], groups=True)
     spec = {"disruptionMode": {"all": {}}} if together else {}
     for turn, wave in enumerate((first, then)):
         for number, (name, cpu, high, size, rack) in enumerate(wave):

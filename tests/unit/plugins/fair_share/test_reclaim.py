@@ -1,5 +1,8 @@
 """Who has to give back what to whom, and that it comes to rest."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,6 +161,27 @@ pods = st.lists(
 )
 
 
+Asked = dict[str, tuple[str, int, int, int | None, str]]
+"""Queue to parent, weight, guarantee, limit, and what it gives back."""
+
+
+def generated(asked: Asked, cores: Sequence[int], **more: Any) -> Cluster:
+    return Cluster(
+        *[
+            queue_manifest(
+                name,
+                parent if parent < name else "",
+                resources={"cpu": {"guaranteed": due, **({} if limit is None else {"limit": limit})}},
+                weight=weight,
+                reclaim=reclaim,
+            )
+            for name, (parent, weight, due, limit, reclaim) in asked.items()
+        ],
+        cores=cores,
+        **more,
+    )
+
+
 def test_what_is_free_for_a_pod_stays_so_when_another_preempts_in_its_own_queue() -> None:
     """p0, whose room c1 takes back, has a pod of its own queue evicted: not for the next of that queue, but for itself.
     What is idle then is c3's, which comes before c1."""
@@ -176,24 +200,9 @@ def test_what_is_free_for_a_pod_stays_so_when_another_preempts_in_its_own_queue(
 @settings(max_examples=150, deadline=None)
 @given(queues, pods, pods, st.lists(st.integers(2, 8), min_size=1, max_size=3))
 def test_a_fixed_demand_comes_to_rest_within_all_limits(
-    asked: dict[str, tuple[str, int, int, int | None, str]],
-    first: list[tuple[str, int, int]],
-    then: list[tuple[str, int, int]],
-    cores: list[int],
+    asked: Asked, first: list[tuple[str, int, int]], then: list[tuple[str, int, int]], cores: list[int]
 ) -> None:
-    there = Cluster(
-        *[
-            queue_manifest(
-                name,
-                parent if parent < name else "",
-                resources={"cpu": {"guaranteed": due, **({} if limit is None else {"limit": limit})}},
-                weight=weight,
-                reclaim=reclaim,
-            )
-            for name, (parent, weight, due, limit, reclaim) in asked.items()
-        ],
-        cores=cores,
-    )
+    there = generated(asked, cores)
     for wave in (first, then):
         there.wait(
             *[there.pod(f"p{number}", name, cpu, priority=high) for number, (name, cpu, high) in enumerate(wave)]
