@@ -58,6 +58,8 @@ class Ledger:
         self._waiting: dict[PodUid, Placed] = {}
         self._tree = Tree()
         self._known = -1, -1
+        self._others: dict[str, int] = {}
+        """What pods take of which no queue is charged."""
         self._total: dict[str, float] = {}
         self._total_of = -1, -1
         for _, pod in snapshot.table.placed():
@@ -101,10 +103,13 @@ class Ledger:
                 self._rename()
             self._known = queues, namespaces
             self._tree = self._grown()
+            self._others = {}
             for name, account in self._accounts.items():
                 if (leaf := self._tree.leaf(name)) is not None:
                     self._tree.charge(leaf, account.usage, account.running)
                     self._tree.wants(leaf, account.pending, account.waiting)
+                else:
+                    _add(self._others, account.usage, 1)
         return self._tree
 
     def _grown(self) -> Tree:
@@ -184,6 +189,8 @@ class Ledger:
             del account.priorities[priority]
         if (leaf := self._tree.leaf(placed.name)) is not None:
             self._tree.charge(leaf, placed.amounts, pods)
+        else:
+            _add(self._others, placed.amounts, pods)
 
     def _ask(self, entry: Placed, pods: int) -> None:
         account = self._accounts.setdefault(entry.name, Account())
@@ -199,17 +206,9 @@ class Ledger:
             self._total_of = table.layout, table.objects_version
             self._total = {name: float(table.allocatable(name).sum(dtype=float)) for name in table.resources}
             self._total[PODS] = float(table.allowed_pods.sum(dtype=float))
-        others = self._others()
+        others = {**self._others}
         _add(others, taken, 1)
         return {name: max(0.0, amount - others.get(name, 0)) for name, amount in self._total.items()}
-
-    def _others(self) -> dict[str, int]:
-        """What pods take of which no queue is charged."""
-        found: dict[str, int] = {}
-        for name, account in self._accounts.items():
-            if self._tree.leaf(name) is None:
-                _add(found, account.usage, 1)
-        return found
 
 
 def _add(sums: dict[str, int], more: Amounts, sign: int) -> None:

@@ -14,7 +14,7 @@ its pods is placed, and all such queues together a quarter of a batch as long as
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from dsched.framework.table import PODS, amounts
@@ -22,7 +22,7 @@ from dsched.model.meta import PodKey
 from dsched.scheduler.ports import Amounts, QueueName
 from dsched.scheduler.queue import QueuedGroup, QueuedPod
 from dsched.scheduler.quota.ledger import Ledger
-from dsched.scheduler.quota.tree import Share
+from dsched.scheduler.quota.tree import Share, Tree
 
 PATIENCE = 64
 """So many attempts in a row may place nothing before a queue gets only one a batch."""
@@ -42,6 +42,7 @@ _WAITS = frozenset(QueueName) - {QueueName.NOWHERE, QueueName.GATED}
 class _Line:
     """Active pods of a queue that ask for the same, the first on top; some may stand elsewhere since."""
 
+    queue: str
     profile: str
     amounts: Amounts
     pods: list[tuple[Turn, QueuedPod]] = field(default_factory=list)
@@ -62,6 +63,9 @@ class Picking:
         """The one place in a line that counts, of each pod that is active and not picked."""
         self._may_run: set[str] = set()
         """Keys of the pod groups in the queue that no gate holds back."""
+        self._changed: set[str] = set()
+        """Queues whose first pods may be others since turns were sorted."""
+        self._turns = _Turns(self._head, self._take)
         self._in_vain: dict[str, int] = {}
         self._probed: dict[str, int] = {}
         self._batches = 0
@@ -69,7 +73,7 @@ class Picking:
     def moved(self, pod: QueuedPod, members: Sequence[QueuedPod] = ()) -> None:
         """A pod stands somewhere else, or has changed; or a pod group, with its members."""
         if pod.place is not QueueName.ACTIVE:
-            self._stands.pop(pod.key, None)
+            self._leave(pod)
         if isinstance(pod, QueuedGroup):
             self._gated(pod, members)
             if pod.place is QueueName.ACTIVE:
@@ -97,7 +101,7 @@ class Picking:
 
     def dropped(self, pod: QueuedPod) -> None:
         """A pod is no longer pending, or no pod stands beside a group any more."""
-        self._stands.pop(pod.key, None)
+        self._leave(pod)
         if isinstance(pod, QueuedGroup):
             self._may_run.discard(pod.pod_group.key)
             return
@@ -130,14 +134,9 @@ class Picking:
         waiting = {share.name for share in stuck}
         stuck.sort(key=lambda share: self._probed.get(share.name, 0))
         probes = {share.name for share in stuck[: max(1, count // OF_A_BATCH)]}
-        in_turn = [share for share in queues if share.name not in waiting or share.name in probes]
-        turns = _Turns(self._head, self._take, in_turn, probes)
-        picked += self._of_queues(turns, count - len(picked))
-        turns.undo()
+        picked += self._of_queues(tree, count - len(picked), waiting - probes, probes)
         if len(picked) < count and stuck:  # nobody else has any
-            turns = _Turns(self._head, self._take, queues, ())
-            picked += self._of_queues(turns, count - len(picked))
-            turns.undo()
+            picked += self._of_queues(tree, count - len(picked), frozenset(), frozenset())
         return picked
 
     def _of_no_queue(self, names: Sequence[str], count: int) -> tuple[list[QueuedPod], Amounts]:
@@ -155,25 +154,40 @@ class Picking:
                 heapq.heappush(turns, (turn, number))
         return picked, taken
 
-    def _of_queues(self, turns: "_Turns", count: int) -> list[QueuedPod]:
+    def _of_queues(self, tree: Tree, count: int, left_out: Set[str], once: Set[str]) -> list[QueuedPod]:
+        """
+        Args:
+            left_out: queues that have no turn; once: those that have one at most.
+        """
+        self._turns.begin(tree, self.paused, self._changed, left_out, once)
+        self._changed.clear()
         picked: list[QueuedPod] = []
-        while len(picked) < count and (found := turns.next()) is not None:
+        while len(picked) < count and (found := self._turns.next()) is not None:
             share, pod = found
             picked.append(pod)
             self._in_vain[share.name] = self._in_vain.get(share.name, 0) + 1
             self._probed[share.name] = self._batches
+        self._turns.undo()
         return picked
 
     def _join(self, pod: QueuedPod, amounts: Amounts, kind: object) -> None:
         name, profile = self.ledger.name_of(pod.info), pod.info.pod.spec.scheduler_name
         lines = self._lines.setdefault(name, {})
         line = lines.get((profile, kind))
-        if line is None:
-            line = lines[profile, kind] = _Line(profile, amounts)
+        if line is None or line.amounts != amounts:  # a pod group stands in a line of its own, and grows
+            line = lines[profile, kind] = _Line(name, profile, amounts)
         turn = pod.order, pod.turn, pod.key
         if self._stands.get(pod.key) != (line, turn):
+            self._leave(pod)  # another line, where the pod has changed
             self._stands[pod.key] = line, turn
+            self._changed.add(name)
             heapq.heappush(line.pods, (turn, pod))
+
+    def _leave(self, pod: QueuedPod) -> None:
+        """It stands in no line any more."""
+        stood = self._stands.pop(pod.key, None)
+        if stood is not None:
+            self._changed.add(stood[0].queue)
 
     def _counts(self, line: _Line, turn: Turn, pod: QueuedPod) -> bool:
         """Whether a pod stands in a line with this turn still."""
@@ -191,7 +205,7 @@ class Picking:
     def _take(self, line: _Line) -> QueuedPod:
         """The first pod of a line, which is left out from now on."""
         _, pod = heapq.heappop(line.pods)
-        del self._stands[pod.key]
+        self._leave(pod)
         return pod
 
     def _heads(self, name: str) -> "list[_Head]":
@@ -209,10 +223,11 @@ class Picking:
             self._lines.pop(name, None)
         return found
 
-    def _head(self, share: Share) -> "_Head | None":
-        """The first pod of a queue that limits leave room for, and its line."""
-        heads = [head for head in self._heads(share.name) if share.holds(head[1].amounts)]
-        return min(heads, key=_by_turn, default=None)
+    def _head(self, share: Share) -> "tuple[_Head | None, bool]":
+        """The first pod of a queue that limits leave room for, and its line; and whether they hold others back."""
+        heads = self._heads(share.name)
+        fitting = [head for head in heads if share.holds(head[1].amounts)]
+        return min(fitting, key=_by_turn, default=None), len(fitting) < len(heads)
 
 
 _Head = tuple[Turn, _Line]
@@ -222,39 +237,61 @@ def _by_turn(head: _Head) -> Turn:
     return head[0]
 
 
-class _Turns:
-    """The order of turns, from a state of the tree on in which the pods that had one count as placed."""
+_Entry = tuple[float, Turn, str, Share, _Line]
+"""Ratio, turn, name, the queue, and the line of its first pod: sorts a queue among its siblings."""
 
-    def __init__(
-        self,
-        head: Callable[[Share], _Head | None],
-        take: Callable[[_Line], QueuedPod],
-        shares: Iterable[Share],
-        once: Collection[str],
-    ) -> None:
+
+class _Turns:
+    """The order of turns, from a state of the tree on in which the pods that had one count as placed.
+
+    It is kept from batch to batch: only queues that are unsorted are looked at again, and those below a limit that
+    leaves no room for a first pod any more. A queue in which a limit holds pods back stays unsorted.
+    """
+
+    def __init__(self, head: Callable[[Share], tuple[_Head | None, bool]], take: Callable[[_Line], QueuedPod]) -> None:
         """
         Args:
-            head: the first pod of a queue that may be picked; take: picks it.
-            once: names of queues that have one turn at most.
+            head: the first pod of a queue that may be picked, and whether others are held back; take: picks it.
         """
-        self._head, self._take = head, take
-        self._once = set(once)
+        self._head = head
+        self._take = take
+        self._tree = Tree()
+        self._paused: Set[str] = frozenset()
+        self._left_out: Set[str] = frozenset()
+        self._once: Set[str] = frozenset()
         self._done: set[str] = set()
         self._taken: list[tuple[Share, Amounts]] = []
-        self._heaps: dict[Share, list[tuple[float, Turn, str, Share, _Line]]] = {}
+        self._entries: dict[Share, _Entry | None] = {}
+        self._heaps: dict[Share, list[_Entry]] = {}
         self._largest: dict[Share, dict[str, int]] = {}
         """Of a queue with limits, how much no first pod below it exceeds."""
-        self._concerned = {above for share in shares for above in share.path()}
-        tops = {share.parent for share in self._concerned if share.parent is not None and share.parent.queue is None}
-        self._top = next(iter(tops), None)
-        if self._top is not None:
-            self._fill(self._top)
+
+    def begin(self, tree: Tree, paused: Set[str], changed: Iterable[str], left_out: Set[str], once: Set[str]) -> None:
+        """Sort what has changed.
+
+        Args:
+            paused: as `Picking` has it; changed: queues that have other pods.
+            left_out: queues that have no turn; once: those that have one at most.
+        """
+        if tree is not self._tree or paused != self._paused:
+            self._tree, self._paused = tree, paused
+            self._entries, self._heaps, self._largest = {}, {}, {}
+            tree.root.unsorted = True
+            for share in tree.shares.values():
+                share.unsorted = True
+        for name in [*changed, *(self._left_out ^ left_out)]:
+            if (leaf := tree.leaf(name)) is not None:
+                leaf.unsort()
+        self._left_out, self._once = left_out, once
+        self._done.clear()
+        self._fill(tree.root, anew=False)
 
     def next(self) -> tuple[Share, QueuedPod] | None:
         """Whose turn it is, and the pod; None where nobody has any that fits."""
-        if self._top is None or not self._heaps[self._top]:
+        share = self._tree.root
+        if not self._heaps.get(share):
             return None
-        share, line = self._top, self._heaps[self._top][0][4]
+        line = self._heaps[share][0][4]
         while share.children:
             share = self._heaps[share][0][3]
         pod = self._take(line)
@@ -263,7 +300,8 @@ class _Turns:
         if share.name in self._once:
             self._done.add(share.name)
         filled = self._outgrown(share) or share
-        self._renew(filled, self._fill(filled))
+        self._fill(filled, anew=True)
+        self._renew(filled)
         return share, pod
 
     def undo(self) -> None:
@@ -272,25 +310,46 @@ class _Turns:
             share.use(taken, -1)
         self._taken.clear()
 
-    def _fill(self, share: Share) -> _Head | None:
-        """Sort those below a queue; returns its first pod."""
+    def _fill(self, share: Share, *, anew: bool) -> None:
+        """Sort those below a queue, as far as they are unsorted or, ``anew``, all."""
+        anew |= bool(share.limits) and bool(share.over(self._largest.get(share, {})))
+        share.unsorted = False
         if not share.children:
-            first = None if share.name in self._done else self._head(share)
-            if first is not None:
-                self._note(share, first[1].amounts)
-            return first
-        self._largest[share] = {}
-        heap = self._heaps[share] = []
+            return
+        if anew:
+            self._largest.pop(share, None)
+        heap: list[_Entry] = []
         for child in share.children:
-            if child in self._concerned and (first := self._fill(child)) is not None:
-                heap.append(_entry(child, first))
+            if child.unsorted or anew:
+                self._fill(child, anew=anew)
+                self._entries[child] = self._entry(child)
+            share.unsorted |= child.unsorted
+            if (entry := self._entries[child]) is not None:
+                heap.append(entry)
         heapq.heapify(heap)
-        return _top(heap)
+        self._heaps[share] = heap
+
+    def _entry(self, share: Share) -> _Entry | None:
+        """How a queue is sorted among its siblings; None where it has no pod that may be picked."""
+        if share.children:
+            if not (heap := self._heaps[share]):
+                return None
+            turn, line = heap[0][1], heap[0][4]
+        else:
+            if share.name in self._done or share.name in self._left_out:
+                return None
+            first, held_back = self._head(share)
+            share.unsorted |= held_back
+            if first is None:
+                return None
+            turn, line = first
+            self._note(share, line.amounts)
+        return share.ratio(line.amounts), turn, share.name, share, line
 
     def _note(self, leaf: Share, amounts: Amounts) -> None:
         for share in leaf.path():
             if share.limits and share is not leaf:
-                largest = self._largest[share]
+                largest = self._largest.setdefault(share, {})
                 for resource in share.limits:
                     largest[resource] = max(largest.get(resource, 0), amounts.get(resource, 0))
 
@@ -299,28 +358,20 @@ class _Turns:
         with another pod, or none, they stand elsewhere among their siblings."""
         found: Share | None = None
         for share in leaf.path():
-            if share.limits and share is not leaf and share.over(self._largest[share]):
+            if share is not leaf and share.limits and share.over(self._largest.get(share, {})):
                 found = share
         return found
 
-    def _renew(self, share: Share, first: _Head | None) -> None:
+    def _renew(self, share: Share) -> None:
         """Sort a queue, whose turn it was, and those above it anew among their siblings."""
         while share.parent is not None:
-            heap = self._heaps[share.parent]
-            if first is None:
+            heap, entry = self._heaps[share.parent], self._entry(share)
+            if entry is None:
                 heapq.heappop(heap)
             else:
-                heapq.heapreplace(heap, _entry(share, first))
-            share, first = share.parent, _top(heap)
-
-
-def _entry(share: Share, first: _Head) -> tuple[float, Turn, str, Share, _Line]:
-    turn, line = first
-    return share.ratio(line.amounts), turn, share.name, share, line
-
-
-def _top(heap: Sequence[tuple[float, Turn, str, Share, _Line]]) -> _Head | None:
-    return (heap[0][1], heap[0][4]) if heap else None
+                heapq.heapreplace(heap, entry)
+            share.parent.unsorted |= share.unsorted
+            share = share.parent
 
 
 def _together(members: Sequence[QueuedPod]) -> Amounts:

@@ -57,6 +57,9 @@ class Share:
     """Whether pods came, went or were placed since then."""
     divided_anew: bool = True
     """Whether what its children, or queues further below, ask for differs from what it was at the last division."""
+    unsorted: bool = True
+    """Whether its place among its siblings, or that of a queue below, may have changed since they were sorted. Those
+    above are unsorted, too."""
 
     def path(self) -> Iterator["Share"]:
         """The queue and those above it, without the root."""
@@ -86,10 +89,18 @@ class Share:
         return ""
 
     def use(self, amounts: Amounts, sign: int) -> None:
-        """Count amounts as used here and above, or not any more, without looking at what is due."""
+        """Count amounts as used here and above, or not any more, for as long as it is worked out what would come of it:
+        neither what is due nor the order of queues is looked at."""
         share: Share | None = self
         while share is not None:
             _add(share.usage, amounts, sign)
+            share = share.parent
+
+    def unsort(self) -> None:
+        """Its place among its siblings has to be looked up again."""
+        share: Share | None = self
+        while share is not None and not share.unsorted:
+            share.unsorted = True
             share = share.parent
 
     def ratio(self, more: Amounts) -> float:
@@ -163,7 +174,7 @@ class Tree:
         while share is not None:
             _add(share.usage, amounts, sign)
             share.running += pods
-            share.touched = True
+            share.touched = share.unsorted = True
             share = share.parent
 
     def wants(self, leaf: Share, amounts: Amounts, pods: int = 1) -> None:
@@ -230,8 +241,8 @@ def _add(amounts: dict[str, int], more: Amounts, sign: int) -> None:
 
 
 def _ask(share: Share) -> bool:
-    """Bring up to date what a queue and those below would use; says whether that has changed. It is never more than
-    the limit, nor less than the usage."""
+    """Bring up to date what a queue and those below would use; says whether anything of that has changed. It is never
+    more than the limit, nor less than the usage."""
     if not share.touched:
         return False
     share.touched = False
@@ -254,6 +265,8 @@ def _ask(share: Share) -> bool:
 def _divide(share: Share, *, due_changed: bool, due: dict[str, float]) -> None:
     """What a queue's children are due, and theirs, as far as it may have changed."""
     share.fair = due
+    if due_changed:
+        share.unsort()
     if not share.children or not (due_changed or share.divided_anew):
         return
     share.divided_anew = False
@@ -266,7 +279,10 @@ def _divide(share: Share, *, due_changed: bool, due: dict[str, float]) -> None:
             given[resource] = part
         if is_more(sum(claim.demand for claim in claims), amount):
             contended.add(resource)
-    share.contended = frozenset(contended)
+    if contended != share.contended:
+        share.contended = frozenset(contended)
+        for child in share.children:
+            child.unsort()
     for child, part_of_it in zip(share.children, parts, strict=True):
         _divide(child, due_changed=part_of_it != child.fair, due=part_of_it)
 

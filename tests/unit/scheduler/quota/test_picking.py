@@ -1,12 +1,15 @@
 """Whose pod is next."""
 
 from collections import Counter
+from random import Random
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dsched.scheduler.ports import QueueName
-from dsched.scheduler.quota.picking import PATIENCE
+from dsched.scheduler.queue import QueuedPod
+from dsched.scheduler.quota.ledger import Ledger
+from dsched.scheduler.quota.picking import PATIENCE, Picking
 from tests.manifests import Json, queue_manifest
 from tests.unit.scheduler.quota.divided import ByPriority, Divided, make_pod
 
@@ -77,6 +80,53 @@ def test_a_limit_counts_for_all_queues_below() -> None:
         for number in range(5):
             there.wait(make_pod(f"{name}{number}", name))
     assert by_queue(list(there.picked(9))) == {"a": 1, "b": 1}
+
+
+def test_room_below_a_limit_that_was_not_taken_after_all_is_there_for_siblings() -> None:
+    there = Divided(
+        queue_manifest("a", resources={"cpu": {"limit": 4}}),
+        queue_manifest("x", "a"),
+        queue_manifest("b", "a", weight=0),
+        queue_manifest("y", "b"),
+        queue_manifest("z", "b"),
+    )
+    for name, count in (("x", 4), ("y", 2), ("z", 2)):
+        for number in range(count):
+            there.wait(make_pod(f"{name}{number}", name))
+    for pod in there.picking.pick(8):
+        there.turn_away(pod)
+    assert by_queue(tuple(there.picked(8))) == {"y": 2, "z": 2}
+
+
+def test_a_larger_pod_is_first_again_when_a_sibling_has_left_room_for_it_below_a_limit() -> None:
+    there = Divided(
+        queue_manifest("a", resources={"cpu": {"limit": 6}}),
+        queue_manifest("x", "a"),
+        queue_manifest("y", "a", weight=0),
+    )
+    running = [make_pod(f"y{number}", "y") for number in range(4)]
+    there.run(*running)
+    there.wait(make_pod("large", "x", 3, priority=1))
+    there.wait(make_pod("small", "x"))
+    assert there.picking.pick(0) == []
+    for pod in running:
+        there.snapshot.table.remove_pod(pod.uid)
+        there.wait(pod)
+    assert there.picked(1) == ["large"]
+
+
+def test_a_larger_pod_is_no_longer_first_when_somebody_else_has_bound_below_the_same_limit() -> None:
+    there = Divided(
+        queue_manifest("a", resources={"cpu": {"limit": 4, "guaranteed": 4}}),
+        queue_manifest("x", "a", weight=0),
+        queue_manifest("y", "a", resources={"cpu": {"guaranteed": 4}}),
+    )
+    there.wait(make_pod("large", "y", 3, priority=1))
+    for number in range(3):
+        there.wait(make_pod(f"small{number}", "y"))
+    assert there.picking.pick(0) == []
+    there.run(make_pod("bound", "x", 2))
+    assert there.picked(1) == ["small0"]
 
 
 def test_what_was_not_popped_is_picked_again() -> None:
@@ -193,6 +243,64 @@ def test_a_batch_is_what_one_after_the_other_would_be(
         assert together == [name for _ in range(size) for name in serial.picked(1)]
         if not together:
             break
+
+
+def anew(there: Divided) -> Picking:
+    """Knows the same pods, and nothing of earlier turns but who was picked in vain."""
+    known, found = there.picking, Picking(Ledger(there.snapshot))
+    there.snapshot.table._followers.remove(found.ledger)
+    for pod in sorted(there.pending, key=lambda each: each.turn):
+        found.moved(pod)
+    found.paused = known.paused
+    found._in_vain, found._probed, found._batches = {**known._in_vain}, {**known._probed}, known._batches
+    return found
+
+
+@settings(max_examples=120, deadline=None)
+@given(queues, st.integers(0, 2**32))
+def test_turns_are_what_they_are_where_all_queues_are_sorted_at_once(
+    asked: dict[str, tuple[str, int, Json]], seed: int
+) -> None:
+    there, chance = generated(asked, []), Random(seed)
+    popped: list[QueuedPod] = []
+
+    def come() -> None:
+        for _ in range(chance.randint(1, 12)):
+            pod = make_pod(
+                f"p{chance.random()}", chance.choice("abcde"), chance.randint(1, 3), priority=chance.randint(0, 2)
+            )
+            there.wait(pod)
+
+    def pick() -> None:
+        size = chance.randint(1, 6)
+        among = anew(there)
+        found = there.picking.pick(size)
+        assert [pod.key for pod in found] == [pod.key for pod in among.pick(size)]
+        for pod in found:
+            there.pending.placed(pod, QueueName.INFLIGHT)
+        popped.extend(found)
+
+    def decide() -> None:
+        while popped and chance.random() < 0.8:
+            pod = popped.pop(0)
+            there.place(pod) if chance.random() < 0.9 else there.turn_away(pod)
+
+    def go() -> None:
+        if left := [pod for pod in there.pending if pod not in popped]:
+            pod = chance.choice(left)
+            there.snapshot.table.remove_pod(pod.info.uid)
+            there.pending.drop(pod.key)
+
+    def bind() -> None:
+        """Somebody else does, who asks about no limit."""
+        there.run(make_pod(f"p{chance.random()}", chance.choice("abcde"), chance.randint(1, 3)))
+
+    def pause() -> None:
+        there.picking.paused = frozenset(chance.choice(["", "*"]))
+
+    come()
+    for step in chance.choices([come, pick, decide, go, bind, pause], [2, 6, 6, 3, 2, 1], k=40):
+        step()
 
 
 @settings(max_examples=200, deadline=None)
