@@ -30,6 +30,14 @@ def amount(resource: str, counted: int) -> str:
     return str(counted)
 
 
+def queue_has(resource: str, used: int, guaranteed: int, limit: int | None) -> str:
+    """What a queue has: ``40 of 40 nvidia.com/gpu guaranteed, 12 borrowed, limit 52``."""
+    inside, beyond = min(used, guaranteed), max(0, used - guaranteed)
+    told = f"{amount(resource, inside)} of {amount(resource, guaranteed)} {resource} guaranteed"
+    told = f"{told}, {amount(resource, beyond)} borrowed"
+    return told if limit is None else f"{told}, limit {amount(resource, limit)}"
+
+
 def titled(profile: str) -> str:
     """What a pause is about, in words."""
     return "all profiles" if profile == pauses.EVERYTHING else f"profile {profile}"

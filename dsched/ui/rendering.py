@@ -43,6 +43,7 @@ class Rendering:
             thousands=lambda number: f"{number:,}",
             paused=lambda paused: words.paused_lines(paused, clock.now_ms()),
             camel=lambda name: _PARTS.findall(name) or [name],
+            queue_has=lambda each: words.queue_has(each.resource, each.used, each.guaranteed, each.limit),
             standing=lambda found: words.standing(found, clock.now_ms()),
         )
 

@@ -1,12 +1,11 @@
 """An explanation as lines of text. No I/O."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from dsched.cli.render import columns
 from dsched.model.meta import NodeName
-from dsched.observe.words import amount
-from dsched.simulation.explanation import Explanation, NodeAnswer, QueueHas
+from dsched.observe.words import queue_has
+from dsched.simulation.explanation import Explanation, NodeAnswer
 from dsched.simulation.explanation_json import Asked, told
 from dsched.simulation.live_cluster import LiveCluster
 
@@ -36,8 +35,12 @@ def _facts(explained: Explanation, standing: LiveCluster) -> Iterator[tuple[str,
     if explained.gate is not None:
         yield "Gated", f"by {explained.gate.plugin}: {explained.gate.message}; evaluated as if it were not"
     for name in dict.fromkeys(each.name for each in explained.queues):
-        has = ", ".join(_of_queue(each) for each in explained.queues if each.name == name)
-        yield "Queue", f"{name}: {has}"
+        has = [
+            queue_has(each.resource, each.used, each.guaranteed, each.limit)
+            for each in explained.queues
+            if each.name == name
+        ]
+        yield "Queue", f"{name}: {', '.join(has)}"
     if explained.held_back:
         yield "Held back", f"{explained.held_back}; evaluated as if there was room"
     if explained.promised is not None:
@@ -59,14 +62,6 @@ def _facts(explained: Explanation, standing: LiveCluster) -> Iterator[tuple[str,
     for title, names in (("Filters", explained.skipped_filters), ("Scores", explained.skipped_scores)):
         if names:
             yield title, f"not needed for this pod: {', '.join(names)}"
-
-
-def _of_queue(has: QueueHas) -> str:
-    """``40 of 40 nvidia.com/gpu guaranteed, 12 borrowed, limit 52``."""
-    inside, beyond = min(has.used, has.guaranteed), max(0, has.used - has.guaranteed)
-    shown = partial(amount, has.resource)
-    told = f"{shown(inside)} of {shown(has.guaranteed)} {has.resource} guaranteed, {shown(beyond)} borrowed"
-    return told if has.limit is None else f"{told}, limit {shown(has.limit)}"
 
 
 def _of_equals(explained: Explanation) -> str:

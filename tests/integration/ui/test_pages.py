@@ -9,19 +9,33 @@ import redis
 
 from dsched.clock import SystemClock
 from dsched.model.meta import PodUid
+from dsched.model.queues import LABEL
 from dsched.scheduler.ports import Move, QueueName, entity_key
 from dsched.state import keys, leader_config, pauses
 from dsched.state.leader_config import LeaderConfig
 from dsched.ui import queues
 from tests.integration.fsck.by_hand import ByHand
-from tests.manifests import node_manifest, pod_manifest
+from tests.manifests import node_manifest, pod_manifest, queue_manifest
 
+FAIR_SHARE = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      disabled: [{name: PrioritySort}, {name: DefaultPreemption}]
+      enabled: [{name: FairShare}]
+"""
 HOSTILE = '<script>window.pwned = 1</script><img src=x onerror="window.pwned = 1">'
 
 
 @pytest.fixture
 def system(store, tmp_path):
     return ByHand(store, tmp_path)
+
+
+def asking_for(cores):
+    return [{"name": "main", "image": "nginx", "resources": {"requests": {"cpu": cores}}}]
 
 
 class Seen(HTMLParser):
@@ -143,6 +157,24 @@ def test_a_pod(page, system):
     assert "node(s) didn't match Pod's node affinity/selector" in explained.text
 
 
+def test_an_explanation_says_what_the_queues_above_the_pod_have(page, system, store):
+    queues = [
+        queue_manifest("top", resources={"cpu": {"guaranteed": 1, "limit": 2}}),
+        queue_manifest("team", "top"),
+    ]
+    pods = [
+        pod_manifest(f"shop/{name}", labels={LABEL: "team"}, containers=asking_for(cores), **more)
+        for name, cores, more in (("has", 2, {"nodeName": "n1"}), ("wants", 1, {}))
+    ]
+    system.apply(node_manifest("n1", cpu="8"), *queues, *pods)
+    system.take_in()
+    publish(store, text=FAIR_SHARE)
+    found = seen(page, "/pods/shop/wants/explanation")
+    assert "Queue team: 0 of 0 cpu guaranteed, 2 borrowed" in found.text
+    assert "Queue top: 1 of 1 cpu guaranteed, 1 borrowed, limit 2" in found.text
+    assert 'queue "top" has no room below its limit of cpu; evaluated as if there was room' in found.text
+
+
 WHY = "/pods/default/web/explanation"
 MORE = json.dumps(node_manifest("n2"))
 
@@ -171,10 +203,10 @@ def test_of_the_leaders_own_there_is_nothing_to_tell(page, system, store):
     assert page.post("/api/what-if", content=MORE).json()["note"] == ""
 
 
-def publish(store, withheld=""):
-    """As a leader does when it begins: the default configuration, or one that it keeps back."""
+def publish(store, withheld="", text=""):
+    """As a leader does when it begins: the default configuration, another one, or one that it keeps back."""
     store.redis.set(store.key(keys.EPOCH.name), 1)
-    leader_config.publish(store, LeaderConfig(1, "123456789abc", "standalone", "", "", withheld))
+    leader_config.publish(store, LeaderConfig(1, "123456789abc", "standalone", "", text, withheld))
 
 
 def test_a_node(page, system):
