@@ -75,6 +75,44 @@ class GroupOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueUse:
+    """What a queue has of a resource, with the queues below it; CPU in milli-units.
+
+    Attributes:
+        before, after: what its pods on nodes request.
+        fair_share: what it is due in the end, rounded.
+        guaranteed: it may always reach this.
+        limit: None where it has none.
+    """
+
+    resource: str
+    before: int
+    after: int
+    fair_share: int
+    guaranteed: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOutcome:
+    """What became of a queue and those below it.
+
+    Attributes:
+        parent: empty at the top.
+        running: pods on nodes; pending: pods that wait and are not gated.
+        reclaimed: pods that other queues took back.
+        resources: those that it uses, is due, or says something about; ``pods`` only in the last case.
+    """
+
+    name: str
+    parent: str
+    running: int
+    pending: int
+    reclaimed: int
+    resources: tuple[QueueUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of all of them.
 
@@ -85,6 +123,7 @@ class Outcome:
         resources: sums over the nodes.
         homeless: bound pods whose node there is not.
         groups: in the order of their last attempt; those that were never tried last.
+        queues: where they divide the cluster, parents before their children.
     """
 
     pods: tuple[PodOutcome, ...]
@@ -92,6 +131,7 @@ class Outcome:
     resources: tuple[Fill, ...]
     homeless: int = 0
     groups: tuple[GroupOutcome, ...] = ()
+    queues: tuple[QueueOutcome, ...] = ()
 
     @property
     def counts(self) -> dict[Ending, int]:

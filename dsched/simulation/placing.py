@@ -34,6 +34,7 @@ from dsched.simulation.group_outcomes import GroupOutcomes
 from dsched.simulation.offline_cycle import OfflineCycle
 from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
 from dsched.simulation.queue import SimulatedQueue
+from dsched.simulation.queue_outcomes import QueueOutcomes
 
 Hear = Callable[[Decision | GroupDecision, int], None]
 """Is told each decision in order, and the version of the table that it was taken on."""
@@ -95,6 +96,8 @@ class Simulation:
             self._made.frameworks, self._made.pending, self._made.groups, self._clock, self._made.picking
         )
         self._groups = GroupOutcomes(self.memory.snapshot)
+        picking = self._made.picking
+        self._queues = None if picking is None else QueueOutcomes(picking.ledger)
         self._outcomes: dict[PodUid, PodOutcome] = {}
         self._held: dict[PodUid, tuple[QueuedPod, Decision]] = {}
         self._impatient: set[PodUid] = set()
@@ -263,4 +266,6 @@ class Simulation:
         pods.sort(key=lambda pod: pod.ending in NEVER_TRIED)
         nodes = capacity.nodes(snapshot.table, self._before, Usage.of(snapshot.table))
         homeless = sum(name not in snapshot.table.index for name, _ in snapshot.table.placed())
-        return Outcome(tuple(pods), nodes, capacity.cluster(nodes), homeless, self._groups.outcome(self._outcomes))
+        queues = () if self._queues is None else self._queues.outcome()
+        groups = self._groups.outcome(self._outcomes)
+        return Outcome(tuple(pods), nodes, capacity.cluster(nodes), homeless, groups, queues)

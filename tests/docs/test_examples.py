@@ -221,8 +221,8 @@ def test_08_a_training_job_in_one_rack(reader: Reader) -> None:
 
 
 def test_09_two_teams(reader: Reader) -> None:
-    up, cluster, queues, first, placed, look, more, waited, again, pods, describe, fsck, down = commands(
-        EXAMPLES / "09-two-teams"
+    up, cluster, queues, first, placed, look, more, waited, again, pods, describe, back, rehearse, fsck, down = (
+        commands(EXAMPLES / "09-two-teams")
     )
     reader.shell(up, cluster, queues, first, placed)
     assert len(reader.nodes()) == 14
@@ -231,5 +231,8 @@ def test_09_two_teams(reader: Reader) -> None:
     left = [name.partition("-")[0] for name, node in reader.nodes().items() if node]
     assert (left.count("research"), left.count("production")) == (8, 8)
     assert "research" in told
+    told = [" ".join(line.split()) for line in reader.shell(back, rehearse).splitlines()]
+    assert "nvidia.com/gpu 16 24 24 24 28" in told
+    assert any(line.startswith("production 4 0 4 ") for line in told)
     assert reader.shell(fsck).startswith("clean: ")
     reader.shell(down)

@@ -18,11 +18,12 @@ from dsched.clock import SystemClock
 from dsched.cluster import opening
 from dsched.cluster.opening import Kind
 from dsched.config.feature_gates import Version
-from dsched.errors import DschedError
+from dsched.errors import DschedError, ManifestError
 from dsched.manifests import exporting
 from dsched.manifests.load import Manifest, load, load_text
 from dsched.model import coscheduling
 from dsched.plugins import profiles, registry
+from dsched.plugins.fair_share import plugin as fair_share
 from dsched.recording import simulated
 from dsched.recording.rehearsal import Rehearsal
 from dsched.scheduler.decision import Decision, GroupDecision, by_pod
@@ -58,6 +59,15 @@ def simulate(
         str | None,
         typer.Option("--context", "--kube-context", help="Context of the kubeconfig file.", show_default=False),
     ] = None,
+    queues: Annotated[
+        str | None,
+        typer.Option(
+            "--queues",
+            metavar="FILE",
+            help="Divide the cluster by the queues of this file or folder, and by none of its own.",
+            show_default=False,
+        ),
+    ] = None,
     emulated_version: emulating.EmulatedVersion = None,
     feature_gates: emulating.FeatureGates = None,
     compare_version: emulating.ComparedVersion = None,
@@ -85,10 +95,15 @@ def simulate(
     if compare_version and decisions is not None:
         raise typer.BadParameter("it goes without --compare-version", param_hint="--decisions")
     manifests = _manifests(files or [], namespace, kubeconfig, context, from_kubernetes=from_kubernetes)
+    if queues is not None:
+        manifests = _divided(manifests, queues)
     plugins, now_ms = registry.load(), SystemClock().now_ms()
     asked = emulating.asked(emulated_version, None if compare_version else feature_gates)
     features = asked.on(_version(kubeconfig, context) if from_kubernetes and not emulated_version else None)
     configured = config.read(config_file, plugins, features)
+    if queues is not None and fair_share.arguments(configured) is None:
+        problem = "queues divide nothing without the plugin FairShare; enable it with --config, as docs/queues.md does"
+        raise typer.BadParameter(problem, param_hint="--queues")
     profiles.emulate(features)
     cluster = given(manifests, now_ms)
     if configured.features.enabled(coscheduling.GATE):
@@ -127,6 +142,23 @@ def _manifests(
         return found
     text = msgspec.json.encode(exporting.listed(list(snapshot.live(kubeconfig, context))))
     return [*load_text(text, "the cluster"), *found]
+
+
+def _divided(manifests: list[Manifest], path: str) -> list[Manifest]:
+    """With the queues of a file in place of all others.
+
+    Raises:
+        ManifestError: it cannot be read, or holds anything else.
+    """
+    queues = load([path])
+    others = [f"{each.origin}: a {each.kind.name}, where only queues may be" for each in queues if not _is_queue(each)]
+    if others:
+        raise ManifestError(others)
+    return [*(each for each in manifests if not _is_queue(each)), *queues]
+
+
+def _is_queue(manifest: Manifest) -> bool:
+    return manifest.kind.name == "Queue"
 
 
 def _version(kubeconfig: Path | None, context: str | None) -> Version:

@@ -7,7 +7,7 @@ import msgspec
 from dsched.cli.render import columns
 from dsched.observe.words import amount
 from dsched.simulation.capacity import Fill, NodeFill
-from dsched.simulation.outcome import Ending, GroupOutcome, Outcome, PodOutcome
+from dsched.simulation.outcome import Ending, GroupOutcome, Outcome, PodOutcome, QueueOutcome
 
 SHOWN = 20
 """Rows of a table; ``wide`` shows all."""
@@ -15,6 +15,10 @@ NAMED = 3
 """Pods that are named of those that do not fit for the same reason; ``wide`` names all."""
 
 _WITHOUT_NODE = (Ending.UNSCHEDULABLE, Ending.FAILED, Ending.WAITING, Ending.GATED, Ending.IGNORED)
+_QUEUE_TITLES = (
+    *("QUEUE", "RUNNING", "PENDING", "RECLAIMED"),
+    *("RESOURCE", "BEFORE", "AFTER", "FAIR SHARE", "GUARANTEED", "LIMIT"),
+)
 _HAS_NODE = frozenset({Ending.PLACED, Ending.WAITING, Ending.RESIZABLE})
 
 
@@ -27,17 +31,20 @@ def encoded(outcome: Outcome) -> bytes:
             "nodes": outcome.nodes,
             "pods": outcome.pods,
             "groups": outcome.groups,
+            "queues": outcome.queues,
             "homeless": outcome.homeless,
         }
     )
 
 
 def lines(outcome: Outcome, *, wide: bool) -> Iterator[str]:
-    """For people: a summary, how full the cluster is, the nodes, who had to go, what has no node and why."""
+    """For people: a summary, how full the cluster is, what queues have, the nodes, who had to go, what has no node and
+    why."""
     told = [f"{count} {ending}" for ending, count in outcome.counts.items() if count]
     yield f"{len(outcome.pods)} pods: {', '.join(told)}" if told else "no pods to place"
     most = None if wide else SHOWN
     yield from _section("", ("RESOURCE", "BEFORE", "AFTER", "ALLOCATABLE"), map(_resource, outcome.resources), None)
+    yield from _section("Queues", _QUEUE_TITLES, _queues(outcome.queues), most)
     yield from _nodes(outcome.nodes, wide, most)
     if wide:
         with_node = (pod for pod in outcome.pods if pod.ending in _HAS_NODE)
@@ -75,6 +82,20 @@ def _resource(fill: Fill) -> tuple[str, ...]:
 def _share(fill: Fill, counted: int) -> str:
     share = f" ({100 * counted / fill.allocatable:.1f}%)" if fill.allocatable else ""
     return f"{amount(fill.resource, counted)}{share}"
+
+
+def _queues(queues: Sequence[QueueOutcome]) -> Iterator[tuple[str, ...]]:
+    """A row a resource, the first of which names the queue; those below another are indented."""
+    depths: dict[str, int] = {}
+    for queue in queues:
+        depths[queue.name] = depth = depths.get(queue.parent, -1) + 1
+        first = ("  " * depth + queue.name, str(queue.running), str(queue.pending), str(queue.reclaimed))
+        for number, use in enumerate(queue.resources):
+            shown = (use.before, use.after, use.fair_share, use.guaranteed, use.limit)
+            amounts = ["-" if each is None else amount(use.resource, each) for each in shown]
+            yield (*(("", "", "", "") if number else first), use.resource, *amounts)
+        if not queue.resources:
+            yield (*first, *["-"] * 6)
 
 
 def _nodes(nodes: Sequence[NodeFill], wide: bool, most: int | None) -> Iterator[str]:

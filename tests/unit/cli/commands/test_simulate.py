@@ -14,6 +14,7 @@ from dsched.errors import ConfigError, ManifestError
 from tests.manifests import (
     deferred_manifest,
     group_manifest,
+    guaranteed,
     node_manifest,
     other_manifest,
     pod_manifest,
@@ -405,3 +406,67 @@ def test_what_a_limit_holds_back_is_told(run: Run, tmp_path: Path) -> None:
     placed, output = placed_of(run, tmp_path, limited, queue_manifest("b"))
     assert placed == {"a": 1, "b": 3}
     assert 'queue \\"a\\" has no room below its limit of cpu' in output
+
+
+@pytest.fixture
+def divided(tmp_path: Path) -> Path:
+    """Four cores, which b has borrowed, and pods of a that wait; half of it is guaranteed to each."""
+    halves = [queue_manifest(name, resources=guaranteed(cpu=2)) for name in "ab"]
+    there = [of_queue(f"shop/b{number}", "b", nodeName="n1") for number in range(4)]
+    waiting = [of_queue(f"shop/a{number}", "a") for number in range(4)]
+    return file(tmp_path, "divided.yaml", node_manifest("n1", cpu="4"), *halves, *there, *waiting)
+
+
+def of_queue(key: str, queue: str, **spec: Any) -> Json:
+    pod = sized(key, "1", **spec)
+    pod["metadata"]["labels"] = {"dsched.io/queue": queue}
+    return pod
+
+
+def queue_rows(lines: list[str]) -> list[str]:
+    after = lines[lines.index("Queues:") + 2 :]
+    return after[: after.index("")]
+
+
+def test_what_queues_have_before_and_after(run: Run, divided: Path, tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(DIVIDED)
+    lines = told(run("-f", divided, "--config", path))
+    assert lines[0] == "6 pods: 2 placed, 2 unschedulable, 2 evicted"
+    assert queue_rows(lines) == ["a 2 2 0 cpu 0 2 2 2 -", "b 2 0 2 cpu 4 2 2 2 -"]
+    found = json.loads(run("-f", divided, "--config", path, "-o", "json").stdout)["queues"]
+    assert found[1] == {
+        "name": "b",
+        "parent": "",
+        "running": 2,
+        "pending": 0,
+        "reclaimed": 2,
+        "resources": [
+            {"resource": "cpu", "before": 4000, "after": 2000, "fair_share": 2000, "guaranteed": 2000, "limit": None}
+        ],
+    }
+
+
+def test_other_queues_divide_the_cluster_in_place_of_its_own(run: Run, divided: Path, tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.yaml"
+    path.write_text(DIVIDED)
+    others = [
+        queue_manifest("all"),
+        queue_manifest("a", "all", resources=guaranteed(cpu=3)),
+        queue_manifest("b", "all", resources={"cpu": {"guaranteed": 1, "limit": 2}}),
+    ]
+    lines = told(run("-f", divided, "--config", path, "--queues", file(tmp_path, "queues.yaml", *others)))
+    assert lines[0] == "7 pods: 3 placed, 1 unschedulable, 3 evicted"
+    assert queue_rows(lines) == ["all 4 1 3 cpu 4 4 4 4 -", "a 3 1 0 cpu 0 3 3 3 -", "b 1 0 3 cpu 4 1 1 1 2"]
+
+
+def test_queues_are_all_that_other_queues_may_be(run: Run, divided: Path, tmp_path: Path) -> None:
+    path = file(tmp_path, "queues.yaml", queue_manifest("a"), node_manifest("n2"))
+    with pytest.raises(ManifestError, match=r"queues\.yaml.*: a Node, where only queues may be"):
+        run("-f", divided, "--queues", path)
+
+
+def test_queues_without_the_plugin_are_refused(run: Run, divided: Path, tmp_path: Path) -> None:
+    result = run("-f", divided, "--queues", file(tmp_path, "queues.yaml", queue_manifest("a")))
+    assert result.exit_code == 2
+    assert "enable it with --config" in " ".join(result.stderr.replace("│", " ").split())
