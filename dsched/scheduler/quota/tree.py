@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from dsched.arithmetic.fair_division import Claim, divide, is_more
 from dsched.config import durations
+from dsched.framework.table import PODS
 from dsched.model import quantity
 from dsched.model.queues import Queue, QueueResource
 from dsched.scheduler.ports import Amounts
@@ -291,4 +292,6 @@ def _claim(share: Share, resource: str) -> Claim:
     weight = share.weights.get(resource)
     if weight is None:
         weight = 1 if share.queue is None else share.queue.spec.weight
+        if resource == PODS:  # who says nothing of pods means them to be no reason for anything
+            weight = max(1, weight)
     return Claim(share.demands.get(resource, 0), share.guaranteed.get(resource, 0), weight)

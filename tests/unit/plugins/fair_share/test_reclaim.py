@@ -161,6 +161,20 @@ pods = st.lists(
 )
 
 
+def test_a_guarantee_is_reached_below_a_queue_that_is_due_nothing_beyond_its_own() -> None:
+    """Nobody says how many pods are due to whom, so that is no reason to leave the guarantee unreached."""
+    there = Cluster(
+        queue_manifest("z", weight=0),
+        queue_manifest("a", "z", resources=guaranteed(2)),
+        queue_manifest("b", "z"),
+        cores=(4,),
+    )
+    there.run(0, *[there.pod(f"b{number}", "b") for number in range(4)])
+    there.wait(*[there.pod(f"a{number}", "a") for number in range(2)])
+    there.settle()
+    assert there.used() == {"z": 4, "a": 2, "b": 2}
+
+
 Asked = dict[str, tuple[str, int, int, int | None, str]]
 """Queue to parent, weight, guarantee, limit, and what it gives back."""
 
