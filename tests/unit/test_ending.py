@@ -38,17 +38,22 @@ except KeyboardInterrupt:
 
 
 def begun(text: str, *words: str) -> "subprocess.Popen[str]":
-    """A process that has printed its first line; it takes SIGINT, whoever runs the tests."""
+    """A process that has printed its first line; it ends by signals, whoever runs the tests: nohup ignores SIGHUP."""
     process = subprocess.Popen(
         [sys.executable, "-c", text, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        preexec_fn=_end_by_signals,  # noqa: PLW1509
     )
     assert process.stdout is not None
     process.stdout.readline()
     return process
+
+
+def _end_by_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
