@@ -21,7 +21,7 @@ class QueueOutcomes:
 
     def outcome(self) -> tuple[QueueOutcome, ...]:
         """What they have now, parents before their children, by name."""
-        return tuple(self._of(share) for top in _by_name(self._ledger.divide().root) for share in _with_below(top))
+        return tuple(self._of(share) for top in self._ledger.divide().root.children for share in _with_below(top))
 
     def _of(self, share: Share) -> QueueOutcome:
         before = self._before.get(share.name, {})
@@ -50,9 +50,5 @@ def _speaks(use: QueueUse) -> bool:
 
 def _with_below(share: Share) -> Iterator[Share]:
     yield share
-    for child in _by_name(share):
+    for child in share.children:
         yield from _with_below(child)
-
-
-def _by_name(share: Share) -> list[Share]:
-    return sorted(share.children, key=lambda child: child.name)
