@@ -148,9 +148,17 @@ class Cluster:
 
         return self.wait(f"{names or 'all'} are bound", placed, deadline_s)
 
-    def wait_unschedulable(self, name: str) -> str:
-        """Wait until a pod says that it fits nowhere; its message."""
-        return self.wait(f"{name} is unschedulable", lambda: scheduled_condition(self.pod(name)).get("message"))
+    def wait_unschedulable(self, name: str, says: str = "") -> str:
+        """Wait until a pod says that it fits nowhere, with a text among its message; its message.
+
+        Without the text it may be what was true before the newest node had come.
+        """
+
+        def told() -> str | None:
+            message: str | None = scheduled_condition(self.pod(name)).get("message")
+            return message if message is not None and says in message else None
+
+        return self.wait(f"{name} is unschedulable: {says or 'for whatever reason'}", told)
 
     def wait(self, what: str, condition: Callable[[], T | None], deadline_s: float = DEADLINE_S) -> T:
         """The condition's first true value; the API server may be away meanwhile.

@@ -53,7 +53,7 @@ def test_a_pod_that_needs_a_feature_goes_where_it_is_declared(running: Processes
         ),
     )
     assert cluster.wait_placed("needs") == {"needs": "able"}
-    assert "node(s) didn't match Pod's required features" in cluster.wait_unschedulable("nowhere")
+    cluster.wait_unschedulable("nowhere", "node(s) didn't match Pod's required features")
 
 
 def test_a_pod_does_not_go_where_a_driver_is_missing_that_has_to_be_there(running: Processes, cluster: Cluster) -> None:
@@ -101,8 +101,8 @@ def test_a_pod_of_a_group_is_refused_by_the_fields_name(running: Processes, clus
     cluster.add_nodes(make_node("n1"))
     cluster.add_pods(make_pod("member", schedulingGroup={"podGroupName": "train"}), make_pod("alone"))
     assert cluster.wait_placed("alone") == {"alone": "n1"}
-    told = cluster.wait_unschedulable("member")
-    assert "spec.schedulingGroup needs the plugin GangScheduling, which needs the feature gate GenericWorkload" in told
+    reason = "spec.schedulingGroup needs the plugin GangScheduling, which needs the feature gate GenericWorkload"
+    cluster.wait_unschedulable("member", reason)
     assert "nodeName" not in cluster.pod("member")["spec"]
 
 

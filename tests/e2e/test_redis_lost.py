@@ -89,7 +89,7 @@ def test_what_is_lost_with_redis(running: Processes, cluster: Cluster):
     assert [node for node in urgent.nominated if node] == ["full"]
     # Gates are the API server's, too, and so is what was said last.
     assert "nodeName" not in cluster.pod(GATED)["spec"]
-    assert "Insufficient cpu" in cluster.wait_unschedulable(BIG)
+    cluster.wait_unschedulable(BIG, "Insufficient cpu")
     found = checker.check(cluster.nodes(), cluster.pods())
     assert found.problems == []
     cluster.wait("it is in order", lambda: running.run("dsched", "fsck").returncode == 0)

@@ -58,6 +58,7 @@ def test_pods_of_other_schedulers_are_left_alone(running: Processes, cluster: Cl
 
 def test_a_pod_that_fits_nowhere_says_why_until_it_fits(running: Processes, cluster: Cluster):
     cluster.add_nodes(make_node("n1", "2"), make_node("n2", "2"))
+    cluster.wait_known("n1", "n2")
     cluster.add_pods(make_pod("big", "3"))
     told = cluster.wait_unschedulable("big")
     assert told.startswith("0/2 nodes are available: 2 Insufficient cpu.")
@@ -166,7 +167,7 @@ def test_taints_and_cordons_are_respected(running: Processes, cluster: Cluster):
     cluster.add_nodes(tainted, cordoned)
     cluster.add_pods(make_pod("web"), make_pod("trainer", tolerations=[{"key": "gpu", "operator": "Exists"}]))
     assert cluster.wait_placed("trainer") == {"trainer": "n1"}
-    told = cluster.wait_unschedulable("web")
+    told = cluster.wait_unschedulable("web", "0/2 nodes are available")
     assert "1 node(s) had untolerated taint" in told  # which 1.34 names, and newer versions do not
     assert "1 node(s) were unschedulable" in told
     cluster.core.patch_node("n2", {"spec": {"unschedulable": False}})
@@ -203,7 +204,7 @@ def test_a_claim_that_waits_gets_a_volume_on_the_pods_node(running: Processes, c
     assert "nodeName" not in cluster.pod("db")["spec"], "bound before its claim was"
     bind_claim(cluster, "data", "disk")
     assert cluster.wait_placed("db") == {"db": "n2"}
-    assert 'persistentvolumeclaim "missing" not found' in cluster.wait_unschedulable("too-many")
+    cluster.wait_unschedulable("too-many", 'persistentvolumeclaim "missing" not found')
 
 
 def local_volume(name: str, node: str) -> Json:

@@ -67,7 +67,7 @@ class WatchLog:
 
         One round trip: whoever waits for a pod hears of it so much sooner.
         """
-        block_ms = round(wait_s * 1000) if wait_s > 0 else None
+        block_ms = max(1, round(wait_s * 1000)) if wait_s > 0 else None  # with 0 Redis waits without an end
         log = self._store.key(keys.LOG.name)
         with self._store.redis.pipeline(transaction=False) as pipeline:
             pipeline.xread({log: f"{version}-0"}, count=AT_ONCE, block=block_ms)

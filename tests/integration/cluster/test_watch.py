@@ -75,6 +75,11 @@ def test_waiting_ends_with_the_first_change(store, connect, cluster, apply, tmp_
     assert told(events) == [(1, Change.ADDED, "Node", "n1")]
 
 
+def test_less_than_a_millisecond_is_waited_no_longer_than_that(cluster, apply):
+    apply(node_manifest())
+    assert cluster.watch(1, 0.0001) == ([], 1)
+
+
 def test_a_change_right_after_waiting_ended_is_read_at_once(cluster, apply, monkeypatch):
     """Redis answers that nothing came, then the change comes, then Redis answers how far the cluster is."""
     apply(node_manifest())
