@@ -58,22 +58,12 @@ class Watch:
         self.show: Callable[[str], None] | None = None
         self._reminded = False
 
-    def enter(self, plugin: str) -> str:
-        """A plugin runs; returns the one that called it."""
-        before = self.plugin
-        if before != plugin:
-            self._switch(plugin)
-        return before
-
-    def leave(self, before: str) -> None:
-        """It has ended, and the one that called it goes on."""
-        if self.plugin != before:
-            self._switch(before)
-
-    def _switch(self, plugin: str) -> None:
-        self.since = time.monotonic()
+    def switch(self, plugin: str) -> None:
+        """Another plugin runs from now on, or none."""
+        if plugin:
+            self.since = time.monotonic()
+            self._reminded = False
         self.plugin = plugin
-        self._reminded = False
         if self.show is not None:
             self.show(plugin)
 
