@@ -12,7 +12,7 @@ from dsched.arithmetic.pod_query import PodQuery
 from dsched.errors import SelectorError
 from dsched.model import selectors
 from dsched.model.meta import LabelSelector, LabelSelectorRequirement
-from dsched.model.pod import Pod, PodAffinity, PodAffinityTerm
+from dsched.model.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
 from dsched.model.selectors import IN, NOT_IN, Selector
 
 Labels = Mapping[str, str]
@@ -78,6 +78,12 @@ class PodTerms:
     def empty(self) -> bool:
         return not (self.affinity or self.anti_affinity or self.preferred)
 
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """Keys of the labels at which they look."""
+        terms = (*self.affinity, *self.anti_affinity, *(term for _, term in self.preferred))
+        return frozenset(each.key for term in terms for each in term.selector.requirements)
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -112,6 +118,29 @@ def pod_terms(pod: Pod) -> PodTerms:
         + legal("preferredAntiAffinityTerms", lambda: _preferred(apart, pod, -1)),
         tuple(problems),
     )
+
+
+def label_keys(affinity: Affinity | None) -> frozenset[str]:
+    """Keys of the labels at which the pod (anti-)affinity terms of a pod look: in other pods, and in its own where a
+    term takes values from there (`taken_keys`)."""
+    keys: set[str] = set()
+    for term in _records(affinity):
+        keys.update(selectors.keys_of(term.label_selector), term.match_label_keys, term.mismatch_label_keys)
+    return frozenset(keys)
+
+
+def taken_keys(affinity: Affinity | None) -> frozenset[str]:
+    """Keys of the labels of a pod whose values its terms take."""
+    return frozenset(key for term in _records(affinity) for key in (*term.match_label_keys, *term.mismatch_label_keys))
+
+
+def _records(affinity: Affinity | None) -> Iterable[PodAffinityTerm]:
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    for side in sides:
+        if side is not None:
+            yield from side.required_during_scheduling_ignored_during_execution
+            for each in side.preferred_during_scheduling_ignored_during_execution:
+                yield each.pod_affinity_term
 
 
 def _required(affinity: PodAffinity | None, pod: Pod) -> Iterable[AffinityTerm]:

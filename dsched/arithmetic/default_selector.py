@@ -15,6 +15,8 @@ from dsched.model.pod import Pod
 from dsched.model.selectors import Selector
 
 Object = Mapping[str, Any]
+Find = Callable[[str, str], Object | None]
+"""An object by kind and name, in the pod's namespace."""
 
 SERVICE = "Service"
 CONTROLLERS = (
@@ -25,18 +27,29 @@ CONTROLLERS = (
 """API version and kind of the controllers whose selectors are looked at."""
 
 
-def default_selector(pod: Pod, services: Iterable[Object], find: Callable[[str, str], Object | None]) -> Selector:
+def default_selector(pod: Pod, services: Iterable[Object], find: Find) -> Selector:
     """The selector; one that matches everything where the pod has no service and no known controller.
 
     Args:
         services: those of the pod's namespace.
-        find: an object by kind and name, in the pod's namespace.
     """
     merged: dict[str, str] = {}
     for service in services:
         wanted = _spec(service).get("selector")
         if wanted is not None and selectors.labels_equal(_strings(wanted)).matches(pod.metadata.labels):
             merged |= _strings(wanted)
+    return _with_controller(merged, pod, find)
+
+
+def label_keys(pod: Pod, services: Iterable[Object], find: Find) -> frozenset[str]:
+    """Keys of the labels of a pod on which its selector depends, and whether it selects the pod; the arguments are
+    those of `default_selector`."""
+    keys = {key for service in services for key in _spec(service).get("selector") or ()}
+    return frozenset(keys.union(each.key for each in _with_controller({}, pod, find).requirements))
+
+
+def _with_controller(merged: dict[str, str], pod: Pod, find: Find) -> Selector:
+    """What the pod's services select, together with what its controller does."""
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     if owner is None or (owner.api_version, owner.kind) not in CONTROLLERS:
         return selectors.labels_equal(merged)

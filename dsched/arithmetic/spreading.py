@@ -56,6 +56,14 @@ def parse(
     return tuple(_constraint(record, labels) for record in records if record.when_unsatisfiable == action)
 
 
+def label_keys(records: Iterable[TopologySpreadConstraint]) -> frozenset[str]:
+    """Keys of the labels by which constraints count pods."""
+    keys: set[str] = set()
+    for record in records:
+        keys.update(selectors.keys_of(record.label_selector), record.match_label_keys)
+    return frozenset(keys)
+
+
 def _constraint(record: TopologySpreadConstraint, labels: Mapping[str, str]) -> Constraint:
     selector = selectors.label_selector(record.label_selector)
     own = {key: labels[key] for key in record.match_label_keys if key in labels}

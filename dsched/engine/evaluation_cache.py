@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dsched.engine.evaluation import Evaluation
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
+from dsched.framework.runtime import Framework, PodClass
 from dsched.framework.snapshot import Snapshot
 
 KEPT_CELLS = 5_000_000
@@ -22,6 +22,8 @@ MOST_SEEN = 65_536
 """Classes that are known to have been asked for. An evaluation is kept for long from the second time on: pods that are
 a class of their own each would fill the memory, and nobody asks for them again."""
 
+_Key = tuple[str, PodClass] | tuple[str, PodClass, bytes]
+"""Profile, class, and the rows of the table where these are not all."""
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -43,15 +45,15 @@ class EvaluationCache:
         self._snapshot = snapshot
         self._judge_all = judge_all
         self._gather_first = gather_first
-        self._kept: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
-        self._once: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
-        self._placements: OrderedDict[tuple[str, bytes], Evaluation] = OrderedDict()
+        self._kept: OrderedDict[_Key, Evaluation] = OrderedDict()
+        self._once: OrderedDict[_Key, Evaluation] = OrderedDict()
+        self._placements: OrderedDict[_Key, Evaluation] = OrderedDict()
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._latest: dict[str, Evaluation] = {}
 
     def prepare(self, pods: Sequence[tuple[Framework, PodInfo]]) -> Collection[Evaluation]:
         """Evaluate the classes that a batch will ask for, all in one go, where that pays; returns what it evaluated."""
-        wanted: dict[tuple[str, bytes], tuple[Framework, PodInfo]] = {}
+        wanted: dict[_Key, tuple[Framework, PodInfo]] = {}
         for framework, pod in pods:
             if framework.cacheable:
                 wanted.setdefault((framework.profile_name, framework.class_of(pod, self._snapshot)), (framework, pod))
@@ -77,8 +79,8 @@ class EvaluationCache:
         finally:
             self._judge_all = elsewhere
 
-    def _pays(self, wanted: Mapping[tuple[str, bytes], tuple[Framework, PodInfo]]) -> bool:
-        return bool(wanted) and self._gather_first([(profile, pod) for (profile, _), (_, pod) in wanted.items()])
+    def _pays(self, wanted: Mapping[_Key, tuple[Framework, PodInfo]]) -> bool:
+        return bool(wanted) and self._gather_first([(key[0], pod) for key, (_, pod) in wanted.items()])
 
     def evaluation(
         self, framework: Framework, pod: PodInfo, own: bool = False, among: NDArray[np.intp] | None = None
@@ -111,10 +113,8 @@ class EvaluationCache:
             self._latest[framework.profile_name] = evaluation
         return evaluation
 
-    def _among(
-        self, framework: Framework, pod: PodInfo, key: tuple[str, bytes], own: bool, among: NDArray[np.intp]
-    ) -> Evaluation:
-        key = key[0], key[1] + among.tobytes()
+    def _among(self, framework: Framework, pod: PodInfo, key: _Key, own: bool, among: NDArray[np.intp]) -> Evaluation:
+        key = (*key[:2], among.tobytes())
         shared = framework.cacheable and not own
         kept = self._usable(key, pod) if shared else None
         if kept is None:
@@ -125,25 +125,25 @@ class EvaluationCache:
             _add(self._placements, key, kept, MOST_PLACEMENTS)
         return kept
 
-    def _outdated(self, key: tuple[str, bytes]) -> bool:
+    def _outdated(self, key: _Key) -> bool:
         """Whether a class has to be evaluated anew, as far as that is plain before its turn; rows that changed are left
         until then, for they would be stale again."""
         kept = self._of(key)
         return kept is None or kept.outdated
 
-    def _usable(self, key: tuple[str, bytes], pod: PodInfo) -> Evaluation | None:
+    def _usable(self, key: _Key, pod: PodInfo) -> Evaluation | None:
         """What is kept of a class, brought up to date for one of its pods."""
         kept = self._of(key)
         if kept is None:
             return None
-        if key[1] != pod.class_key:  # else all of the class are equal for good
+        if key[1].part:  # else it is as true now of the pod that it was made for: no plugin can tell the two apart
             kept.stand_for(pod)
         return kept if kept.refresh() else None
 
-    def _of(self, key: tuple[str, bytes]) -> Evaluation | None:
+    def _of(self, key: _Key) -> Evaluation | None:
         return self._kept.get(key) or self._once.get(key) or self._placements.get(key)
 
-    def _keep(self, key: tuple[str, bytes], evaluation: Evaluation, again: bool) -> None:
+    def _keep(self, key: _Key, evaluation: Evaluation, again: bool) -> None:
         """
         Args:
             again: it has been asked for before, or will be.

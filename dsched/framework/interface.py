@@ -10,7 +10,7 @@ Source: staging/src/k8s.io/kube-scheduler/framework/interface.go.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
@@ -318,13 +318,14 @@ class ClassPart(Protocol):
         ...
 
 
-class IgnoresLabels(Protocol):
-    """For plugins at PreFilter, Filter, PreScore or Score that look at the labels of some pods only; those that look at
-    none have ``label_blind = True`` instead. Pods that differ in labels alone, at which nobody looks, are evaluated
-    together. Who says neither is taken to look at them."""
+class LabelKeys(Protocol):
+    """For plugins at PreFilter, Filter, PreScore or Score that look at some labels of a pod only; those that look at
+    none have ``label_blind = True`` instead. Pods that differ only in labels at which nobody looks are evaluated
+    together. Who says neither is taken to look at all of them."""
 
-    def ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the pod's labels make no difference to what the plugin says of it at present. It has to be cheap."""
+    def label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
+        """Keys of the pod's labels that make a difference to what the plugin says of it at present; None for all. Equal
+        for pods that differ in labels alone. It has to be cheap."""
         ...
 
 

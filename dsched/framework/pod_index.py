@@ -6,9 +6,10 @@ query are made when it is asked for the first time and follow the changes from t
 nothing is noted but pods that have terms.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,26 @@ _MOST_CHANGES = 8192
 _FEW_ROWS = 256
 """Counts of so few rows are kept in a dict, of more in an array."""
 
-_terms_of_class = PerClass(lambda pod: affinity_terms.pod_terms(pod.pod), most=16384)
+_MOST_CLASSES = 16384
+_taken_keys = PerClass(
+    lambda pod: affinity_terms.taken_keys(pod.pod.spec.affinity), _MOST_CLASSES, attrgetter("unlabelled_key")
+)
+_terms = PerClass(
+    lambda pod: affinity_terms.pod_terms(pod.pod), _MOST_CLASSES, lambda pod: pod.keyed_by(_taken_keys(pod))
+)
+_label_keys = PerClass(
+    lambda pod: affinity_terms.label_keys(pod.pod.spec.affinity), _MOST_CLASSES, attrgetter("unlabelled_key")
+)
 
 
 def terms_of(pod: PodInfo) -> PodTerms:
-    """A pod's (anti-)affinity terms, parsed once per class."""
-    return NO_TERMS if pod.pod.spec.affinity is None else _terms_of_class(pod)
+    """A pod's (anti-)affinity terms, parsed once for all pods that have the same."""
+    return NO_TERMS if pod.pod.spec.affinity is None else _terms(pod)
+
+
+def label_keys_of(pod: PodInfo) -> frozenset[str]:
+    """Keys of the labels at which a pod's (anti-)affinity terms look."""
+    return frozenset() if pod.pod.spec.affinity is None else _label_keys(pod)
 
 
 class RowCounts:
@@ -118,6 +133,7 @@ class PodIndex:
 
     Attributes:
         groups_version: grows whenever a group appears or vanishes.
+        label_keys: keys of the labels at which the terms of any of the pods look.
     """
 
     def __init__(self, pods: Sequence[Mapping[PodUid, PodInfo]]) -> None:
@@ -126,8 +142,10 @@ class PodIndex:
             pods: the table's list of the pods on each row; whoever changes it calls `count`.
         """
         self.groups_version = 0
+        self.label_keys: frozenset[str] = frozenset()
         self._pods = pods
         self._groups: dict[PodTerms, TermGroup] = {}
+        self._looking: Counter[str] = Counter()
         self._kinds: dict[_KindKey, _Kind] | None = None
         self._columns: OrderedDict[PodQuery, _Column] = OrderedDict()
         self._changes: list[tuple[_Kind, int, int]] = []
@@ -176,11 +194,22 @@ class PodIndex:
         if group is None:
             self.groups_version += 1
             group = self._groups[terms] = TermGroup(self.groups_version, terms)
+            self._look(terms.label_keys, 1)
         group.version += 1
         group.pods.add(row, sign)
         if group.pods.total == 0:
             self.groups_version += 1
             del self._groups[terms]
+            self._look(terms.label_keys, -1)
+
+    def _look(self, keys: Collection[str], sign: int) -> None:
+        """Count groups that look at these keys, or no longer do."""
+        for key in keys:
+            self._looking[key] += sign
+            if not self._looking[key]:
+                del self._looking[key]
+        if self._looking.keys() != self.label_keys:
+            self.label_keys = frozenset(self._looking)
 
     def _count_kind(self, kinds: dict[_KindKey, _Kind], row: int, pod: PodInfo, sign: int) -> _Kind:
         meta, deleting = pod.pod.metadata, pod.pod.deleting

@@ -1,6 +1,6 @@
 """A pod with what scheduling derives from it, computed once per class of pods with equal scheduling-relevant fields."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -88,6 +88,14 @@ class PodInfo:
     def unlabelled_key(self) -> bytes:
         """Equal for pods that differ in labels besides; no pod's `class_key`."""
         return _encoder.encode((self.pod.metadata.namespace, *self._parts()))
+
+    def keyed_by(self, labels: Collection[str]) -> bytes:
+        """Equal for pods that differ, besides, in other labels than those with these keys, where the same keys are
+        asked about; no pod's `class_key`."""
+        if not labels:
+            return self.unlabelled_key
+        own, keys = self.pod.metadata.labels, sorted(labels)
+        return self.unlabelled_key + _encoder.encode((keys, [own.get(key) for key in keys]))
 
     def _parts(self) -> tuple[object, PodSpec, object]:
         """Its controller, its spec as far as that matters, and what makes it a class of its own."""

@@ -7,7 +7,7 @@ Source: pkg/scheduler/framework/runtime/framework.go.
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,19 @@ _log = logger(__name__)
 
 if TYPE_CHECKING:
     from dsched.framework.extender import Extending
+
+
+class PodClass(NamedTuple):
+    """What tells the classes of pods apart that are evaluated together.
+
+    Attributes:
+        key: `PodInfo.class_key`, or `PodInfo.keyed_by` the labels at which plugins look.
+        part: what plugins say of the pod besides (``class_part``), which may not be true of it for good; the pod's UID
+            where one fails to say.
+    """
+
+    key: bytes
+    part: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +107,7 @@ class Framework:
         self._class_parts = tuple(plugin for plugin in self._built.values() if hasattr(plugin, "class_part"))
         judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}
         self._label_readers = {
-            name: _said(plugin, "ignores_labels", _JUDGES)
+            name: _said(plugin, "label_keys", _JUDGES)
             for name, plugin in judging.items()
             if _said(plugin, "label_blind", _JUDGES) is not True
         }
@@ -152,10 +165,13 @@ class Framework:
         says: Callable[[PodInfo, PodInfo], bool] | None = getattr(self._built[plugin], "alike", None)
         return says is not None and guarded(plugin, lambda: bool(says(pod, other)))
 
-    def class_of(self, pod: PodInfo, snapshot: Snapshot) -> bytes:
-        """Equal for pods between which no plugin can tell the difference: `PodInfo.class_key`, without labels where no
-        plugin looks at these, and what plugins say besides. A pod of which one fails to say is a class of its own."""
-        found = pod.unlabelled_key if self._ignores_labels(pod, snapshot) else pod.class_key
+    def class_of(self, pod: PodInfo, snapshot: Snapshot) -> PodClass:
+        """Equal for pods between which no plugin can tell the difference at present."""
+        keys = self._label_keys(pod, snapshot)
+        return PodClass(pod.class_key if keys is None else pod.keyed_by(keys), self._class_part(pod))
+
+    def _class_part(self, pod: PodInfo) -> bytes:
+        found = b""
         for plugin in self._class_parts:
             try:
                 found += guarded(plugin.name, plugin.class_part, pod)
@@ -163,15 +179,19 @@ class Framework:
                 found += pod.uid.encode()
         return found
 
-    def _ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the labels of a pod make no difference to anybody at present."""
-        try:
-            return all(
-                says is not None and guarded(name, says, pod, snapshot) is True
-                for name, says in self._label_readers.items()
-            )
-        except PluginFailure:
-            return False
+    def _label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
+        """Keys of the labels at which some plugin looks at present; None for all, as where a plugin fails to say."""
+        found: Collection[str] = ()
+        for name, says in self._label_readers.items():
+            try:
+                keys = None if says is None else guarded(name, says, pod, snapshot)
+                if keys is None:
+                    return None
+                if keys:
+                    found = guarded(name, frozenset, keys).union(found)
+            except PluginFailure:
+                return None
+        return found
 
     def reach(self, state: CycleState, scored: bool = True) -> Scope:
         """What the answers about a pod depend on at most, plugins that were skipped left out, and scores too unless

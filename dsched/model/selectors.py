@@ -83,6 +83,13 @@ def label_selector(record: LabelSelector | None) -> Selector:
     return Selector(tuple(requirement(each) for each in (*equals, *record.match_expressions)))
 
 
+def keys_of(record: LabelSelector | None) -> frozenset[str]:
+    """Keys of the labels at which a label selector looks, legal or not."""
+    if record is None:
+        return frozenset()
+    return frozenset(record.match_labels).union(each.key for each in record.match_expressions)
+
+
 def labels_equal(wanted: Mapping[str, str]) -> Selector:
     """A selector for exactly these labels, taken as they are (``SelectorFromSet``); none match everything."""
     return Selector(tuple(Requirement(key, IN, frozenset({value})) for key, value in wanted.items()))

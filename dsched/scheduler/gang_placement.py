@@ -23,7 +23,7 @@ from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.framework import group_points, pod_groups
 from dsched.framework.interface import Code, Placement
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
+from dsched.framework.runtime import Framework, PodClass
 from dsched.framework.table import NodeTable
 from dsched.metrics import GENERATED_PLACEMENTS, collect
 from dsched.model import placement_wishes
@@ -224,7 +224,7 @@ class GangPlacement:
         """Try other orders of the pods, of a group that fits nowhere in their own; None where none does either, or the
         bound is reached."""
         table, pods = self._cache.snapshot.table, search.entry.pods
-        kinds: dict[bytes, list[Candidate]] = {}
+        kinds: dict[PodClass, list[Candidate]] = {}
         for each in pods:
             kinds.setdefault(search.framework.class_of(each.info, self._cache.snapshot), []).append(each)
         if len(kinds) == 1:

@@ -4,7 +4,7 @@ for running pods have such terms as well.
 Source: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scoring}.go.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ from dsched.framework.interface import (
     Verdict,
 )
 from dsched.framework.per_class import PerClass
-from dsched.framework.pod_index import terms_of
+from dsched.framework.pod_index import label_keys_of, terms_of
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
@@ -166,11 +166,10 @@ class InterPodAffinity:
         scaled: NDArray[np.float64] = float(interface.MAX_NODE_SCORE) * shares
         return scaled.astype(np.int64)
 
-    def ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether nobody has terms that could mean the pod."""
-        affinity = pod.pod.spec.affinity
-        own = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
-        return not own and not snapshot.table.pod_index.groups
+    def label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str]:
+        """Those by which the terms of running pods may mean the pod, or its own terms itself."""
+        running = snapshot.table.pod_index.label_keys
+        return running if pod.pod.spec.affinity is None else running | label_keys_of(pod)
 
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again: for pods that
@@ -318,5 +317,5 @@ _score: type[interface.TableScorePlugin] = InterPodAffinity
 _normalize: type[interface.Normalizer] = InterPodAffinity
 _skips: type[interface.SkipVersion] = InterPodAffinity
 _answers: type[interface.AnswerVersion] = InterPodAffinity
-_labels: type[interface.IgnoresLabels] = InterPodAffinity
+_labels: type[interface.LabelKeys] = InterPodAffinity
 _enqueue: type[interface.EnqueueExtensions] = InterPodAffinity

@@ -1,15 +1,19 @@
 """Default selectors of a snapshot's pods, looked up again only when services or controllers change."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from dsched.arithmetic import default_selector
 from dsched.arithmetic.default_selector import CONTROLLERS, SERVICE
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.model.pod import Pod
 from dsched.model.selectors import Selector
 
+Answer = TypeVar("Answer")
+_Ask = Callable[[Pod, Iterable[default_selector.Object], default_selector.Find], Answer]
 _KINDS = (SERVICE, *(kind for _, kind in CONTROLLERS))
 
 
@@ -21,28 +25,37 @@ class DefaultSelectors:
         self._seen: tuple[object, ...] = ()
         self._services: dict[str, list[Mapping[str, Any]]] = {}
         self._selectors: PerClass[Selector]
+        self._label_keys: PerClass[frozenset[str]]
 
     def of(self, pod: PodInfo, snapshot: Snapshot) -> Selector:
         """The selector for a pod; one that matches everything where nothing selects it."""
-        looked_at = (snapshot, snapshot.others_version)
-        if self._looked_at != looked_at:
-            self._looked_at = looked_at
-            self._follow(snapshot)
+        self._follow(snapshot)
         return self._selectors(pod)
 
+    def label_keys(self, pod: PodInfo, snapshot: Snapshot) -> frozenset[str]:
+        """Keys of the labels of a pod on which its selector depends, and on which it depends whether it selects the
+        pod."""
+        self._follow(snapshot)
+        return self._label_keys(pod)
+
     def _follow(self, snapshot: Snapshot) -> None:
+        looked_at = (snapshot, snapshot.others_version)
+        if self._looked_at == looked_at:
+            return
+        self._looked_at = looked_at
         now = (snapshot, *(snapshot.version_of(kind) for kind in _KINDS))
         if self._seen != now:
             self._seen = now
             self._services = _by_namespace(snapshot)
-            self._selectors = PerClass(lambda each: self._select(each, snapshot))
+            self._selectors = PerClass(lambda each: self._asked(default_selector.default_selector, each, snapshot))
+            self._label_keys = PerClass(
+                lambda each: self._asked(default_selector.label_keys, each, snapshot), key=attrgetter("unlabelled_key")
+            )
 
-    def _select(self, pod: PodInfo, snapshot: Snapshot) -> Selector:
+    def _asked(self, ask: _Ask[Answer], pod: PodInfo, snapshot: Snapshot) -> Answer:
         namespace = pod.pod.metadata.namespace
         services: Sequence[Mapping[str, Any]] = self._services.get(namespace, ())
-        return default_selector.default_selector(
-            pod.pod, services, lambda kind, name: snapshot.others(kind).get(f"{namespace}/{name}")
-        )
+        return ask(pod.pod, services, lambda kind, name: snapshot.others(kind).get(f"{namespace}/{name}"))
 
 
 def _by_namespace(snapshot: Snapshot) -> dict[str, list[Mapping[str, Any]]]:

@@ -3,8 +3,9 @@
 Source: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common,filtering,scoring}.go.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -103,6 +104,9 @@ class PodTopologySpread:
         self._comparing = features.enabled("TaintTolerationComparisonOperators")
         self._domains = TopologyDomains(comparing=self._comparing)
         self._default_selectors = DefaultSelectors()
+        self._counted_by = PerClass(
+            lambda pod: spreading.label_keys(pod.pod.spec.topology_spread_constraints), key=attrgetter("unlabelled_key")
+        )
         self._own = PerClass(
             lambda pod: {action: _own(pod.pod, action) for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)}
         )
@@ -185,12 +189,12 @@ class PodTopologySpread:
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         return spreading.normalized(scores)
 
-    def ignores_labels(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Whether the pod has no constraints: those of its own count it by its labels, the profile's look by them for
-        what selects it."""
+    def label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str]:
+        """Those by which its own constraints count pods, itself among them; without such, those by which it is looked
+        for what selects it, which the profile's constraints count."""
         if pod.pod.spec.topology_spread_constraints:
-            return False
-        return not self._defaults or self._default_selectors.of(pod, snapshot).everything
+            return self._counted_by(pod)
+        return self._default_selectors.label_keys(pod, snapshot) if self._defaults else ()
 
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again."""
@@ -307,5 +311,5 @@ _pre_score: type[interface.PreScorePlugin] = PodTopologySpread
 _score: type[interface.TableScorePlugin] = PodTopologySpread
 _normalize: type[interface.Normalizer] = PodTopologySpread
 _skips: type[interface.SkipVersion] = PodTopologySpread
-_labels: type[interface.IgnoresLabels] = PodTopologySpread
+_labels: type[interface.LabelKeys] = PodTopologySpread
 _enqueue: type[interface.EnqueueExtensions] = PodTopologySpread

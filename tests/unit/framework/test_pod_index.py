@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dsched.arithmetic.affinity_terms import PodTerms, pod_terms
 from dsched.arithmetic.pod_query import PodQuery
 from dsched.framework import pod_index
-from dsched.framework.pod_index import PodIndex, RowCounts, terms_of
+from dsched.framework.pod_index import PodIndex, RowCounts, label_keys_of, terms_of
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeTable
 from dsched.model import selectors
@@ -194,7 +194,33 @@ def test_a_table_that_grows() -> None:
     same(table)
 
 
-def test_terms_are_parsed_once_a_class() -> None:
-    one, two = (PodInfo(make_pod(f"a/{name}", spec=SPECS[3])) for name in ("one", "two"))
+def test_terms_are_parsed_once_for_pods_that_have_the_same() -> None:
+    one, two = (PodInfo(make_pod(f"a/{name}", spec=SPECS[3], labels={"of": name})) for name in ("one", "two"))
     assert terms_of(one) is terms_of(two)
     assert terms_of(PodInfo(make_pod())).empty
+
+
+@pytest.mark.parametrize("taken", ["matchLabelKeys", "mismatchLabelKeys"])
+def test_terms_that_take_values_of_the_pods_labels_are_told_apart(taken: str) -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, taken: ["version"]}
+    spec = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    old, new, same = (
+        PodInfo(make_pod(f"a/{number}", spec=spec, labels={"version": version, "of": f"{number}"}))
+        for number, version in enumerate("122")
+    )
+    assert terms_of(old) != terms_of(new)
+    assert terms_of(new) is terms_of(same)
+    assert label_keys_of(new) == {"app", "version"}
+
+
+def test_it_knows_at_which_labels_the_terms_of_its_pods_look() -> None:
+    table = NodeTable()
+    table.set_node(make_node("n1"))
+    asking = [PodInfo(make_pod(f"a/{number}", spec=spec)) for number, spec in enumerate(SPECS * 2)]
+    for pod in asking:
+        table.add_pod(pod, NodeName("n1"))
+    for pod in asking:
+        assert table.pod_index.label_keys == frozenset().union(*(terms_of(each).label_keys for each in asking))
+        table.remove_pod(pod.uid)
+        asking = asking[1:]
+    assert not table.pod_index.label_keys
