@@ -10,17 +10,16 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scripts.checkout import ROOT, checkout
 from scripts.structure import sources
+from scripts.table import aligned
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 FRAMES = "frames from the cycle's decide to a plugin's filter"
 BATCH = "frames from the batch's decide to it"
 FILES = "files on a warm pod's way"
@@ -146,37 +145,13 @@ def walked(root: Path) -> dict[str, Any]:
     return found
 
 
-@contextmanager
-def checkout(revision: str) -> Iterator[Path]:
-    """Another revision in a folder of its own, which is gone afterwards.
-
-    Raises:
-        SystemExit: git has no such revision, or this is no clone; git has said so on standard error.
-    """
-    git = ["git", "-C", str(ROOT), "worktree"]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name).resolve() / "checkout"
-        done = subprocess.run([*git, "add", "--quiet", "--detach", str(folder), revision], check=False)
-        if done.returncode:
-            raise SystemExit(
-                f"error: no revision {revision} here, see above; a shallow clone has few: git fetch --unshallow"
-            )
-        try:
-            yield folder
-        finally:
-            subprocess.run([*git, "remove", "--force", str(folder)], check=True)
-
-
 def table(found: Mapping[str, Mapping[str, int | None]]) -> str:
     """The figures, a column a checkout."""
     rows = [["", *found, "at most"]]
     for name in next(iter(found.values())):
         values = [figures[name] for figures in found.values()]
         rows.append([name, *("-" if value is None else str(value) for value in values), str(GOALS.get(name, ""))])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 if __name__ == "__main__":

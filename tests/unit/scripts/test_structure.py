@@ -8,6 +8,7 @@ from textwrap import dedent
 
 import pytest
 
+from scripts import checkout
 from scripts.structure import __main__ as command
 from scripts.structure import sources, walks
 from scripts.structure.sources import Module
@@ -333,7 +334,7 @@ def test_another_revision_is_checked_out_for_as_long_as_it_is_measured(
         written(tmp_path, {f"dsched/file{number}.py": "x = 1\n"})
         git("add", ".")
         git("commit", "-m", f"commit {number}")
-    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
     with command.checkout("HEAD~1") as folder:
         before = command.measured(folder, running=False)
     now = command.measured(tmp_path, running=False)
@@ -348,6 +349,6 @@ def test_another_revision_is_checked_out_for_as_long_as_it_is_measured(
 
 def test_a_revision_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
-    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(checkout, "ROOT", tmp_path)
     with pytest.raises(SystemExit, match="no revision nowhere"), command.checkout("nowhere"):
         pass
