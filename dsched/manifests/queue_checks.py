@@ -16,6 +16,7 @@ from dsched.manifests.typed import convert
 from dsched.model import quantity
 from dsched.model.meta import ApiRecord
 from dsched.model.quantity import Quantity
+from dsched.model.queue_forest import parent_of
 from dsched.model.queues import Queue, QueueResource, QueueSpec, Reclaim
 
 Object = Mapping[str, Any]
@@ -96,11 +97,6 @@ def left_behind(queues: Iterable[Object], gone: Iterable[str]) -> Iterator[tuple
     for name in sorted(names & parents.keys()):
         if staying := sorted(child for child, parent in parents.items() if parent == name and child not in names):
             yield name, staying
-
-
-def parent_of(value: Object) -> str:
-    """The name of a queue's parent; empty at the top."""
-    return str((value.get("spec") or {}).get("parent") or "")
 
 
 def _weight(weight: int | None, path: str, report: Report) -> None:

@@ -21,6 +21,7 @@ from dsched.model.meta import PodKey, from_builtins
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import GroupKey
+from dsched.model.queue_forest import Forest
 from dsched.observe import devices, promises
 from dsched.observe.devices import NodeDevices, ShownClaim, ShownDevice, Taken
 from dsched.observe.queue_pods import WaitingPod, next_pods
@@ -247,13 +248,13 @@ def queue(
     that come next."""
     store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
     objects = Objects(store)
-    everything = objects.all_of(kinds.QUEUE, left_out=console.left_out)
-    value = next((each for each in everything if each["metadata"]["name"] == wanted), None)
+    forest = Forest(objects.all_of(kinds.QUEUE, left_out=console.left_out))
+    value = forest.queues.get(wanted)
     if value is None:
         raise NotFound(f"there is no queue {wanted}")
-    path, children = queues.path_of(wanted, everything), queues.children_of(wanted, everything)
+    path, children = forest.path_of(wanted), forest.children_of(wanted)
     namespaces = objects.all_of(kinds.NAMESPACE, left_out=console.left_out)
-    waiting = next_pods(store, queues.below(wanted, everything), objects.pods(console.left_out), namespaces)
+    waiting = next_pods(store, forest.below(wanted), objects.pods(console.left_out), namespaces)
     if output is not Output.TEXT:
         told = DescribedQueue(value, path, children, waiting)
         console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))

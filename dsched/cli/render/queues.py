@@ -1,14 +1,13 @@
 """Queues as the tree that they are, a row a resource; and one of them in words. No I/O."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dsched.cli.render import columns
-from dsched.manifests.queue_checks import parent_of
 from dsched.model import quantity
 from dsched.model.meta import from_builtins
 from dsched.model.quantity import Quantity
+from dsched.model.queue_forest import Forest
 from dsched.model.queues import Queue
 from dsched.observe.words import amount
 
@@ -30,49 +29,7 @@ def titles(*, wide: bool) -> list[str]:
 
 def rows(values: Sequence[Object], now_ms: int, *, wide: bool) -> list[list[str]]:
     """Children below their parents and indented; of each queue a row a resource, the first of which names it."""
-    return [cells for depth, value in in_tree(values) for cells in _rows(depth, value, now_ms, wide)]
-
-
-def in_tree(values: Sequence[Object]) -> list[tuple[int, Object]]:
-    """Queues with their depth, parents before their children, by name; at the top is whose parent is not among them, or
-    who would be below itself."""
-    by_name = {each["metadata"]["name"]: each for each in sorted(values, key=lambda each: each["metadata"]["name"])}
-    children: dict[str, list[str]] = defaultdict(list)
-    for name, value in by_name.items():
-        children[parent_of(value) if parent_of(value) in by_name else ""].append(name)
-    found: dict[str, int] = {}
-    for start in (*children[""], *by_name):
-        stack = [(0, start)]
-        while stack:
-            depth, name = stack.pop()
-            if name not in found:
-                found[name] = depth
-                stack += [(depth + 1, child) for child in reversed(children[name])]
-    return [(depth, by_name[name]) for name, depth in found.items()]
-
-
-def path_of(name: str, values: Iterable[Object]) -> list[str]:
-    """The way from the top to a queue; from where it would come back to itself, in a cluster that lets it."""
-    parents = {each["metadata"]["name"]: parent_of(each) for each in values}
-    way = [name]
-    while (above := parents.get(way[-1], "")) and above not in way:
-        way.append(above)
-    return way[::-1]
-
-
-def children_of(name: str, values: Iterable[Object]) -> list[str]:
-    """Who names the queue as its parent."""
-    return sorted(each["metadata"]["name"] for each in values if parent_of(each) == name)
-
-
-def below(name: str, values: Sequence[Object]) -> set[str]:
-    """The queue and all that are below it."""
-    found, left = {name}, [name]
-    while left:
-        new = [child for child in children_of(left.pop(), values) if child not in found]
-        found.update(new)
-        left += new
-    return found
+    return [cells for depth, value in Forest(values).in_tree() for cells in _rows(depth, value, now_ms, wide)]
 
 
 def resource_rows(value: Object) -> list[list[str]]:

@@ -6,11 +6,11 @@ from prometheus_client import REGISTRY
 from dsched import config
 from dsched.cli.render.explain import lines
 from dsched.cli.render.explain_group import lines as group_lines
-from dsched.cli.render.queues import below
 from dsched.cluster.standalone.objects import Objects
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.queues import LABEL
+from dsched.model.queue_forest import Forest
 from dsched.observe.queue_pods import WaitingPod, next_pods
 from dsched.plugins import profiles, registry
 from dsched.simulation import live_cluster, live_group
@@ -95,7 +95,7 @@ def test_the_next_pods_of_a_queue_and_what_they_wait_for(rig: Rig) -> None:
     assert led.term.queues is not None
     led.term.queues.write()
     objects = Objects(rig.store)
-    found = next_pods(rig.store, below("top", objects.all_of(kinds.QUEUE)), objects.pods(), [])
+    found = next_pods(rig.store, Forest(objects.all_of(kinds.QUEUE)).below("top"), objects.pods(), [])
     assert found == [
         WaitingPod(PodKey("shop/b-0"), "gated", 5, 'queue "b" may not be used by pods of namespace "shop"'),
         WaitingPod(PodKey("shop/a-2"), "active", 0, 'queue "top" has no room below its limit of cpu'),

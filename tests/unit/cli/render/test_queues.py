@@ -67,24 +67,6 @@ def test_wide_rows_tell_rules_once_a_queue() -> None:
     ]
 
 
-def test_who_is_shown_without_the_parent_stands_at_the_top() -> None:
-    assert [(depth, each["metadata"]["name"]) for depth, each in queues.in_tree([TREE[1]])] == [(0, "train")]
-
-
-def test_a_circle_that_somebody_wrote_is_shown() -> None:
-    circle = [made("a", "b"), made("b", "a"), made("c", "b"), made("d", "d")]
-    found = [(depth, each["metadata"]["name"]) for depth, each in queues.in_tree(circle)]
-    assert found == [(0, "a"), (1, "b"), (2, "c"), (0, "d")]
-    assert queues.path_of("c", circle) == ["a", "b", "c"]
-
-
-def test_a_place_in_the_tree() -> None:
-    assert queues.path_of("train", TREE) == ["ml", "train"]
-    assert queues.path_of("ml", TREE) == ["ml"]
-    assert queues.path_of("x", [made("x", "gone")]) == ["gone", "x"]
-    assert queues.children_of("ml", TREE) == ["infer", "train"]
-
-
 def test_facts() -> None:
     assert dict(queues.facts(TREE[2], ["ml"], ["infer", "train"], NOW_MS)) == {
         "Name": ["ml"],
