@@ -24,7 +24,7 @@ from dsched.model.pod_groups import GroupKey
 from dsched.model.queue_forest import Forest
 from dsched.observe import devices, promises
 from dsched.observe.devices import NodeDevices, ShownClaim, ShownDevice, Taken
-from dsched.observe.queue_pods import WaitingPod, next_pods
+from dsched.observe.queue_pods import described, first_pods
 from dsched.observe.words import amount, duration
 from dsched.plugins.dynamic_resources import features as allocator_features
 from dsched.plugins.dynamic_resources.device_index import DeviceIndex
@@ -116,21 +116,6 @@ class DescribedGroup(msgspec.Struct, frozen=True):
     status: str
     record: Mapping[str, str]
     pods: Sequence[PodInGroup]
-
-
-class DescribedQueue(msgspec.Struct, frozen=True):
-    """
-    Attributes:
-        queue: the object.
-        path: names from the top to the queue.
-        children: names of the queues that divide what it has.
-        next_pods: the first pods of it and of those below it that wait.
-    """
-
-    queue: Object
-    path: Sequence[str]
-    children: Sequence[str]
-    next_pods: Sequence[WaitingPod]
 
 
 def register(app: typer.Typer) -> None:
@@ -249,19 +234,14 @@ def queue(
     store = options.open_objects(redis_url, data_dir, name, "kubectl describe")
     objects = Objects(store)
     forest = Forest(objects.all_of(kinds.QUEUE, left_out=console.left_out))
-    value = forest.queues.get(wanted)
-    if value is None:
-        raise NotFound(f"there is no queue {wanted}")
-    path, children = forest.path_of(wanted), forest.children_of(wanted)
     namespaces = objects.all_of(kinds.NAMESPACE, left_out=console.left_out)
-    waiting = next_pods(store, forest.below(wanted), objects.pods(console.left_out), namespaces)
+    told = described(store, forest, wanted, first_pods(objects.pods(console.left_out), namespaces))
     if output is not Output.TEXT:
-        told = DescribedQueue(value, path, children, waiting)
         console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
         return
-    _print_facts(queues.facts(value, path, children, SystemClock().now_ms()))
-    _print_table("Resources", list(queues.OF_RESOURCE), queues.resource_rows(value))
-    rows = [[each.pod, each.place or _NONE, str(each.priority), each.waits_for or _NONE] for each in waiting]
+    _print_facts(queues.facts(told.queue, told.path, told.children, SystemClock().now_ms()))
+    _print_table("Resources", list(queues.OF_RESOURCE), queues.resource_rows(told.queue))
+    rows = [[each.pod, each.place or _NONE, str(each.priority), each.waits_for or _NONE] for each in told.next_pods]
     _print_table("Next pods", ["POD", "PLACE", "PRIORITY", "WAITS FOR"], rows)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dsched.cli.render import columns
-from dsched.model import quantity
 from dsched.model.meta import from_builtins
-from dsched.model.quantity import Quantity
 from dsched.model.queue_forest import Forest
 from dsched.model.queues import Queue
+from dsched.observe import queue_shares
+from dsched.observe.queue_shares import ResourceShare
 from dsched.observe.words import amount
 
 Object = Mapping[str, Any]
@@ -19,7 +19,6 @@ TITLES = ("NAME", "WAITING", "RESOURCE", "WEIGHT", "GUARANTEED", "LIMIT", "USAGE
 WIDE_TITLES = ("BORROWED", "RECLAIM", "MIN RUNTIME", "NAMESPACES")
 OF_RESOURCE = ("RESOURCE", "WEIGHT", "GUARANTEED", "LIMIT", "USAGE", "FAIR SHARE", "PENDING", "BORROWED")
 _NONE = "<none>"
-_FIRST = ("cpu", "memory")
 
 
 def titles(*, wide: bool) -> list[str]:
@@ -69,18 +68,10 @@ def _rows(depth: int, value: Object, now_ms: int, wide: bool) -> Iterator[list[s
 
 def _of_resources(queue: Queue) -> list[list[str]]:
     """Cells as `OF_RESOURCE` names them."""
-    spec, status = queue.spec, queue.status
-    said = (status.usage, status.fair_share, status.pending, status.borrowed)
-    named = spec.resources.keys() | {name for amounts in said for name in amounts}
-    found = []
-    for name in sorted(named, key=lambda each: (each not in _FIRST, each)):
-        given = spec.resources.get(name)
-        weight = spec.weight if given is None or given.weight is None else given.weight
-        guaranteed, limit = (None, None) if given is None else (given.guaranteed, given.limit)
-        told = (guaranteed, limit, *(each.get(name) for each in said))
-        found.append([name, str(weight), *(_NONE if each is None else _shown(name, each) for each in told)])
-    return found
+    return [_cells(each) for each in queue_shares.of(queue)]
 
 
-def _shown(resource: str, given: Quantity) -> str:
-    return amount(resource, quantity.amount(resource, quantity.nano(given)))
+def _cells(share: ResourceShare) -> list[str]:
+    told = (share.guaranteed, share.limit, share.used, share.fair_share, share.pending, share.borrowed)
+    amounts = [_NONE if each is None else amount(share.resource, each) for each in told]
+    return [share.resource, str(share.weight), *amounts]

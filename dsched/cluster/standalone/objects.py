@@ -15,7 +15,7 @@ from dsched.log import logger
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey, from_json
 from dsched.model.node import Node
-from dsched.model.pod import Pod
+from dsched.model.pod import FAILED, SUCCEEDED, Pod
 from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
@@ -78,6 +78,16 @@ class Objects:
         """All pods that can be read, in no order; one may come twice."""
         read = (readable("Pod", key, read_pod, *raw, left_out=left_out) for key, raw in self.scan_pods())
         return (found for found in read if found is not None)
+
+    def waiting_pods(self, left_out: LeftOut | None = None) -> Iterator[Pod]:
+        """All pods that have no node and have not ended, as far as they can be read, in no order; one may come twice.
+        Of the others only their state lines are read; a pod whose state line is none is passed over."""
+        for states in self.scan_states():
+            keys = [key for key, state in states if not state.bound_to and state.phase not in (SUCCEEDED, FAILED)]
+            for key, raw in zip(keys, self.get_pods(keys), strict=True):
+                found = None if raw is None else readable("Pod", key.encode(), read_pod, *raw, left_out=left_out)
+                if found is not None:
+                    yield found
 
     def get(self, kind: kinds.Kind, wanted: Sequence[str]) -> list[Object | None]:
         """The objects with these keys; None for one that is not there.

@@ -9,9 +9,9 @@ from dsched.cli.render.explain_group import lines as group_lines
 from dsched.cluster.standalone.objects import Objects
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey
-from dsched.model.queues import LABEL
 from dsched.model.queue_forest import Forest
-from dsched.observe.queue_pods import WaitingPod, next_pods
+from dsched.model.queues import LABEL
+from dsched.observe.queue_pods import WaitingPod, first_pods, next_pods
 from dsched.plugins import profiles, registry
 from dsched.simulation import live_cluster, live_group
 from dsched.simulation.explanation import explain
@@ -95,7 +95,8 @@ def test_the_next_pods_of_a_queue_and_what_they_wait_for(rig: Rig) -> None:
     assert led.term.queues is not None
     led.term.queues.write()
     objects = Objects(rig.store)
-    found = next_pods(rig.store, Forest(objects.all_of(kinds.QUEUE)).below("top"), objects.pods(), [])
+    assert sorted(pod.key for pod in objects.waiting_pods()) == ["shop/a-2", "shop/b-0"]
+    found = next_pods(rig.store, Forest(objects.all_of(kinds.QUEUE)).below("top"), first_pods(objects.pods(), []))
     assert found == [
         WaitingPod(PodKey("shop/b-0"), "gated", 5, 'queue "b" may not be used by pods of namespace "shop"'),
         WaitingPod(PodKey("shop/a-2"), "active", 0, 'queue "top" has no room below its limit of cpu'),
