@@ -1,7 +1,7 @@
 """Of a queue by resource what it is to have and what it has, as its object says: the terminal and the web page say the
 same. No I/O."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import msgspec
@@ -40,6 +40,14 @@ def of(queue: Queue) -> list[ResourceShare]:
     spec, status = queue.spec, queue.status
     said = (status.usage, status.fair_share, status.pending, status.borrowed)
     return [_share(queue, name) for name in in_order(chain(spec.resources, *said))]
+
+
+def rules(queue: Queue) -> Iterator[tuple[str, list[str]]]:
+    """Labels and values of what counts for all resources."""
+    yield "Weight", [str(queue.spec.weight)]
+    yield "Reclaim", [queue.spec.reclaim]
+    yield "Min Runtime", [queue.spec.min_runtime]
+    yield "Namespaces", [",".join(queue.spec.namespaces) or "all"]
 
 
 def in_order(resources: Iterable[str]) -> list[str]:

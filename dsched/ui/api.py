@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from dsched.model.meta import PodKey
-from dsched.ui import evaluating, forms, queues
+from dsched.ui import evaluating, forms, queues, shares
 from dsched.ui.evaluating import LARGEST_MANIFEST
 from dsched.ui.failures import json
 from dsched.ui.sources import Sources, key_of
@@ -19,6 +19,8 @@ ENDPOINTS = {
     "GET /api/events": "the overview again and again, as server-sent events",
     "GET /api/throughput": "attempts per second over the last 15 minutes",
     "GET /api/queues/PLACE?page=&q=": "the pods in a place of the queue",
+    "GET /api/shares": "queues between teams: what each is to have and has of each resource",
+    "GET /api/shares/NAME": "as dsched describe queue -o json, and what it had over the last 15 minutes",
     "GET /api/nodes": "all nodes in columns: what is used, what there is",
     "GET /api/nodes/NAME": "a node, its pods and its devices",
     "GET /api/devices": "device classes: how many devices match, free and held",
@@ -51,6 +53,8 @@ class Api:
             Route("/api/events", self._events),
             Route("/api/throughput", self._throughput),
             Route("/api/queues/{place}", self._queue),
+            Route("/api/shares", self._shares),
+            Route("/api/shares/{name:path}", self._share),
             Route("/api/nodes", self._nodes),
             Route("/api/nodes/{name}", self._node),
             Route("/api/devices", self._devices),
@@ -83,14 +87,16 @@ class Api:
             queues.read(self._sources.system.store, place, forms.page(request), request.query_params.get("q", ""))
         )
 
+    def _shares(self, request: Request) -> Response:
+        return _compressed(request, json(self._sources.shares().shares))
+
+    async def _share(self, request: Request) -> Response:
+        name, look = request.path_params["name"], self._sources.shares()
+        told = await self._sources.read_queue(look, name)
+        return json(shares.answer(told, look, self._sources.live.shares.history))
+
     def _nodes(self, request: Request) -> Response:
-        answer = json(self._sources.table.read())
-        # Nothing in it is secret and chosen by the visitor at once, so its length gives nothing away.
-        if len(answer.body) >= _COMPRESSED_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-            answer = json(gzip.compress(bytes(answer.body), 5, mtime=0))
-            answer.headers["Content-Encoding"] = "gzip"
-        answer.headers["Vary"] = "Accept-Encoding"
-        return answer
+        return _compressed(request, json(self._sources.table.read()))
 
     async def _node(self, request: Request) -> Response:
         return json(await self._sources.read_node(request))
@@ -117,3 +123,13 @@ class Api:
     def _session(self, request: Request) -> Response:
         key = self._sources.sessions.form_key(forms.visitor(request).session) if self._writes else None
         return json({"allow_write": self._writes, "key": key})
+
+
+def _compressed(request: Request, answer: Response) -> Response:
+    """What is large, where that is wanted. Nothing in it may be secret and chosen by the visitor at once, so that its
+    length gives nothing away."""
+    if len(answer.body) >= _COMPRESSED_FROM and "gzip" in request.headers.get("accept-encoding", ""):
+        answer = json(gzip.compress(bytes(answer.body), 5, mtime=0))
+        answer.headers["Content-Encoding"] = "gzip"
+    answer.headers["Vary"] = "Accept-Encoding"
+    return answer

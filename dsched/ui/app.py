@@ -26,6 +26,7 @@ from dsched.ui.login import Login
 from dsched.ui.nodes import NodeTable
 from dsched.ui.pages import Pages
 from dsched.ui.rendering import Rendering
+from dsched.ui.shares import WaitingTable
 from dsched.ui.sources import Sources
 from dsched.ui.system import System
 from dsched.ui.writing import Writing
@@ -65,7 +66,8 @@ def make(system: System, settings: Settings) -> tuple[Starlette, Live]:
         rehearsed=settings.rehearsal is not None,
     )
     table, classes = NodeTable(system.store, system.clock), ClassTable(system.store, system.clock)
-    sources = Sources(system, live, table, classes, Desk(), sessions)
+    waiting = WaitingTable(system.store, system.clock)
+    sources = Sources(system, live, table, classes, waiting, Desk(), sessions)
     failures = Failures(rendering)
     routes = [
         *Pages(sources, rendering, settings.rehearsal).routes(),

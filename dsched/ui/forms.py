@@ -61,9 +61,20 @@ def page(request: Request) -> int:
     Raises:
         HTTPException: it is no number.
     """
-    text = request.query_params.get("page", "1")
+    return number(request, "page") or 1
+
+
+def number(request: Request, name: str) -> int | None:
+    """A number from 1 on; None where none is given.
+
+    Raises:
+        HTTPException: it is no number.
+    """
+    text = request.query_params.get(name)
+    if text is None:
+        return None
     if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= LAST_PAGE:
-        raise HTTPException(400, "page: expected a number from 1 on")
+        raise HTTPException(400, f"{name}: expected a number from 1 on")
     return int(text)
 
 

@@ -12,6 +12,7 @@ from dsched.log import logger
 from dsched.state import phases
 from dsched.ui import overview
 from dsched.ui.overview import Following, Overview
+from dsched.ui.shares import SharesTable
 from dsched.ui.system import System
 from dsched.ui.throughput import Throughput
 
@@ -46,6 +47,7 @@ class Live:
         self._stopped = asyncio.Event()
         self._listeners = 0
         self.throughput = Throughput()
+        self.shares = SharesTable(system)
         self.latest = Look(0, None, "nothing was read yet")
 
     @property
@@ -64,6 +66,7 @@ class Live:
             written = phases.read(self._system.store)
             found = overview.read(self._system, self._following)
             point = self.throughput.add(now_ms, now_s, found.epoch, written) if found.leader else None
+            self.shares.look()
             look = Look(number, msgspec.structs.replace(found, latest=point))
         except DschedError as error:
             look = Look(number, None, str(error))

@@ -1,6 +1,7 @@
 """The pages. All of them are complete without JavaScript, which only keeps them up to date and draws."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -11,16 +12,19 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dsched.errors import DschedError, ManifestError
-from dsched.model.meta import PodKey
+from dsched.model.meta import PodKey, from_builtins
+from dsched.model.queues import Queue
+from dsched.observe import queue_shares
 from dsched.recording import rehearsal_json
 from dsched.recording.rehearsal import WORDS, Kind
 from dsched.scheduler.ports import QueueName
 from dsched.state.places import ALL
-from dsched.ui import evaluating, forms, queues
+from dsched.ui import evaluating, forms, queues, share_view
 from dsched.ui.evaluating import LARGEST_MANIFEST, Tried
 from dsched.ui.failures import status_of
 from dsched.ui.matrix import Matrix, matrix
 from dsched.ui.rendering import Rendering
+from dsched.ui.shares import SharesLook
 from dsched.ui.sources import Sources, key_of
 
 DIFFERENCES = 200
@@ -47,6 +51,8 @@ class Pages:
         return [
             Route("/", self._overview),
             Route("/queues", self._queues),
+            Route("/shares", self._shares),
+            Route("/shares/{name:path}", self._share),
             Route("/nodes", self._nodes),
             Route("/nodes/{name}", self._node),
             Route("/devices", self._devices),
@@ -75,6 +81,37 @@ class Pages:
         place = queues.place_of(word) if word else _busiest(counts)
         found = queues.read(self._sources.system.store, place, forms.page(request), request.query_params.get("q", ""))
         return self._page(request, "queues.html", "queues", counts=counts, found=found)
+
+    def _shares(self, request: Request) -> Response:
+        look = self._sources.shares()
+        return self._page(request, "shares.html", "shares", look=look, **self._below(request, look))
+
+    async def _share(self, request: Request) -> Response:
+        name, look = request.path_params["name"], self._sources.shares()
+        told = await self._sources.read_queue(look, name)
+        queue = look.queue(name)
+        rules = [] if queue is None else list(queue_shares.rules(from_builtins(told.queue, Queue)))
+        values = {"look": look, "told": told, "queue": queue, "rules": rules, **self._below(request, look, name)}
+        return self._page(request, "share.html", "shares", **values)
+
+    def _below(self, request: Request, look: SharesLook, above: str = "") -> dict[str, Any]:
+        """What is drawn of the queues below one, or of all."""
+        query, page = request.query_params.get("q", ""), forms.page(request)
+        every, levels = "all" in request.query_params, forms.number(request, "levels")
+        history = self._sources.live.shares.history
+        return {
+            "chosen": share_view.choose(look.shares.queues, above, levels=levels, query=query, page=page),
+            "columns": share_view.columns(look, every=every),
+            "page": page,
+            "query": query,
+            "every": every,
+            "bar": partial(share_view.bar, look),
+            "lines": partial(share_view.lines, history),
+            "pod_lines": partial(share_view.pod_lines, history),
+            "taken_back": partial(share_view.taken_back, history),
+            "sparks": share_view.SPARKS,
+            "full": history.passed_over > 0,
+        }
 
     def _nodes(self, request: Request) -> Response:
         nodes, query, page = self._sources.table.read(), request.query_params.get("q", ""), forms.page(request)

@@ -221,13 +221,25 @@ def test_08_a_training_job_in_one_rack(reader: Reader) -> None:
 
 
 def test_09_two_teams(reader: Reader) -> None:
-    up, cluster, queues, first, placed, look, more, waited, again, pods, describe, back, rehearse, fsck, down = (
+    up, cluster, queues, page, first, placed, look, more, waited, again, pods, describe, back, rehearse, fsck, down = (
         commands(EXAMPLES / "09-two-teams")
     )
-    reader.shell(up, cluster, queues, first, placed)
-    assert len(reader.nodes()) == 14
-    reader.shell("sleep 3", look)
-    told = reader.shell(more, waited, "sleep 3", again, pods, describe)
+    assert page == "dsched ui"
+    reader.shell(up, cluster, queues)
+    port = free_port()
+    read = f"import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:{port}/api/shares').read().decode())"
+
+    def until(text: str) -> str:
+        """What the page tells, once that is in it."""
+        return f"until python -c \"{read}\" 2>/dev/null | grep -F '{text}'; do sleep 0.2; done"
+
+    told = reader.shell(
+        f"{page} --port {port} >/dev/null &",
+        until('"name":"research"'),
+        *(first, placed, until('"borrowed":12,"guaranteed":16,"limit":28'), look),
+        *(more, waited, until('"reclaimed_pods":6'), again, pods, describe),
+    )
+    assert len(reader.nodes()) == 16
     left = [name.partition("-")[0] for name, node in reader.nodes().items() if node]
     assert (left.count("research"), left.count("production")) == (8, 8)
     assert "research" in told

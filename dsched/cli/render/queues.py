@@ -46,10 +46,7 @@ def facts(value: Object, path: Sequence[str], children: Sequence[str], now_ms: i
     yield "Labels", [f"{key}={text}" for key, text in sorted(queue.metadata.labels.items())]
     yield "Place", [" > ".join(path)]
     yield "Children", list(children)
-    yield "Weight", [str(queue.spec.weight)]
-    yield "Reclaim", [queue.spec.reclaim]
-    yield "Min Runtime", [queue.spec.min_runtime]
-    yield "Namespaces", [",".join(queue.spec.namespaces) or "all"]
+    yield from queue_shares.rules(queue)
     yield "Pending Pods", [str(queue.status.pending_pods)]
     yield "Reclaimed Pods", [str(queue.status.reclaimed_pods)]
 
