@@ -3,8 +3,9 @@
 Source: pkg/scheduler/backend/queue/nominator.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 from dsched.framework.pod_info import PodInfo
 from dsched.model import tape
@@ -31,6 +32,7 @@ class Nominations:
         self._pods: dict[NodeName, dict[PodUid, PodInfo]] = {}
         self._node_of: dict[PodUid, NodeName] = {}
         self._changed: list[NodeName] = []
+        self._silent: Collection[PodUid] = ()
 
     def __bool__(self) -> bool:
         return bool(self._node_of)
@@ -81,13 +83,36 @@ class Nominations:
         """Pods that were promised the node, in the order of the promises."""
         return list(self._pods.get(node, {}).values())
 
+    @contextmanager
+    def silent_about(self, pods: Collection[PodUid]) -> Iterator[None]:
+        """In its context what these pods were promised holds nobody back: they are decided together, and upstream's
+        queue knows nothing of pods that it has handed out.
+
+        Source: pkg/scheduler/backend/queue/scheduling_queue.go ``nominatedPodToInfo``.
+        """
+        nodes = {node for uid in pods if (node := self._node_of.get(uid)) is not None}
+        if not nodes:
+            yield
+            return
+        try:
+            self._silent = pods
+            for node in nodes:
+                self._note(node)
+            yield
+        finally:
+            self._silent = ()
+            for node in nodes:
+                self._note(node)
+
     def ahead_of(self, uid: PodUid, priority: int, node: NodeName) -> list[PodInfo]:
         """Pods promised the node whose room a pod may not take: those of equal or higher priority, or all.
 
         Source: pkg/scheduler/framework/runtime/framework.go ``addGENominatedPods``.
         """
         return [
-            other for other in self.on(node) if other.uid != uid and (self.hold_for_all or other.priority >= priority)
+            other
+            for other in self.on(node)
+            if other.uid != uid and (self.hold_for_all or other.priority >= priority) and other.uid not in self._silent
         ]
 
     def displaced_by(self, pod: PodInfo, node: NodeName) -> tuple[PodInfo, ...]:

@@ -85,6 +85,17 @@ class PodGroups:
         if not pods:
             self._pending.pop(pod.group_key, None)
 
+    @contextmanager
+    def counting(self, pod: Pod) -> Iterator[None]:
+        """In its context a pod counts that has just gone."""
+        known = pod.uid in self.pending(pod.group_key)
+        self.add(pod)
+        try:
+            yield
+        finally:
+            if not known:
+                self.drop(pod)
+
     def count(self, key: str, table: NodeTable) -> int:
         """How many pods of a group there are. Source: ``allPodsCount``."""
         placed, pending = scheduled(table, key), self.pending(key)

@@ -217,7 +217,7 @@ class Events:
         to stay where it is."""
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
         if isinstance(pod, QueuedGroup):
-            return self._groups.released(pod)
+            return self._groups.released(pod, event)
         if pod.place is QueueName.GATED:
             status = framework.run_pre_enqueue(pod.info.pod)
             if status is None:

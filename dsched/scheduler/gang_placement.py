@@ -30,7 +30,7 @@ from dsched.model import placement_wishes
 from dsched.model.meta import NodeName
 from dsched.model.placement_wishes import PlacementWishes
 from dsched.scheduler.decision import Candidate, GroupCandidate
-from dsched.scheduler.group_attempt import Found, GroupAttempt, GroupStatus, Member, feasible, nowhere, rows_of
+from dsched.scheduler.group_attempt import Found, GroupAttempt, GroupStatus, Member, feasible, nowhere, rows_of, some_of
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.ports import Assumptions
 from dsched.scheduler.topology_levels import Level, TopologyLevels, holding
@@ -271,7 +271,7 @@ class GangPlacement:
         """Place the group in a domain, in the order of its entry."""
         table = self._cache.snapshot.table
         member = Member(cache, rows_of(placement, len(table)), tried=cache is not self._cache)
-        return self._pods.in_order(search.framework, search.entry, member)
+        return some_of(self._pods.in_order(search.framework, search.entry, member))
 
     def _carried_out(self, search: _Search, found: Found) -> Found:
         """Place the group where a trial has placed it; what is said of its pods is in their own order again."""

@@ -99,9 +99,10 @@ class GroupAttempt:
         self._attempt = attempt
 
     def in_order(self, framework: Framework, entry: GroupCandidate, member: Member) -> Found:
-        """Decide the pods in order, all of them if enough can be placed, none else.
+        """Decide the pods in order, all of them if enough can be placed, none else. Where enough were placed before,
+        that may be none of them: see `some_of`.
 
-        Source: ``podGroupSchedulingDefaultAlgorithm``, ``runRootSchedulingAlgorithm``.
+        Source: ``podGroupSchedulingDefaultAlgorithm``.
         """
         group, remaining = entry.group, len(entry.pods)
         scheduled = len(pod_groups.scheduled(self._cache.snapshot.table, group.key))
@@ -110,7 +111,6 @@ class GroupAttempt:
             if found.status.code is Code.UNSCHEDULABLE:
                 found.status.error = UNSCHEDULABLE
             return found
-        placed = False
         for candidate in entry.pods:
             decision = self._attempt(framework, candidate, member=member)
             found.decisions.append(decision)
@@ -123,10 +123,7 @@ class GroupAttempt:
             found.status = feasible(framework, group, scheduled, remaining)
             if found.status is not None and found.status.code is not Code.WAIT:
                 break
-            placed = placed or decision.node is not None
-        if found.status is None and not placed:
-            found.status = GroupStatus(Code.UNSCHEDULABLE, error=UNSCHEDULABLE)
-        elif found.status is not None and found.status.code is Code.WAIT:
+        if found.status is not None and found.status.code is Code.WAIT:
             found.status = GroupStatus(Code.UNSCHEDULABLE, found.status.reasons, UNSCHEDULABLE)
         if found.status is not None:
             self.revert(found.decisions, member.cache)
@@ -164,6 +161,13 @@ class GroupAttempt:
 def rows_of(placement: Placement, nodes: int) -> NDArray[np.intp] | None:
     """The rows of a placement, None where these are all. Source: backend/cache/snapshot.go ``AssumePlacement``."""
     return None if len(placement.rows) == nodes else placement.rows
+
+
+def some_of(found: Found) -> Found:
+    """The same, but that it is no success to place none. Source: ``runRootSchedulingAlgorithm``."""
+    if found.status is None and not found.pods:
+        return Found(GroupStatus(Code.UNSCHEDULABLE, error=UNSCHEDULABLE), found.decisions)
+    return found
 
 
 def nowhere(first: Found, placements: int) -> Found:

@@ -10,7 +10,7 @@ from dsched.framework.interface import GroupAssignments, Placement, Status
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.scheduler.decision import Decision, GroupCandidate
-from dsched.scheduler.group_attempt import GroupAttempt, Member
+from dsched.scheduler.group_attempt import GroupAttempt, Member, some_of
 from dsched.scheduler.memory import Memory
 
 
@@ -57,7 +57,7 @@ def tried(
     memory, found = Memory(snapshot), []
     for placement in placements:
         rows = None if len(placement.rows) == len(snapshot.table) else placement.rows
-        came = attempts.in_order(framework, entry, Member(memory, rows, tried=True))
+        came = some_of(attempts.in_order(framework, entry, Member(memory, rows, tried=True)))
         if came.status is None:
             attempts.revert(came.decisions, memory)
         found.append(Trial(placement, tuple(came.decisions), came.status.as_status if came.status else None))

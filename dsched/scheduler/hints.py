@@ -107,6 +107,12 @@ class Hints:
         """Whether the event may have made this pod schedulable."""
         return self._help(event, pod, pod.plugins)
 
+    def heeded(self, resource: Resource, action: Action, pod: QueuedPod) -> bool:
+        """Whether any of the plugins that rejected the pod wants to hear of such events at all."""
+        profile = pod.info.pod.spec.scheduler_name
+        hears = self._registered.get(profile, {}).get((resource.value, action.value), {}).keys()
+        return bool(pod.plugins & (hears | self._silent.get(profile, frozenset())))
+
     def registered(self, plugin: str, pod: QueuedPod) -> Sequence[str]:
         """Labels of the events that a plugin of the pod's profile has registered for."""
         return self._labels.get(pod.info.pod.spec.scheduler_name, {}).get(plugin, ())

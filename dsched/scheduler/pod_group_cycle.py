@@ -38,6 +38,7 @@ from dsched.scheduler.group_attempt import (
     feasible,
     nowhere,
     rows_of,
+    some_of,
 )
 from dsched.scheduler.group_trials import Trial
 from dsched.scheduler.memory import Memory
@@ -76,7 +77,8 @@ class PodGroupCycle:
 
         Source: ``scheduleOnePodGroup``, ``podGroupCycle``, ``submitPodGroupAlgorithmResult``.
         """
-        with self._cache.snapshot.pod_groups.deciding():
+        snapshot = self._cache.snapshot
+        with snapshot.pod_groups.deciding(), snapshot.nominations.silent_about({each.info.uid for each in entry.pods}):
             return self._decide(entry)
 
     def _decide(self, entry: GroupCandidate) -> GroupDecision:
@@ -173,8 +175,8 @@ class PodGroupCycle:
                 return Found(GroupStatus(base.code, list(base.reasons)))
             return self._gangs.place(framework, entry, base, cache)
         if not topology:
-            return self._pods.in_order(framework, entry, Member(cache, tried=cache is not self._cache))
-        return self._in_best_placement(framework, entry, cache)
+            return some_of(self._pods.in_order(framework, entry, Member(cache, tried=cache is not self._cache)))
+        return some_of(self._in_best_placement(framework, entry, cache))
 
     def _placements(self, framework: Framework, entry: GroupCandidate) -> Sequence[Placement] | Status:
         """What is to be tried, at least one; or why there is nothing."""
@@ -200,7 +202,7 @@ class PodGroupCycle:
             )
             if found.pods == pods:
                 collect.placements(framework.profile_name, fitting, len(placements) - fitting)
-                return found if pods else nowhere(found, len(placements))
+                return nowhere(found, len(placements)) if found.status is not None else found
             if found.status is None:
                 self._pods.revert(found.decisions, cache)
         memory, first = Memory(snapshot), None
@@ -253,7 +255,9 @@ class PodGroupCycle:
         fitting: list[GroupAssignments] = []
         for placement in placements:
             count = int(min(np.minimum(room[placement.rows], len(pods)).sum(), len(pods)))
-            if count and feasible(framework, entry.group, scheduled + count, 0) is None:
+            if feasible(framework, entry.group, scheduled + count, 0) is None:
+                if not count:
+                    return None
                 fitting.append(GroupAssignments(placement, [(pod, NO_NODE) for pod in pods[:count]]))
         if not fitting:
             return placements[0], 0, 0
@@ -298,7 +302,8 @@ class PodGroupCycle:
         placements = self._all_placements(framework, entry)
         if isinstance(placements, Status):
             return placements
-        with self._classes.judging_here():
+        silent = snapshot.nominations.silent_about({each.info.uid for each in entry.pods})
+        with silent, self._classes.judging_here():
             try:
                 return group_trials.tried(framework, entry, placements, self._pods, snapshot)
             except PluginFailure as failure:
@@ -335,7 +340,8 @@ class PodGroupCycle:
             return [], Status(Code.UNSCHEDULABLE, (gap,))
         memory = Memory(snapshot)
         member = Member(memory, rows_of(placement, len(snapshot.table)), tried=True)
-        return self._proposed(self._pods.in_order(framework, replace(entry, pods=entry.pods[:pods]), member), memory)
+        found = some_of(self._pods.in_order(framework, replace(entry, pods=entry.pods[:pods]), member))
+        return self._proposed(found, memory)
 
     def _proposed(self, found: Found, memory: Memory) -> Proposal:
         """What a trial has come to, whose pods are taken off their nodes."""

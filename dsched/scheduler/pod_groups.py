@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dsched.framework import group_points
-from dsched.framework.interface import Status
+from dsched.framework.interface import Action, ClusterEvent, Resource, Status
 from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -25,6 +25,7 @@ from dsched.model.meta import PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import GroupKey, PodGroup
 from dsched.scheduler.decision import GroupDecision, GroupEnd
+from dsched.scheduler.hints import Hints
 from dsched.scheduler.ports import Move, QueueName
 from dsched.scheduler.queue import PendingPods, QueuedGroup, QueuedPod
 
@@ -83,6 +84,7 @@ class QueuedGroups:
         self._pending = pending
         self._groups = groups
         self._version_of = version_of
+        self._hints = Hints(frameworks)
         self._on = {name for name, framework in frameworks.items() if framework.plugin(PLUGIN) is not None}
 
     @property
@@ -135,7 +137,11 @@ class QueuedGroups:
         return changes
 
     def left(self, pod: QueuedPod) -> Changes:
-        """A pod that stood beside its group is no longer pending, or is on its way to a node."""
+        """A pod that stood beside its group is no longer pending, or is on its way to a node. PreEnqueue, asked about
+        the others, still counts it: so fewer than enough may have their turn once more.
+
+        Source: eventhandlers.go ``deletePodFromSchedulingQueue``.
+        """
         queued = self._pending.group(pod.group) if pod.group else None
         if queued is None or queued.place is QueueName.INFLIGHT:
             return Changes()
@@ -144,7 +150,8 @@ class QueuedGroups:
             return self.ended(queued)
         if queued.info.uid == pod.uid:
             queued.info = rest[0].info
-        entry = self._again(queued, None)
+        with self._groups.counting(pod.info.pod):
+            entry = self._again(queued, None)
         return Changes([] if entry is None else [entry])
 
     def group_came(self, key: str) -> Changes:
@@ -206,11 +213,13 @@ class QueuedGroups:
 
     def _again(self, queued: QueuedGroup, newcomer: QueuedPod | None) -> tuple[QueuedPod, Move] | None:
         """A pod has come to a group in the queue, or has left it: PreEnqueue is asked again, as upstream asks where it
-        takes the group out and puts it in again. A gated group stays so unless the newcomer itself passes. Those that
-        have passed are not asked again as long as nothing has changed that they are asked about."""
-        status = None if newcomer is None else self._held_back(newcomer)
-        if queued.place is QueueName.GATED and (newcomer is None or status is not None):
+        takes the group out and puts it in again. A gated group stays so unless a newcomer comes, which is heard of by
+        the plugin that gates the group, and itself passes. Those that have passed are not asked again as long as
+        nothing has changed that they are asked about."""
+        gated = queued.place is QueueName.GATED
+        if gated and (newcomer is None or not self._hints.heeded(Resource.PENDING_POD, Action.ADD, queued)):
             return None
+        status = None if newcomer is None else self._held_back(newcomer)
         if newcomer is not None and status is not None:  # the last one that is held back says why the group is
             self._pending.hold(newcomer, status.plugin)
             queued.plugins, queued.passed = frozenset({status.plugin}), None
@@ -271,18 +280,26 @@ class QueuedGroups:
         queued.info = rest[0].info
         tried = {each.info.uid for each in decided.candidate.pods}
         if decided.end is GroupEnd.SCHEDULED:
-            queued.attempts = 0
-            if not any(pod.uid in tried for pod in rest):
-                queued.queued_us = self._pending.stamp()
+            queued.attempts = queued.errors = 0
+        elif decided.end is GroupEnd.ERROR:
+            queued.errors += 1
         else:
-            queued.attempts += 1
+            queued.attempts, queued.errors = queued.attempts + 1, 0
+        if decided.end is not GroupEnd.SCHEDULED or not any(pod.uid in tried for pod in rest):
             queued.queued_us = self._pending.stamp()
+        self._pending.pause(queued)
         self._pending.resort(queued, self._framework(queued.info))
         target = self._pending.ready_place(queued, at_once=decided.end is GroupEnd.SCHEDULED)
         return Changes([(queued, self._entering(queued, target))])
 
-    def released(self, queued: QueuedGroup) -> Move | None:
-        """The move of a gated group that an event may have helped; None where it is held back still."""
+    def released(self, queued: QueuedGroup, event: ClusterEvent | None = None) -> Move | None:
+        """The move of a gated group that an event may have helped; None where it is held back still, or where the event
+        is none that the plugin which gates the group wants to hear of.
+
+        Source: backend/queue/scheduling_queue.go ``moveEntitiesToActiveOrBackoffQueue``.
+        """
+        if event is not None and not self._hints.heeded(event.resource, event.action, queued):
+            return None
         if self._still_held(queued):
             return None
         status = self._gate(queued)

@@ -93,11 +93,17 @@ class QueuedGroup(QueuedPod):
     """A pod group as it stands in the queue, where it is what a pod is: `info` is of one of its pods.
 
     Attributes:
-        attempts: failed in a row, by which its pause is measured.
+        attempts: that found no place for it in a row, by which its pause is measured unless the last one has ended in
+            an error.
+        errors: attempts in a row that have, by which it is measured then.
+        ends_ms: when the pause after its last attempt ends; 0 where there is none. Who joins the group later does not
+            change it.
         passed: the state of what PreEnqueue reads when it last let all pods beside the group go; None where it has not,
             or where a pod has changed since.
     """
 
+    errors: int = 0
+    ends_ms: int = 0
     passed: tuple[int, ...] | None = None
     pod_group: PodGroup = field(default_factory=PodGroup)
 
@@ -479,9 +485,21 @@ class PendingPods:
 
         Source: pkg/scheduler/backend/queue/backoff_queue.go ``alignToWindow``, ``isPodBackingoff``.
         """
-        pods = len(self._beside.get(pod.pod_group.key, ())) if isinstance(pod, QueuedGroup) else 1
-        ends_ms = pod.queued_us // 1000 + max(self._backoff.pause_ms(pod.attempts, pods), park_ms(pod.crashes))
-        return (ends_ms // WINDOW_MS + 1) * WINDOW_MS if pod.attempts else ends_ms
+        if isinstance(pod, QueuedGroup):
+            return max(pod.ends_ms, pod.queued_us // 1000 + park_ms(pod.crashes))
+        return self._ends_ms(pod, pod.attempts, 1)
+
+    def pause(self, group: QueuedGroup) -> None:
+        """The pause of a group begins with its turn, as long as its failed attempts and its pods make it.
+
+        Source: pkg/scheduler/backend/queue/backoff_queue.go ``getBackoffTime``.
+        """
+        failed = group.errors or group.attempts
+        group.ends_ms = self._ends_ms(group, failed, len(self._beside.get(group.pod_group.key, ()))) if failed else 0
+
+    def _ends_ms(self, pod: QueuedPod, failed: int, pods: int) -> int:
+        ends_ms = pod.queued_us // 1000 + max(self._backoff.pause_ms(failed, pods), park_ms(pod.crashes))
+        return (ends_ms // WINDOW_MS + 1) * WINDOW_MS if failed else ends_ms
 
     def ready_place(self, pod: QueuedPod, *, at_once: bool = False) -> QueueName:
         """Where a pod goes that may be tried again: active, or backoff while its pause lasts.

@@ -178,7 +178,7 @@ class SimulatedQueue:
             if pod.place is not QueueName.GATED:
                 self.try_again(pod)
             elif isinstance(pod, QueuedGroup):
-                if (move := self._groups.released(pod)) is not None:
+                if (move := self._groups.released(pod, event)) is not None:
                     self._moved(pod, move)
             elif self._framework(pod.info).run_pre_enqueue(pod.info.pod) is None:
                 self._stand(pod, QueueName.ACTIVE)

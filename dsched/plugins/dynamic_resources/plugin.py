@@ -48,6 +48,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import row_numbers
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
+from dsched.model import placement_wishes
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import GroupKey, PodGroup
@@ -142,6 +143,7 @@ class DynamicResources:
         self._limits = Limits(self._begin, self._given_up, self._late)
         self._groups = features.enabled(pod_claims.GROUPS)
         self._topology = features.enabled("TopologyAwareWorkloadScheduling")
+        self._places_groups = features.enabled(placement_wishes.GATE)
         self._best_fit = features.enabled("DschedDeviceBestFit")
         self._preempts = features.enabled(inventory.PREEMPTION)
         if self._preempts:  # the framework looks for these, and asks nobody who has none
@@ -317,17 +319,24 @@ class DynamicResources:
     def pod_group_post_filter(self, attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
         """Take devices away from claims of the group and of its pods, if nobody else uses them and that might help.
 
-        Source: ``PodGroupPostFilter``.
+        Where PreFilter has run for none of the pods, as there is no node or too few pods are left, upstream fails to
+        read what it would have written, and says so. Of what upstream does not have nothing is said.
+
+        Source: ``PodGroupPostFilter``, ``getPodGroupStateDataFromPodGroupCycleState``.
         """
         if attempt.group.spec.scheduling_constraints is not None and self._topology:
             return PodGroupPostFilterResult(unschedulable())
+        own = self._places_groups or attempt.group.spec.coscheduling is not None
+        asked = len(attempt.snapshot.table) > 0 and any(state.read(_Asked) for state in attempt.states.values())
+        if not own and not asked:
+            return PodGroupPostFilterResult(Status(Code.ERROR, ("not found",)))
         known = inventory.of(attempt.snapshot, self._features)
         looked: list[Looked] = []
         for pod in attempt.pods:
             state = attempt.states.get(pod.uid)
-            asked = None if state is None else state.read(_Asked)
-            if asked is not None:
-                looked.append(Looked(pod.uid, asked.judgement, asked.unavailable))
+            found = None if state is None else state.read(_Asked)
+            if found is not None:
+                looked.append(Looked(pod.uid, found.judgement, found.unavailable))
         return freeing.for_group(attempt, looked, known, claims_of_groups=self._groups)
 
     def _unavailable(self, table: NodeTable, evaluation: Findings, judgement: Judgement) -> Iterator[HeldClaim]:

@@ -114,6 +114,76 @@ def test_a_deleted_pod_leaves_its_group(grouped: Rig, check: Checker) -> None:
     check.at_rest()
 
 
+def test_a_group_that_waits_with_too_few_pods_left_has_its_turn_once_more(grouped: Rig, check: Checker) -> None:
+    """When a pod goes, the others are still asked as if it were there. Source: eventhandlers.go
+    ``deletePodFromSchedulingQueue``."""
+    grouped.apply(node_manifest("n1", cpu="1"), group_manifest(min_count=2), *members(2))
+    led = grouped.lead()
+    led.run()
+    grouped.delete_pod("default/train-0")
+    led.run()
+    assert queue_of(grouped, GROUP) == "backoff"
+    grouped.clock.advance(3)
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated"
+    assert grouped.condition("default/train-1")[0] == "SchedulerError"
+    check.settled()
+
+
+def test_a_gang_that_another_plugin_gates_does_not_look_at_pods_that_come(grouped: Rig, check: Checker) -> None:
+    """Who gates it hears of no pods that come, and nothing else happens once the pod that it held back is gone. Source:
+    backend/queue/scheduling_queue.go ``moveEntitiesToActiveOrBackoffQueue``."""
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=2), *members(1))
+    led = grouped.lead()
+    led.run()
+    grouped.apply(*members(1, start=1, schedulingGates=[{"name": "later"}]))
+    led.run()
+    grouped.delete_pod("default/train-1")
+    grouped.apply(*members(1, start=2))
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated"
+    grouped.clock.advance(301)
+    led.run()
+    assert [grouped.node_of("default/train-0"), grouped.node_of("default/train-2")] == ["n1", "n1"]
+    check.at_rest()
+
+
+def test_after_errors_the_pause_is_by_how_many_there_were_in_a_row(grouped: Rig) -> None:
+    grouped.apply(node_manifest("n1", cpu="1"), group_manifest(min_count=2), *members(2))
+    led = grouped.lead()
+
+    def tried(seconds: int) -> list[int]:
+        found, before = [], int(grouped.record("default/train-0")["attempts"])
+        for second in range(seconds):
+            grouped.clock.advance(1)
+            led.run()
+            now = int(grouped.record("default/train-0")["attempts"])
+            found += [second + 1] if now > before else []
+            before = now
+        return found
+
+    led.run()
+    assert tried(6) == [2, 5]
+    grouped.apply(*members(1, start=2, preemptionPolicy="Never"))
+    assert tried(10) == [4, 6, 9]
+    grouped.delete_pod("default/train-2")
+    assert tried(20) == [4, 13]
+
+
+def test_who_joins_a_group_does_not_make_its_pause_longer(grouped: Rig) -> None:
+    grouped.configuration = config.load(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npodMaxBackoffSeconds: 1\n",
+        features=features(),
+    )
+    grouped.apply(node_manifest("n1", cpu="1"), group_manifest(min_count=2), *members(2))
+    led = grouped.lead()
+    led.run()
+    ends = grouped.record(GROUP)["queue"], led.term.memory.pending.group("default/train").ends_ms
+    grouped.apply(*members(40, start=2))
+    led.run()
+    assert ends == (grouped.record(GROUP)["queue"], led.term.memory.pending.group("default/train").ends_ms)
+
+
 def test_a_reservation_that_is_refused_undoes_the_whole_group(grouped: Rig) -> None:
     """One of the pods is no longer in flight when Redis reserves."""
     grouped.apply(node_manifest("n1"), group_manifest(min_count=2))

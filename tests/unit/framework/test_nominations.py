@@ -83,6 +83,22 @@ def test_a_promise_to_the_pod_that_was_evaluated_counts_for_the_others_of_its_cl
     assert classes.evaluation(framework, first, own=True).feasible.tolist() == [True]
 
 
+def test_promises_to_pods_that_are_decided_together_hold_none_of_them_back() -> None:
+    """Source: backend/queue/scheduling_queue.go ``nominatedPodToInfo``."""
+    snapshot = cluster()
+    first, second, other = pod("shop/first", "3"), pod("shop/second", "3"), pod("shop/other", "3")
+    snapshot.nominations.set(first, N1)
+    classes = EvaluationCache(snapshot, lambda found: [each.judge_here() for each in found] and None)
+    framework = default_framework()
+    assert classes.evaluation(framework, second).feasible.tolist() == [False]
+    with snapshot.nominations.silent_about({first.uid, second.uid}):
+        assert classes.evaluation(framework, second).feasible.tolist() == [True]
+        assert snapshot.nominations.node_of(first.uid) == N1
+    assert classes.evaluation(framework, second).feasible.tolist() == [False]
+    with snapshot.nominations.silent_about({second.uid}):
+        assert classes.evaluation(framework, other).feasible.tolist() == [False]
+
+
 def test_nominations_are_forgotten_in_order() -> None:
     nominations = cluster().nominations
     start = nominations.version

@@ -56,6 +56,8 @@ def test_all_are_asked_once_something_has_changed_that_it_reads(monkeypatch: pyt
     assert place(there) is QueueName.GATED
     there.memory.snapshot.put("Queue", "a", queue_manifest("a"))
     there.wait(pods[4])
+    assert place(there) is QueueName.GATED, "the plugin that gates it does not hear of pods that come"
+    there.release("g")
     assert place(there) is QueueName.ACTIVE
     asked = counting(there, monkeypatch)
     changed = there.made.pending.get(pods[0].key)

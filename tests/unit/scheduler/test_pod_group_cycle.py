@@ -13,6 +13,8 @@ from tests.builders import make_node, make_pod
 from tests.unit.scheduler.grouped import Grouped, make_group, members
 
 RACK = "example.com/rack"
+NOBODY_ASKED = 'error in "DynamicResources" PodGroupPostFilter plugins: not found'
+"""What upstream says where none of the pods came as far as PreFilter."""
 
 
 def nodes(*cpus: str, rack: str = "") -> list:
@@ -52,8 +54,33 @@ def test_pods_that_nobody_looked_at_are_told_why_their_group_failed() -> None:
 def test_too_few_pods_are_not_tried() -> None:
     cluster = Grouped(nodes("4"), groups=[make_group(min_count=3)])
     found = cluster.decide(members(2, cpu="1"))
+    assert (found.end, found.message) == (GroupEnd.ERROR, NOBODY_ASKED)
+    assert [each.message for each in found.decisions] == [NOBODY_ASKED] * 2
+
+
+def test_where_there_is_no_node_the_attempt_fails() -> None:
+    cluster = Grouped([], groups=[make_group(min_count=1)])
+    found = cluster.decide(members(2, cpu="1"))
+    assert (found.end, found.message) == (GroupEnd.ERROR, NOBODY_ASKED)
+
+
+def test_where_a_topology_domain_is_to_be_found_too_few_pods_fit_nowhere() -> None:
+    cluster = Grouped(nodes("4", rack="a"), groups=[make_group(min_count=3, topology=RACK)], topology=True)
+    found = cluster.decide(members(2, cpu="1"))
+    assert found.end is GroupEnd.UNSCHEDULABLE
     assert found.message.startswith(
-        "pod group is unschedulable, minCount (3) cannot be satisfied: 0 scheduled, 2 remaining"
+        "pod group is unschedulable, 0/1 placements are available, first placement status: pod group is unschedulable, "
+    )
+
+
+def test_what_is_left_of_a_group_that_has_enough_is_told_nothing_of_placements() -> None:
+    """That none of them is placed is no fault of the placement. Source: ``runRootSchedulingAlgorithm``."""
+    (placed,) = members(1, cpu="1", node="n0")
+    cluster = Grouped(nodes("1"), [placed], [make_group(min_count=1)], topology=True)
+    found = cluster.decide(members(1, start=1, cpu="1"))
+    assert found.end is GroupEnd.UNSCHEDULABLE
+    assert found.message == (
+        "pod group is unschedulable, pod group preemption: No preemption victims found for incoming preemptor"
     )
 
 

@@ -81,7 +81,7 @@ def test_without_topology_all_nodes_are_the_placement() -> None:
 def test_what_gates_it_is_told_and_the_rest_as_if_nothing_did() -> None:
     explained = ask(racks(1), make_group(min_count=3), members(2, cpu="1"))
     assert explained.gate is not None and explained.gate.message.startswith("waiting for minCount pods from a gang")
-    assert explained.end == "unschedulable"
+    assert explained.end == "error"
 
 
 def test_pods_on_nodes_pin_the_domain() -> None:

@@ -107,6 +107,13 @@ class Cluster:
         assert queued is not None
         self._change(self.made.groups.left(queued))
 
+    def release(self, group: str) -> None:
+        """Something has happened that may help a gated group."""
+        queued = self.made.pending.group(f"shop/{group}")
+        assert queued is not None
+        if (move := self.made.groups.released(queued)) is not None:
+            self.made.pending.placed(queued, move.target)
+
     def run(self, node: int, *pods: PodInfo) -> None:
         """The pods are on a node."""
         for info in pods:
@@ -131,7 +138,7 @@ class Cluster:
             if isinstance(decision, GroupDecision):
                 self._change(self.made.groups.attempted(decision))
                 assert isinstance(pod, QueuedGroup)
-                pod.attempts = 0  # it has no pause
+                pod.attempts = pod.ends_ms = 0  # it has no pause
             for victim in decision.victims:
                 self._evict(victim)
         return decided
