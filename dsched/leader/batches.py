@@ -96,7 +96,8 @@ class Batches:
         self._observer.popped(name, popped)
         begun = self._commit.begin(popped)
         # After `begin`, on the same line: Redis has reserved this batch before it pops the next one.
-        self._pop_ahead(len(popped))
+        if begun is None or not begun.leaves_some:
+            self._pop_ahead(len(popped))
         log.about(epoch=self._epoch)
         self._open = _Open(name, len(popped), begun, self._clock.monotonic() - started)
         if self._ahead is None:

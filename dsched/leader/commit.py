@@ -55,6 +55,11 @@ class Begun:
     number: int = 0
     verdicts: list[str] = field(default_factory=list)
 
+    @property
+    def leaves_some(self) -> bool:
+        """Whether pods of a group have their turn next, before whoever is in the queue."""
+        return any(group.leaves_some for group in self.groups)
+
 
 ROUNDS = 5
 """Times a pod is decided again at once; then it waits its turn in backoff."""
@@ -138,7 +143,8 @@ class Commit:
     def _decide(self, candidates: Sequence[Candidate | GroupCandidate]) -> Begun:
         self._observer.phase(EVALUATE)
         began = collect.now()
-        decided = self._cycle.decide(candidates)
+        decided = self._cycle.decide(candidates, until_some_are_left=True)
+        self._put_back(candidates[len(decided) :])
         decisions = by_pod(decided)
         groups = [each for each in decided if isinstance(each, GroupDecision)]
         collect.decided(collect.now() - began, len(decisions))
@@ -151,6 +157,26 @@ class Commit:
             requests, now_ms = self._requests(placed), self._clock.now_ms()
             begun.number = self._reservations.reserve_ahead(requests, now_ms, begun.verdicts.extend)
         return begun
+
+    def _put_back(self, rest: Sequence[Candidate | GroupCandidate]) -> None:
+        """Those whose turn has not come after all stand where they stood, as if they had not been popped."""
+        moves: list[Move] = []
+        for each in rest:
+            queued = self._pending.group(each.group.key) if isinstance(each, GroupCandidate) else None
+            pods = each.pods if isinstance(each, GroupCandidate) else (each,)
+            for info in (candidate.info for candidate in pods):
+                pod = self._pending.get(info.key)
+                if pod is None or pod.uid != info.uid:
+                    continue
+                pod.attempts -= 1
+                target = QueueName.ACTIVE if queued is None else QueueName.GROUP
+                moves.append(self._pending.move(pod, target, attempts=pod.attempts))
+                self._pending.placed(pod, target)
+            if queued is not None:
+                moves.append(self._pending.move(queued, QueueName.ACTIVE, attempts=queued.attempts))
+                self._pending.placed(queued, QueueName.ACTIVE)
+        if moves:
+            self._queue.move_ahead(moves, lambda refused: None)  # who is not there any more is popped by nobody
 
     def _not_too_many(self, popped: Sequence[Popped]) -> Sequence[Popped]:
         """Those of a batch that are decided: at least one group, and as many pods as a batch may have. The others go

@@ -84,10 +84,19 @@ class Cycle:
     def decide(self, batch: Sequence[Candidate]) -> Sequence[Decision]: ...
 
     @overload
-    def decide(self, batch: Sequence[Candidate | GroupCandidate]) -> Sequence[Decision | GroupDecision]: ...
+    def decide(
+        self, batch: Sequence[Candidate | GroupCandidate], *, until_some_are_left: bool = False
+    ) -> Sequence[Decision | GroupDecision]: ...
 
-    def decide(self, batch: Sequence[Candidate | GroupCandidate]) -> Sequence[Decision | GroupDecision]:
-        """Decide pods and pod groups in order."""
+    def decide(
+        self, batch: Sequence[Candidate | GroupCandidate], *, until_some_are_left: bool = False
+    ) -> Sequence[Decision | GroupDecision]:
+        """Decide pods and pod groups in order.
+
+        Args:
+            until_some_are_left: end with the first group that leaves some of its pods, whose turn comes before those of
+                the others.
+        """
         pods = candidates(batch)
         self._observer.before_decide(pods)
         known = [(framework, pod) for pod in pods if (framework := self._framework(pod)) is not None]
@@ -101,7 +110,10 @@ class Cycle:
         decided: list[Decision | GroupDecision] = []
         for each in batch:
             if isinstance(each, GroupCandidate):
-                decided.append(self._groups.decide(each))
+                found = self._groups.decide(each)
+                decided.append(found)
+                if until_some_are_left and found.leaves_some:
+                    break
                 continue
             framework = self._frameworks[each.info.pod.spec.scheduler_name]
             error = failed.pop((framework.profile_name, each.info.class_key), None)

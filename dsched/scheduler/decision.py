@@ -112,6 +112,12 @@ class GroupDecision(msgspec.Struct, frozen=True):
     message: str = ""
     victims: tuple[PodInfo, ...] = ()
 
+    @property
+    def leaves_some(self) -> bool:
+        """Whether the group was placed without all of its pods. The rest has its turn again at once, before whoever came
+        after the group. Source: backend/queue/scheduling_queue.go ``AddAttemptedPodGroupIfNeeded``."""
+        return self.end is GroupEnd.SCHEDULED and any(each.node is None for each in self.decisions)
+
 
 def candidates(batch: Sequence[Candidate | GroupCandidate]) -> list[Candidate]:
     """The pods of a batch, those of groups among them, in order."""

@@ -305,3 +305,32 @@ def test_groups_whose_pods_are_alike_are_told_apart(grouped: Rig, check: Checker
     assert bound(grouped, 2) == ["n1", "n1"]
     assert [queue_of(grouped, "default/other-0"), queue_of(grouped, "podgroup/default/other")] == ["group", "gated"]
     check.settled()
+
+
+def test_what_is_left_of_a_group_has_its_turn_before_whoever_came_after_it(grouped: Rig, check: Checker) -> None:
+    """They are popped together; who is not decided yet is as if it had not been."""
+    grouped.apply(node_manifest("n1", cpu="2500m"), group_manifest(min_count=1, priority=10))
+    low = pod_manifest("default/low", priority=-1)
+    low["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+    grouped.apply(low)
+    led = grouped.lead()
+    led.run()
+    other = [pod_manifest(f"default/other-{n}", schedulingGroup={"podGroupName": "other"}) for n in range(2)]
+    grouped.apply(group_manifest("default/other", 2), *members(2, priority=10), *other, pod_manifest("default/last"))
+    tried: list[list[str]] = []
+    decide = led.term.batches._commit._cycle.decide
+
+    def telling(batch: Any, **how: bool) -> Any:
+        decided = decide(batch, **how)
+        tried.append([each.candidate.group.key if hasattr(each, "end") else "a pod" for each in decided])
+        return decided
+
+    led.term.batches._commit._cycle.decide = telling
+    led.run()
+    assert tried[:2] == [["default/train"], ["default/train", "default/other", "a pod"]]
+    assert [grouped.record(f"default/{name}")["attempts"] for name in ("train-1", "other-0")] == ["2", "1"]
+    grouped.clock.advance(3)
+    led.run()
+    assert grouped.node_of("default/low") is None and grouped.node_of("default/train-1") == "n1"
+    assert [grouped.node_of(f"default/other-{n}") for n in range(2)] == ["n1", "n1"]
+    check.settled()
