@@ -89,6 +89,7 @@ class Evaluation(ClassResults):
         self.narrowed: frozenset[NodeName] | None = None
         self.narrowing: list[str] = []
         self._snapshot = snapshot
+        self._among = among
         try:
             self.rejection, self.narrowed, self.narrowing = framework.run_pre_filter(self.state, pod, snapshot)
         except PluginFailure as failure:
@@ -340,13 +341,13 @@ class Evaluation(ClassResults):
     @property
     def refused(self) -> tuple[int, Status] | None:
         """The table row of the node that this very pod was promised, and the status by which a filter rejected it; the
-        node need not be one of those to which PreFilter narrowed the search.
+        node need not be one of those to which PreFilter narrowed the search, but of those that there are for the pod.
 
         Source: pkg/scheduler/schedule_one.go ``evaluateNominatedNode``.
         """
         node = None if self._shared or not self.open else self._snapshot.nominations.node_of(self.pod.uid)
         row = None if node is None else self._table.index.get(node)
-        if row is None:
+        if row is None or (self._among is not None and row not in self._among):
             return None
         if self.covers(row):
             status = self.status_of(row)

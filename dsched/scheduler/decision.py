@@ -104,6 +104,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
         decisions: one a pod, in the same order; none has a node but where the group was `GroupEnd.SCHEDULED`.
         message: as its condition says.
         victims: pods to delete so that there is room.
+        rejected: whether it fits nowhere, as the queue has it, though it has ended in an error: PodGroupPostFilter failed.
     """
 
     candidate: GroupCandidate
@@ -111,6 +112,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
     end: GroupEnd
     message: str = ""
     victims: tuple[PodInfo, ...] = ()
+    rejected: bool = False
 
     @property
     def leaves_some(self) -> bool:

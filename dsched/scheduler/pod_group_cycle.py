@@ -428,7 +428,8 @@ class PodGroupCycle:
             decisions.append(replace(decision, nominated=nominated))
         decisions[0] = replace(decisions[0], deallocations=result.deallocations, deleted_claims=result.deleted_claims)
         if status.code is Code.ERROR:
-            return GroupDecision(entry, tuple(decisions), GroupEnd.ERROR, status.as_error)
+            rejected = result.status.code is Code.ERROR
+            return GroupDecision(entry, tuple(decisions), GroupEnd.ERROR, status.as_error, rejected=rejected)
         for decision in decisions:
             if decision.nominated:
                 self._cache.snapshot.nominations.set(decision.candidate.info, decision.nominated)

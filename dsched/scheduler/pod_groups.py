@@ -281,7 +281,7 @@ class QueuedGroups:
         tried = {each.info.uid for each in decided.candidate.pods}
         if decided.end is GroupEnd.SCHEDULED:
             queued.attempts = queued.errors = 0
-        elif decided.end is GroupEnd.ERROR:
+        elif decided.end is GroupEnd.ERROR and not decided.rejected:
             queued.errors += 1
         else:
             queued.attempts, queued.errors = queued.attempts + 1, 0

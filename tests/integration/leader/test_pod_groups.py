@@ -127,6 +127,8 @@ def test_a_group_that_waits_with_too_few_pods_left_has_its_turn_once_more(groupe
     led.run()
     assert queue_of(grouped, GROUP) == "gated"
     assert grouped.condition("default/train-1")[0] == "SchedulerError"
+    queued = led.term.memory.pending.group("default/train")
+    assert (queued.attempts, queued.errors) == (2, 0), "PodGroupPostFilter failed; the queue was told that nothing fits"
     check.settled()
 
 

@@ -7,6 +7,7 @@ import pytest
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code
 from dsched.framework.pod_info import PodInfo
+from dsched.model.meta import NodeName
 from dsched.scheduler.decision import GroupEnd
 from dsched.scheduler.pod_group_cycle import PodGroupCycle
 from tests.builders import make_node, make_pod
@@ -161,6 +162,16 @@ def test_where_no_rack_takes_it_the_first_says_why() -> None:
         "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining, "
     )
     assert found.decisions[1].message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+def test_a_promised_node_of_another_rack_is_none_of_those_that_are_counted() -> None:
+    """Source: schedule_one.go ``evaluateNominatedNode``."""
+    cluster = Grouped(
+        [*nodes("1", rack="a"), *nodes("1", rack="b")], groups=[make_group(min_count=1, topology=RACK)], topology=True
+    )
+    (pod,) = members(1, cpu="2")
+    cluster.snapshot.nominations.set(PodInfo(pod), NodeName("b0"))
+    assert cluster.decide([pod]).decisions[0].message == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_without_any_rack_there_is_no_placement() -> None:
