@@ -104,7 +104,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
         decisions: one a pod, in the same order; none has a node but where the group was `GroupEnd.SCHEDULED`.
         message: as its condition says.
         victims: pods to delete so that there is room.
-        rejected: whether it fits nowhere, as the queue has it, though it has ended in an error: PodGroupPostFilter failed.
+        rejected: whether the queue takes it for one that fits nowhere although it has ended in an error: that of
+            PodGroupPostFilter. Source: schedule_one_podgroup.go ``podGroupCycle``, its ``rootStatus``.
     """
 
     candidate: GroupCandidate
@@ -116,8 +117,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     @property
     def leaves_some(self) -> bool:
-        """Whether the group was placed without all of its pods. The rest has its turn again at once, before whoever came
-        after the group. Source: backend/queue/scheduling_queue.go ``AddAttemptedPodGroupIfNeeded``."""
+        """Whether the group was placed without all of its pods, which have their turn again at once, before whoever
+        came after the group. Source: backend/queue/scheduling_queue.go ``AddAttemptedPodGroupIfNeeded``."""
         return self.end is GroupEnd.SCHEDULED and any(each.node is None for each in self.decisions)
 
 
