@@ -83,9 +83,9 @@ def test_only_the_refused_pods_of_a_batch_are_decided_again(rig: Rig, check: Che
     decided: list[list[str]] = []
     decide = led.term.commit._cycle.decide
 
-    def note(batch: Any) -> Any:
+    def note(batch: Any, **how: bool) -> Any:
         decided.append([candidate.info.key for candidate in batch])
-        return decide(batch)
+        return decide(batch, **how)
 
     led.term.commit._cycle.decide = note
     led.term.batches.decide()
