@@ -13,6 +13,7 @@ from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.leader.events import Events
 from dsched.log import logger
@@ -31,11 +32,20 @@ def released(pod: PodInfo, node: NodeName) -> ClusterEvent:
     the node, where it was nominated only.
 
     Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``, which is
-    called for a pod that is bound, too.
+    called for a pod that is bound, too; see `kept`.
     """
     was = pod.pod.on(NO_NODE)
     nominated = replace(was, status=replace(was.status, nominated_node_name=node))
     return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=nominated)
+
+
+def kept(framework: Framework, pod: QueuedPod, node: NodeName) -> bool:
+    """Whether a pod that is bound to a node now was promised this one: nothing has become free with the promise, and
+    since 1.35 nobody is told of its end.
+
+    Source: pkg/scheduler/eventhandlers.go ``deletePodFromSchedulingQueue``, its ``inBinding``.
+    """
+    return node == pod.preempting.node and framework.profile.features.since(35)
 
 
 class Promises:

@@ -262,3 +262,18 @@ def test_who_is_tried_again_is_whom_kube_scheduler_tries_again(rig: Rig, check: 
         sequence.come()
     assert moved > 0
     check.settled()
+
+
+def test_that_a_pod_is_bound_where_it_was_promised_wakes_nobody(rig: Rig, check: Checker) -> None:
+    """Source: eventhandlers.go ``deletePodFromSchedulingQueue``, its ``inBinding``; since 1.35."""
+    rig.apply(labelled("n1"), pod("shop/low", "3", -1))
+    led = rig.lead()
+    led.run()
+    rig.apply(pod(BIG, "3", 10), pod(SMALL, "2", preemptionPolicy="Never"))
+    led.run()
+    wait(rig, led, 2)
+    assert rig.node_of(BIG) == "n1"
+    attempts = rig.record(SMALL)["attempts"]
+    wait(rig, led, 30)
+    assert rig.record(SMALL)["attempts"] == attempts == "2", "once when it came, once when the victim went"
+    check.settled()
