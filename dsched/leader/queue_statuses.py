@@ -1,6 +1,7 @@
 """What the leader says of queues: on the objects themselves, and as metrics."""
 
 from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from dsched.cluster.interface import Cluster, SchedulingStatus
@@ -31,6 +32,7 @@ class QueueStatuses:
         self._held: dict[PodUid, str] = {}
         self._written: dict[str, QueueStatus] = {}
         self._counted: dict[str, int] = {}
+        self._measured: dict[str, set[tuple[str, str]]] = {}
         self._told: Counter[str] = Counter()
 
     def write(self) -> None:
@@ -43,7 +45,7 @@ class QueueStatuses:
         self._clear(self._written.keys() - found.keys())
         self._written = found
         for name, share in shares.items():
-            _measure(name, share)
+            self._measure(name, share)
             QUEUE_RECLAIMED.labels(name).inc(self._ledger.reclaimed[name] - self._told[name])
         self._told = Counter(self._ledger.reclaimed)
         self._tell_held()
@@ -70,6 +72,8 @@ class QueueStatuses:
         for gauge in (QUEUE_AMOUNTS, QUEUE_PODS):
             for name in names:
                 gauge.remove_by_labels({"queue": name})
+        for name in names:
+            self._measured.pop(name, None)
 
     def _status(self, share: Share) -> QueueStatus:
         assert share.queue is not None
@@ -85,6 +89,27 @@ class QueueStatuses:
             reclaimed_pods=before + reclaimed,
         )
 
+    def _measure(self, name: str, share: Share) -> None:
+        measured = _amounts(share)
+        for resource, what in self._measured.get(name, measured.keys()) - measured.keys():
+            QUEUE_AMOUNTS.remove(name, resource, what)
+        self._measured[name] = set(measured)
+        for (resource, what), amount in measured.items():
+            QUEUE_AMOUNTS.labels(name, resource, what).set(amount / 1000 if resource == "cpu" else amount)
+        QUEUE_PODS.labels(name, "running").set(share.running)
+        QUEUE_PODS.labels(name, "pending").set(share.waiting)
+
+
+def _amounts(share: Share) -> dict[tuple[str, str], float]:
+    """Resource and word of the metric to the amount; nothing where a queue has no guarantee or limit."""
+    has: dict[str, Mapping[str, float]] = {"used": share.usage, "fair": share.fair, "pending": share.pending}
+    said = {"guaranteed": share.guaranteed, "limit": share.limits}
+    resources = {resource for amounts in (*has.values(), *said.values()) for resource in amounts}
+    found: dict[tuple[str, str], float] = {
+        (resource, what): amounts[resource] for what, amounts in said.items() for resource in amounts
+    }
+    return found | {(each, what): amounts.get(each, 0) for what, amounts in has.items() for each in resources}
+
 
 def _texts(amounts: dict[str, int]) -> dict[str, Quantity]:
     """As quantities; CPU is counted in milli-units."""
@@ -97,18 +122,3 @@ def _texts(amounts: dict[str, int]) -> dict[str, Quantity]:
 
 def _whole(resource: str, amount: int) -> int:
     return amount // 1000 if resource == "cpu" else amount
-
-
-def _measure(name: str, share: Share) -> None:
-    for resource in share.usage.keys() | share.fair.keys() | share.guaranteed.keys() | share.limits.keys():
-        unit = 1000 if resource == "cpu" else 1
-        for what, amounts in (
-            ("used", share.usage),
-            ("fair", share.fair),
-            ("guaranteed", share.guaranteed),
-            ("limit", share.limits),
-        ):
-            if resource in amounts or what in ("used", "fair"):
-                QUEUE_AMOUNTS.labels(name, resource, what).set(amounts.get(resource, 0) / unit)
-    QUEUE_PODS.labels(name, "running").set(share.running)
-    QUEUE_PODS.labels(name, "pending").set(share.waiting)

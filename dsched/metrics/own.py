@@ -167,7 +167,7 @@ RESERVATIONS = gauge("dsched_reservations", "Reservations that stand: pods assum
 QUEUE_AMOUNTS = gauge(
     "dsched_queue_resource",
     "Of a queue (docs/queues.md) and those below it, by resource, CPU in cores; what: used, fair (its share as things "
-    "are), guaranteed, limit.",
+    "are), pending (what pods that wait ask for), guaranteed, limit.",
     ["queue", "resource", "what"],
 )
 QUEUE_PODS = gauge(

@@ -264,8 +264,28 @@ def test_a_queue_says_how_it_is(rig: Rig) -> None:
         "reclaimedPods": 1,
     }
     assert found["top"]["usage"]["cpu"] == "4"
-    sample = REGISTRY.get_sample_value("dsched_queue_resource", {"queue": "a", "resource": "cpu", "what": "fair"})
-    assert sample == 2.75
+    assert (amount("a", "cpu", "fair"), amount("b", "cpu", "pending"), amount("a", "cpu", "pending")) == (2.75, 3, 0)
+
+
+def test_metrics_of_queues_tell_nothing_of_what_was(rig: Rig) -> None:
+    rig.apply(limited("a", 6), queue_manifest("b"), node_manifest("n1", cpu="4"), *pods("a", 2), *pods("b", 1))
+    led = rig.lead()
+    led.run()
+    assert led.term.queues is not None
+    led.term.queues.write()
+    assert (amount("a", "cpu", "limit"), amount("b", "cpu", "used")) == (6, 1)
+    rig.apply(queue_manifest("a"))
+    for name in ("a-0", "a-1", "b-0"):
+        rig.delete_pod(f"shop/{name}")
+    led.run()
+    led.term.queues.write()
+    assert (amount("a", "cpu", "limit"), amount("b", "cpu", "used")) == (0, 0)
+
+
+def amount(queue: str, resource: str, what: str) -> float:
+    """Of a queue, as the metrics have it; 0 where they say nothing."""
+    labels = {"queue": queue, "resource": resource, "what": what}
+    return REGISTRY.get_sample_value("dsched_queue_resource", labels) or 0
 
 
 def test_an_explanation_counts_what_the_pod_asks_for_itself(rig: Rig) -> None:
