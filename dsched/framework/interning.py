@@ -4,6 +4,7 @@ Of a hundred thousand pods a few hundred specs are different, and most of what a
 """
 
 from threading import Lock
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -11,15 +12,22 @@ from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.model.pod import Pod
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
 MOST = 16_384
 """Classes of whose first pod it is known still what may be shared."""
 MOST_READ = 4096
-"""Sets of parts, read once and shared by whoever read the pods, of which it is known which class they make."""
+"""Sets of parts, read once and shared by whoever read the pods, of which it is known what they make."""
 
+_Parts = tuple[int, int, str]
+"""A pod's spec and owners, by identity, and its namespace."""
 _first_of = PerClass(lambda first: first, most=MOST)
-_read_alike: dict[tuple[int, int, int, str], tuple[PodInfo, Pod]] = {}
-"""Which spec, labels and owners, by identity, in which namespace make which class: its first pod, and one that keeps
-these very parts, so that nothing else gets their identity."""
+_of_parts: dict[_Parts, PodInfo] = {}
+"""One of the pods that were read with these very parts, and which keeps them, so that nothing else gets their
+identity; of none that is a class of its own."""
+_read_alike: dict[tuple[_Parts, int], tuple[PodInfo, Pod]] = {}
+"""Which parts and labels, by identity, make which class: its first pod, and one that keeps them."""
 _lock = Lock()
 
 
@@ -27,18 +35,23 @@ def shared(pod: Pod) -> PodInfo:
     """An equal pod, whose spec, labels and what is derived from them are those of the first of its class: for pods that
     are kept. From any thread."""
     meta = pod.metadata
-    parts = (id(pod.spec), id(meta.labels), id(meta.owner_references), meta.namespace)
-    known = _read_alike.get(parts)
-    if known is not None and not pod.resize_deferred:
+    parts = (id(pod.spec), id(meta.owner_references), meta.namespace)
+    if pod.resize_deferred:
+        known = None
+    elif (known := _read_alike.get((parts, id(meta.labels)))) is not None:
         first = known[0]
         return _alike(PodInfo(pod if meta.labels is first.pod.metadata.labels else _lean(pod, first.pod)), first)
     info = PodInfo(pod)
+    like = None if pod.resize_deferred else _of_parts.get(parts)
+    if like is not None:
+        _derived_as(info, like)
     with _lock:
         first = _first_of(info)
-        if pod.spec is first.pod.spec and pod is not first.pod and not info.alone:
-            if len(_read_alike) >= MOST_READ:
-                _read_alike.clear()
-            _read_alike[parts] = (first, pod)
+        if like is not None or not info.alone:
+            if like is None:
+                _add(_of_parts, parts, info)
+            if pod.spec is first.pod.spec and pod is not first.pod:
+                _add(_read_alike, (parts, id(meta.labels)), (first, pod))
     if first is info:
         return info
     if pod.spec.containers is not first.pod.spec.containers:
@@ -48,9 +61,21 @@ def shared(pod: Pod) -> PodInfo:
 
 def _alike(info: PodInfo, first: PodInfo) -> PodInfo:
     info.class_key = first.class_key
-    if not info.resized and not first.resized:
-        info.requests_key, info.demand = first.requests_key, first.demand
+    _derived_as(info, first)
     return info
+
+
+def _derived_as(info: PodInfo, other: PodInfo) -> None:
+    """Of a pod that differs from another in labels at most."""
+    info.unlabelled_key = other.unlabelled_key
+    if not info.resized and not other.resized:
+        info.requests_key, info.demand = other.requests_key, other.demand
+
+
+def _add(known: dict[Key, Value], key: Key, value: Value) -> None:
+    if len(known) >= MOST_READ:
+        known.clear()
+    known[key] = value
 
 
 def _lean(pod: Pod, first: Pod) -> Pod:

@@ -80,14 +80,19 @@ class PodInfo:
         """Equal for pods between which no plugin can tell the difference: everything but name, UID, times, status,
         volumes that scheduling does not read (`Volume.matters`), and of which pod group it is.
         A pod that is decided on for itself alone (`alone`) is a class of its own."""
-        meta = self.pod.metadata
-        owner, spec, alone = self._parts()
-        return _encoder.encode((meta.namespace, meta.labels, owner, spec, alone))
+        return _encoder.encode(self.pod.metadata.labels) + self.unlabelled_key
 
     @cached_property
     def unlabelled_key(self) -> bytes:
         """Equal for pods that differ in labels besides; no pod's `class_key`."""
-        return _encoder.encode((self.pod.metadata.namespace, *self._parts()))
+        meta, spec = self.pod.metadata, self.pod.spec
+        if spec.node_name or spec.volumes:
+            volumes = [volume for volume in spec.volumes if volume.matters]
+            spec = msgspec.structs.replace(spec, node_name="", volumes=volumes)
+        if spec.scheduling_group is not None:
+            spec = msgspec.structs.replace(spec, scheduling_group=_SOME_GROUP)
+        alone = (meta.name, meta.uid) if self.alone else None
+        return _encoder.encode((meta.namespace, _controller(meta.owner_references), spec, alone))
 
     def keyed_by(self, labels: Collection[str]) -> bytes:
         """Equal for pods that differ, besides, in other labels than those with these keys, where the same keys are
@@ -96,17 +101,6 @@ class PodInfo:
             return self.unlabelled_key
         own, keys = self.pod.metadata.labels, sorted(labels)
         return self.unlabelled_key + _encoder.encode((keys, [own.get(key) for key in keys]))
-
-    def _parts(self) -> tuple[object, PodSpec, object]:
-        """Its controller, its spec as far as that matters, and what makes it a class of its own."""
-        meta, spec = self.pod.metadata, self.pod.spec
-        if spec.node_name or spec.volumes:
-            volumes = [volume for volume in spec.volumes if volume.matters]
-            spec = msgspec.structs.replace(spec, node_name="", volumes=volumes)
-        if spec.scheduling_group is not None:
-            spec = msgspec.structs.replace(spec, scheduling_group=_SOME_GROUP)
-        alone = (meta.name, meta.uid) if self.alone else None
-        return _controller(meta.owner_references), spec, alone
 
     @cached_property
     def requests_key(self) -> bytes:

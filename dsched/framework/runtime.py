@@ -103,6 +103,11 @@ class Framework:
         self.pre_enqueue_reads = None if None in read else tuple(sorted({kind for kinds in read for kind in kinds}))
         """Kinds of objects that say, besides a pod and what is the same for its group, whether the pod may enter the
         active queue; None where that is not known."""
+        self._pre_flights = tuple(
+            (plugin, getattr(plugin, "pre_bind_needs_shared", False))
+            for plugin in self.at("preBind")
+            if hasattr(plugin, "pre_bind_pre_flight")
+        )
         self._searchers = tuple(each for each in self.at("podGroupPostFilter") if hasattr(each, "note_search"))
         self._class_parts = tuple(plugin for plugin in self._built.values() if hasattr(plugin, "class_part"))
         judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}
@@ -499,12 +504,12 @@ class Framework:
     @measured("PreBind", "preBind")
     def will_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> bool:
         """Whether a PreBind plugin says that it will have something to do; one that fails at saying it has."""
-        return any(
-            (status := _guarded_status(plugin.name, plugin.pre_bind_pre_flight, state, pod, node)) is None
-            or status.code is not Code.SKIP
-            for plugin in self.at("preBind")
-            if hasattr(plugin, "pre_bind_pre_flight")
-        )
+        for plugin, needs_word in self._pre_flights:
+            if plugin.name in state.shared or not needs_word:
+                status = _guarded_status(plugin.name, plugin.pre_bind_pre_flight, state, pod, node)
+                if status is None or status.code is not Code.SKIP:
+                    return True
+        return False
 
     def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Run PreBind in order; the status of the first that does not succeed."""

@@ -21,6 +21,7 @@ CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 @pytest.fixture(autouse=True)
 def nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interning, "_first_of", PerClass(lambda first: first))
+    monkeypatch.setattr(interning, "_of_parts", {})
     monkeypatch.setattr(interning, "_read_alike", {})
 
 
@@ -45,6 +46,7 @@ def test_so_it_is_where_pods_were_read_with_the_same_parts(seed: int, most: int)
     samples.append(make_pod("shop/disk", spec={"volumes": [{"name": "disk", "ephemeral": {}}]}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interning, "MOST_READ", most)
+        patch.setattr(interning, "_of_parts", {})
         patch.setattr(interning, "_read_alike", {})
         for number in range(24):
             spec, labels, owners = (rng.choice(samples) for _ in range(3))
@@ -60,7 +62,19 @@ def test_so_it_is_where_pods_were_read_with_the_same_parts(seed: int, most: int)
             lean, own = interning.shared(pod), PodInfo(pod)
             assert lean.pod == pod
             assert (lean.class_key, lean.requests_key, lean.demand) == (own.class_key, own.requests_key, own.demand)
-            assert len(interning._read_alike) <= most
+            assert lean.unlabelled_key == own.unlabelled_key
+            assert max(len(interning._read_alike), len(interning._of_parts)) <= most
+
+
+def test_pods_that_differ_in_labels_share_what_is_derived_from_the_rest() -> None:
+    """As from standalone mode, where specs that are written alike are read once."""
+    first = make_pod("shop/a", cpu="1", labels={"signature": "a"})
+    metadata = replace(first.metadata, name="b", uid="b", labels={"signature": "b"})
+    one, two = interning.shared(first), interning.shared(replace(first, metadata=metadata))
+    assert two.pod.metadata.labels == {"signature": "b"}
+    assert two.class_key != one.class_key
+    assert two.unlabelled_key is one.unlabelled_key
+    assert two.demand is one.demand
 
 
 def test_pods_of_a_class_have_one_spec() -> None:
