@@ -23,7 +23,16 @@ from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.status import SKIP, Code, Scope, Status
 from dsched.framework.table import NodeInfo
-from dsched.framework.validation import LAST, STATUS, PluginFailure, answered, equal_later, guarded, whole_turn
+from dsched.framework.validation import (
+    LAST,
+    STATUS,
+    PluginFailure,
+    answered,
+    equal_later,
+    guarded,
+    unexpected,
+    whole_turn,
+)
 from dsched.log import logger
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NodeName
@@ -614,10 +623,14 @@ def _widened(plugin: Any, scope: Scope) -> Scope:
 def _guarded_status(plugin: str, call: Callable[..., Status | None], *args: Any) -> Status | None:
     """None for success, else the status under the plugin's name, a raised error included."""
     try:
-        status = answered(plugin, STATUS, call, *args)
+        status: Any = guarded(plugin, call, *args)
     except PluginFailure as failure:
         return failure.status
-    return None if status is None or status.code is Code.SUCCESS else status.by(plugin)
+    if status is None:  # as it mostly is; so not by way of `answered`
+        return None
+    if not isinstance(status, Status):
+        return unexpected(plugin, STATUS, call, status).status
+    return None if status.code is Code.SUCCESS else status.by(plugin)
 
 
 def _nothing_left(narrowing: Sequence[str]) -> Status:
