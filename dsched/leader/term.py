@@ -94,6 +94,7 @@ class LeaderTerm:
         self._stopping = False
         self.heard, self.marked = 0, 0
         self._to_mark = 0, 0
+        self._held_back = 0
         """The version to say next, and the number of the last script that it came to."""
         self.sources: Listens = Silence()
         state = self.state = wiring.stored_state(store, epoch)
@@ -234,7 +235,7 @@ class LeaderTerm:
         busy = self.batches.decide() or self.memory.events.busy
         if not busy:
             self.state.line.settle()
-            self.mark()
+            self.mark(idle=True)
         self._observer.turned()
         collect.flush()
         TURN_DURATION.observe(collect.now() - began)
@@ -282,14 +283,21 @@ class LeaderTerm:
                 case Broken(error=error):
                     raise error if isinstance(error, StateError) else StateError(f"cannot go on: {error}") from error
 
-    def mark(self) -> None:
-        """Say what has been taken in, once Redis has done all that it came to."""
+    def mark(self, *, idle: bool = False) -> None:
+        """Say what has been taken in, once Redis has done all that it came to, and how many pods limits hold back.
+
+        Args:
+            idle: nothing is left to be tried, so that this is known of the version.
+        """
         if self._to_mark[0] == self.marked:
             self._to_mark = self.heard, self.state.line.count
         version, number = self._to_mark
-        if version != self.marked and self.state.line.answered(number):
-            self.state.queue.mark_intake(version, self.memory.frameworks, self._cluster.kind)
-            self.marked = version
+        picking, held_back = self.memory.picking, self._held_back
+        if picking is not None and (idle or version != self.marked):
+            held_back = picking.count_held_back() if idle else 0
+        if (version, held_back) != (self.marked, self._held_back) and self.state.line.answered(number):
+            self.state.queue.mark_intake(version, self.memory.frameworks, self._cluster.kind, held_back)
+            self.marked, self._held_back = version, held_back
 
     def held(self) -> Held:
         """What the term holds in memory; from any thread."""

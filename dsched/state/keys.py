@@ -72,7 +72,8 @@ INTAKE = Key(
     "intake",
     "hash",
     "version: up to which of the cluster the leader has taken everything in; schedulers: whose pods; cluster: "
-    "standalone or kubernetes",
+    "standalone or kubernetes; held_back: how many entries of queue:active limits of queues hold back, when there was "
+    "nothing else to try",
 )
 WORKERS = Key(
     "workers",

@@ -191,10 +191,14 @@ class Queue:
             if cursor == 0:
                 return recovered
 
-    def mark_intake(self, version: int, schedulers: Iterable[str], cluster: str = "standalone") -> None:
-        """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in;
-        without waiting for Redis (`Script.ahead`)."""
-        self._mark.ahead(keys.names(keys.EPOCH, keys.INTAKE), [self._epoch, version, " ".join(schedulers), cluster])
+    def mark_intake(
+        self, version: int, schedulers: Iterable[str], cluster: str = "standalone", held_back: int = 0
+    ) -> None:
+        """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in, and
+        how many active ones stay so because limits of queues hold them back; without waiting for Redis
+        (`Script.ahead`)."""
+        said: list[str | int] = [self._epoch, version, " ".join(schedulers), cluster, held_back]
+        self._mark.ahead(keys.names(keys.EPOCH, keys.INTAKE), said)
 
 
 def _pods(flat: Sequence[Any]) -> list[Popped]:

@@ -18,6 +18,7 @@ from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import WatchExpired
 from dsched.manifests import kinds, selector
 from dsched.manifests.defaulting import DEFAULT_NAMESPACE
+from dsched.model import raw
 from dsched.model.pod import Pod
 from dsched.observe.words import paused_lines
 from dsched.state import client, keys, pauses
@@ -98,6 +99,8 @@ class Queues:
     """How full the scheduler's queues are, and how far it has taken the cluster in (-1: not at all).
 
     Attributes:
+        grouped: pods beside their pod groups, which stand in one of the queues for them.
+        held_back: of what is active, what limits of queues hold back.
         schedulers: the names that pods of this system ask for; None where the leader has not said.
         cluster_version: of the cluster at the same moment.
     """
@@ -108,6 +111,8 @@ class Queues:
     reserved: int
     unschedulable: int
     gated: int
+    grouped: int
+    held_back: int
     intake: int
     schedulers: frozenset[str] | None
     cluster_version: int
@@ -115,7 +120,7 @@ class Queues:
     @property
     def at_rest(self) -> bool:
         """Nothing left to try, of all that there is."""
-        moving = self.active + self.backoff + self.in_flight + self.reserved
+        moving = self.active - self.held_back + self.backoff + self.in_flight + self.reserved
         return moving == 0 and self.intake >= self.cluster_version
 
     def is_ours(self, scheduler: str) -> bool:
@@ -157,9 +162,9 @@ def wait(
 ) -> None:
     """Wait for pods: exit code 0 when it is so, 1 when the time is up first.
 
-    scheduled: every pod is bound or has finished. settled: every pod is bound, has finished, is gated, or has been
-    declared unschedulable, and the scheduler has nothing left to try. Pods of other schedulers are not waited for
-    when settling.
+    scheduled: every pod is bound or has finished. settled: every pod is bound, has finished, is gated, is held
+    back by a limit of its queue, or has been declared unschedulable, and the scheduler has nothing left to try. Pods of
+    other schedulers are not waited for when settling.
     """
     store = options.open_objects(redis_url, data_dir, name, "kubectl wait")
     place = None if all_namespaces else namespace or DEFAULT_NAMESPACE
@@ -187,6 +192,7 @@ class Waiting:
         self._cluster = StandaloneCluster(store, clock)
         self._wish = wish
         self._version = 0
+        self._rested_at = -1
         self.tally = Tally(wish)
         self.queues = self._look()
 
@@ -219,6 +225,7 @@ class Waiting:
         places = (
             f"queues: {queues.active} active, {queues.backoff} backing off, {queues.in_flight} in flight, "
             f"{queues.reserved} reserved, {queues.unschedulable} unschedulable, {queues.gated} gated"
+            f"{f', {queues.held_back} of the active held back by limits' if queues.held_back else ''}"
         )
         behind = ""
         if queues.intake < queues.cluster_version:
@@ -229,22 +236,33 @@ class Waiting:
     def _reached(self, goal: Goal) -> bool:
         if not self.tally.open:
             return goal is Goal.SCHEDULED or self.queues.at_rest
-        return goal is Goal.SETTLED and self.queues.at_rest and self._all_set_aside()
+        if goal is not Goal.SETTLED or not self.queues.at_rest:
+            return False
+        # A pod that is held back may have been let go since, which the leader is about to see: it is looked twice.
+        steady, self._rested_at = not self.queues.held_back or self._rested_at == self._version, self._version
+        return steady and self._all_set_aside()
 
     def _all_set_aside(self) -> bool:
-        """Whether every open pod of ours is in the unschedulable or the gated queue."""
+        """Whether every open pod of ours stands where nothing is tried, or beside a pod group that does."""
         ours = [key for key, scheduler in self.tally.open.items() if self.queues.is_ours(scheduler)]
-        if self._wish.everything:
-            return len(ours) == self.queues.unschedulable + self.queues.gated
-        names = [self._store.key(key.name) for key in (keys.UNSCHEDULABLE, keys.GATED)]
+        queues = self.queues
+        if queues.grouped:
+            with client.reachable(self._store):
+                members = self._store.redis.zrange(self._store.key(keys.GROUP.name), 0, -1)
+            beside = {raw.text(member).partition(" ")[2] for member in members}
+            ours = [key for key in ours if key not in beside]
+        elif self._wish.everything:
+            return len(ours) == queues.unschedulable + queues.gated + queues.held_back
+        aside = [keys.UNSCHEDULABLE, keys.GATED, *([keys.ACTIVE] if queues.held_back else [])]
+        names = [self._store.key(key.name) for key in aside]
         for start in range(0, len(ours), _ASKED_AT_ONCE):
             batch = ours[start : start + _ASKED_AT_ONCE]
             with client.reachable(self._store):
                 pipe: Any = self._store.redis.pipeline(transaction=True)
                 for name in names:
                     pipe.zmscore(name, batch)
-                unschedulable, gated = pipe.execute()
-            if any(one is None and other is None for one, other in zip(unschedulable, gated, strict=True)):
+                found = pipe.execute()
+            if any(all(score is None for score in scores) for scores in zip(*found, strict=True)):
                 return False
         return True
 
@@ -272,13 +290,13 @@ class Waiting:
     def _look(self) -> Queues:
         with client.reachable(self._store):
             pipe: Any = self._store.redis.pipeline(transaction=True)
-            for key in (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED):
+            for key in (keys.ACTIVE, keys.BACKOFF, keys.UNSCHEDULABLE, keys.GATED, keys.GROUP):
                 pipe.zcard(self._store.key(key.name))
             pipe.hlen(self._store.key(keys.INFLIGHT.name))
             pipe.hlen(self._store.key(keys.RESERVATIONS.name))
             pipe.hgetall(self._store.key(keys.INTAKE.name))
             pipe.get(self._store.key(cluster_keys.VERSION.name))
-            active, backoff, unschedulable, gated, in_flight, reserved, intake, version = pipe.execute()
+            active, backoff, unschedulable, gated, grouped, in_flight, reserved, intake, version = pipe.execute()
         return Queues(
             active=active,
             backoff=backoff,
@@ -286,6 +304,8 @@ class Waiting:
             reserved=reserved,
             unschedulable=unschedulable,
             gated=gated,
+            grouped=grouped,
+            held_back=int(intake.get(b"held_back", 0)),
             intake=int(intake.get(b"version", -1)),
             schedulers=_names(intake),
             cluster_version=int(version or 0),

@@ -46,6 +46,8 @@ class _Line:
     profile: str
     amounts: Amounts
     pods: list[tuple[Turn, QueuedPod]] = field(default_factory=list)
+    standing: int = 0
+    """How many of them stand here."""
 
 
 class Picking:
@@ -121,6 +123,16 @@ class Picking:
                     message = HELD_BACK.format(queue=full[0].name, resource=full[1])
                     yield from ((pod, message) for turn, pod in line.pods if self._counts(line, turn, pod))
 
+    def count_held_back(self) -> int:
+        """How many pods, and pod groups, `held_back` names."""
+        leaves = ((self.ledger.tree.leaf(name), lines.values()) for name, lines in self._lines.items())
+        return sum(
+            line.standing
+            for leaf, lines in leaves
+            for line in lines
+            if leaf is not None and leaf.full(line.amounts) is not None
+        )
+
     def pick(self, count: int) -> list[QueuedPod]:
         """Up to so many pods of the active queue, in the order in which they are to be decided. They stay there until
         they are popped; those that are not popped have to be told with `moved`."""
@@ -180,6 +192,7 @@ class Picking:
         if self._stands.get(pod.key) != (line, turn):
             self._leave(pod)  # another line, where the pod has changed
             self._stands[pod.key] = line, turn
+            line.standing += 1
             self._changed.add(name)
             heapq.heappush(line.pods, (turn, pod))
 
@@ -187,6 +200,7 @@ class Picking:
         """It stands in no line any more."""
         stood = self._stands.pop(pod.key, None)
         if stood is not None:
+            stood[0].standing -= 1
             self._changed.add(stood[0].queue)
 
     def _counts(self, line: _Line, turn: Turn, pod: QueuedPod) -> bool:

@@ -4,10 +4,12 @@ import pytest
 from prometheus_client import REGISTRY
 
 from dsched import config
+from dsched.cli.commands.wait import Goal, Waiting, Wish
 from dsched.cli.render.explain import lines
 from dsched.cli.render.explain_group import lines as group_lines
+from dsched.clock import SystemClock
 from dsched.cluster.standalone.objects import Objects
-from dsched.manifests import kinds
+from dsched.manifests import kinds, selector
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.queue_forest import Forest
 from dsched.model.queues import LABEL
@@ -72,6 +74,10 @@ def test_a_limit_holds_in_redis_and_room_below_it_is_used_at_once(rig: Rig) -> N
     assert placed(rig) == {"a": 2}
     assert charged(rig, "a") == charged(rig, "top") == {"cpu": 2000}
     assert rig.queue("shop/a-4") == "active"
+    assert rig.store.redis.hget(rig.store.key("intake"), "held_back") == b"3"
+    settling = Waiting(rig.store, Wish(None, selector.parse("")), SystemClock())
+    assert settling.run(Goal.SETTLED, 60)
+    assert "3 of the active held back by limits" in settling.left()
     assert led.term.queues is not None
     led.term.queues.write()
     assert rig.condition("shop/a-4") == ("Unschedulable", 'queue "a" has no room below its limit of cpu')

@@ -188,4 +188,5 @@ def test_intake_is_marked(store, queue):
         b"version": b"17",
         b"schedulers": b"default-scheduler dsched",
         b"cluster": b"standalone",
+        b"held_back": b"0",
     }

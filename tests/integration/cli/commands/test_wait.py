@@ -58,6 +58,25 @@ def test_settled_when_all_the_rest_is_set_aside(store: Store, tmp_path: Path):
     assert not waiting(store).run(Goal.SCHEDULED, 0)
 
 
+def test_settled_when_limits_hold_back_what_is_active(store: Store, tmp_path: Path):
+    apply(store, tmp_path, pod_manifest("a/b"), pod_manifest("a/c"))
+    set_aside(store, unschedulable=["a/b"], active=["a/c"])
+    assert not waiting(store).run(Goal.SETTLED, 0.2)
+    store.redis.hset(store.key("intake"), "held_back", 1)
+    assert not waiting(store).run(Goal.SETTLED, 0), "the leader may be about to let it go: it is looked twice"
+    assert waiting(store).run(Goal.SETTLED, 60)
+
+
+@pytest.mark.parametrize("queue", ["active", "unschedulable"])
+def test_settled_when_pods_stand_beside_a_group_that_is_not_tried(store: Store, tmp_path: Path, queue: str):
+    apply(store, tmp_path, pod_manifest("a/b"), pod_manifest("a/c"), pod_manifest("a/d"))
+    set_aside(store, unschedulable=["a/b"], group=["a/train a/c"])
+    set_aside(store, **{queue: ["podgroup/a/train"]})
+    assert not waiting(store).run(Goal.SETTLED, 0)
+    set_aside(store, group=["a/train a/d"])
+    assert waiting(store).run(Goal.SETTLED, 0) is (queue == "unschedulable")
+
+
 @pytest.mark.parametrize("queue", ["active", "backoff"])
 def test_not_settled_while_pods_wait_to_be_tried(store: Store, tmp_path: Path, queue: str):
     apply(store, tmp_path, pod_manifest("a/b"))

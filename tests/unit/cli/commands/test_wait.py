@@ -1,5 +1,6 @@
 """Which pods are waited for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,7 +63,8 @@ def test_changes_are_followed():
     assert (found.open, found.done) == ({}, set())
 
 
-REST = Queues(0, 0, 0, 0, 5, 1, intake=9, schedulers=None, cluster_version=9)
+NOTHING = Queues(0, 0, 0, 0, 0, 0, 0, 0, intake=9, schedulers=None, cluster_version=9)
+REST = replace(NOTHING, unschedulable=5, gated=1, grouped=3)
 
 
 def test_at_rest():
@@ -71,15 +73,19 @@ def test_at_rest():
 
 @pytest.mark.parametrize("field", ["active", "backoff", "in_flight", "reserved"])
 def test_not_at_rest_while_pods_are_on_their_way(field: str):
-    counts = {"active": 0, "backoff": 0, "in_flight": 0, "reserved": 0, field: 1}
-    assert not Queues(**counts, unschedulable=0, gated=0, intake=9, schedulers=None, cluster_version=9).at_rest
+    assert not replace(NOTHING, **{field: 1}).at_rest
+
+
+def test_at_rest_when_limits_hold_back_all_that_is_active():
+    assert replace(NOTHING, active=3, held_back=3).at_rest
+    assert not replace(NOTHING, active=3, held_back=2).at_rest
 
 
 def test_not_at_rest_before_the_leader_has_seen_everything():
-    assert not Queues(0, 0, 0, 0, 0, 0, intake=8, schedulers=None, cluster_version=9).at_rest
+    assert not replace(NOTHING, intake=8).at_rest
 
 
 def test_ours_are_pods_of_the_schedulers_named():
     assert REST.is_ours("anything")
-    named = Queues(0, 0, 0, 0, 0, 0, 9, frozenset({"mine"}), 9)
+    named = replace(NOTHING, schedulers=frozenset({"mine"}))
     assert (named.is_ours("mine"), named.is_ours("other")) == (True, False)

@@ -301,6 +301,7 @@ def test_turns_are_what_they_are_where_all_queues_are_sorted_at_once(
     come()
     for step in chance.choices([come, pick, decide, go, bind, pause], [2, 6, 6, 3, 2, 1], k=40):
         step()
+        assert there.picking.count_held_back() == len(list(there.picking.held_back()))
 
 
 @settings(max_examples=200, deadline=None)
@@ -318,3 +319,4 @@ def test_no_limit_is_ever_exceeded_and_who_is_left_does_not_fit(
             leaf = there.ledger.share_of(pod.info)
             assert leaf is not None
             assert not leaf.holds({"cpu": pod.info.demand.requests["cpu"]})
+    assert there.picking.count_held_back() == len(list(there.picking.held_back()))
