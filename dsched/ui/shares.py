@@ -290,10 +290,9 @@ class WaitingTable:
         with self._lock:
             began, kept = self._clock.monotonic(), self._kept
             if kept is None or kept[1] != configured.hash or began > kept[0]:
-                args = fair_share.arguments(configured)
                 with queue_objects.opened(self._store, configured, cluster) as objects:
                     found = queue_pods.first_pods(
-                        objects.waiting_pods(), objects.namespaces(), kueue=args is not None and args.kueue_label
+                        objects.waiting_pods(), objects.namespaces(), kueue=fair_share.takes_kueue_label(configured)
                     )
                 now = self._clock.monotonic()
                 self._kept = kept = now + max(self.KEPT_S, (now - began) / LOAD), configured.hash, found

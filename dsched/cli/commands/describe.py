@@ -14,7 +14,7 @@ from dsched.cli.render import columns, queues
 from dsched.clock import SystemClock
 from dsched.cluster.standalone.device_objects import StoredDevices
 from dsched.cluster.standalone.objects import Objects, StoredEvent, read_pod
-from dsched.errors import NotFound
+from dsched.errors import ConfigError, NotFound, PluginError
 from dsched.manifests import kinds
 from dsched.model import coscheduling
 from dsched.model.meta import PodKey, from_builtins
@@ -235,7 +235,8 @@ def queue(
     objects = Objects(store)
     forest = Forest(objects.all_of(kinds.QUEUE, left_out=console.left_out))
     namespaces = objects.all_of(kinds.NAMESPACE, left_out=console.left_out)
-    told = described(store, forest, wanted, first_pods(objects.pods(console.left_out), namespaces))
+    first = first_pods(objects.pods(console.left_out), namespaces, kueue=_takes_kueue_label(store))
+    told = described(store, forest, wanted, first)
     if output is not Output.TEXT:
         console.write(forms.as_json(told) if output is Output.JSON else forms.as_yaml(told))
         return
@@ -243,6 +244,22 @@ def queue(
     _print_table("Resources", list(queues.OF_RESOURCE), queues.resource_rows(told.queue))
     rows = [[each.pod, each.place or _NONE, str(each.priority), each.waits_for or _NONE] for each in told.next_pods]
     _print_table("Next pods", ["POD", "PLACE", "PRIORITY", "WAITS FOR"], rows)
+
+
+def _takes_kueue_label(store: Store) -> bool:
+    """Whether the leader reads Kueue's label; said to be unknown where its configuration cannot be read here."""
+    from dsched.plugins import registry  # which takes as long to import as all the rest
+    from dsched.plugins.fair_share.plugin import takes_kueue_label
+    from dsched.simulation.configured import LeadersConfiguration
+
+    try:
+        return takes_kueue_label(LeadersConfiguration(store, registry.load()).read().config)
+    except (ConfigError, PluginError) as error:
+        console.err.print(
+            f"note: pods that Kueue's label alone puts into a queue are not told of, be they or not: {error}",
+            markup=False,
+        )
+        return False
 
 
 def group_facts(value: Object, now_ms: int) -> Iterator[tuple[str, Iterable[str]]]:

@@ -137,6 +137,12 @@ def arguments(config: SchedulerConfiguration) -> Arguments | None:
     return decoded(profile.args.get(NAME))
 
 
+def takes_kueue_label(config: SchedulerConfiguration) -> bool:
+    """Whether Kueue's label names a pod's queue where its own label does not."""
+    found = arguments(config)
+    return found is not None and found.kueue_label
+
+
 def decoded(args: Any) -> Arguments:
     """
     Raises:

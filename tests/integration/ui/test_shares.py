@@ -13,11 +13,13 @@ from dsched.cluster import opening
 from dsched.cluster.opening import Chosen, Kind
 from dsched.cluster.standalone import keys
 from dsched.manifests import kinds
-from dsched.model.queues import LABEL
+from dsched.model.queues import KUEUE_LABEL, LABEL
 from dsched.observe.queue_pods import DescribedQueue
 from dsched.plugins import registry
 from dsched.scheduler.ports import QueueName
+from dsched.state import leader_config
 from dsched.state.client import Store
+from dsched.state.leader_config import LeaderConfig
 from dsched.ui import share_view, shares
 from dsched.ui.shares import SharesTable, WaitingTable
 from dsched.ui.system import System
@@ -154,11 +156,25 @@ _EMPTY = DescribedQueue({}, [], [], [])
 
 
 def test_the_label_of_kueue_counts_where_the_configuration_says_so(page: Page, system: ByHand, store: Store) -> None:
-    args = "  pluginConfig: [{name: FairShare, args: {kueueLabel: true}}]\n"
-    publish(store, text=FAIR_SHARE + args)
-    system.apply(RESEARCH | {"spec": {}}, pod_manifest("shop/a", labels={"kueue.x-k8s.io/queue-name": "research"}))
+    from typer.testing import CliRunner
+
+    from dsched.cli.main import app
+
+    words = ["describe", "queue", "research", "-o", "json", "--redis-url", store.url, "--name", store.name]
+    system.apply(RESEARCH | {"spec": {}}, pod_manifest("shop/a", labels={KUEUE_LABEL: "research"}))
     page.look()
-    assert [each["pod"] for each in page.get("/api/shares/research").json()["next_pods"]] == ["shop/a"]
+    kueue = "  pluginConfig: [{name: FairShare, args: {kueueLabel: true}}]\n"
+    for number, (text, found) in enumerate(((FAIR_SHARE, []), (FAIR_SHARE + kueue, ["shop/a"]))):
+        publish(store)
+        leader_config.publish(store, LeaderConfig(1, f"hash-{number}", "standalone", "", text))
+        for told in (page.get("/api/shares/research").json(), json.loads(CliRunner().invoke(app, words).stdout)):
+            assert [each["pod"] for each in told["next_pods"]] == found
+    leader_config.publish(
+        store, LeaderConfig(1, "other", "standalone", "", FAIR_SHARE.replace("FairShare", "Elsewhere"))
+    )
+    done = CliRunner().invoke(app, words)
+    assert json.loads(done.stdout)["next_pods"] == []
+    assert "Kueue's label alone puts into a queue are not told of" in " ".join(done.stderr.split())
 
 
 def test_without_fair_share_it_says_that_nothing_is_divided(page: Page, store: Store) -> None:
