@@ -7,9 +7,12 @@ from collections.abc import Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from dsched.framework.pod_info import PodInfo
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
+from dsched.model.pod import Pod
 
 _MOST_CHANGES = 1024
 """Changes that are remembered."""
@@ -86,7 +89,8 @@ class Nominations:
     @contextmanager
     def silent_about(self, pods: Collection[PodUid]) -> Iterator[None]:
         """In its context what these pods were promised holds nobody back: they are decided together, and upstream's
-        queue knows nothing of pods that it has handed out.
+        queue knows nothing of pods that it has handed out but their names. What it makes of these counts as a pod
+        without priority that asks for nothing.
 
         Source: pkg/scheduler/backend/queue/scheduling_queue.go ``nominatedPodToInfo``.
         """
@@ -109,11 +113,16 @@ class Nominations:
 
         Source: pkg/scheduler/framework/runtime/framework.go ``addGENominatedPods``.
         """
-        return [
-            other
-            for other in self.on(node)
-            if other.uid != uid and (self.hold_for_all or other.priority >= priority) and other.uid not in self._silent
-        ]
+        found = []
+        for other in self.on(node):
+            if other.uid == uid:
+                continue
+            if other.uid not in self._silent:
+                if self.hold_for_all or other.priority >= priority:
+                    found.append(other)
+            elif not self.hold_for_all and priority <= 0:
+                found.append(PodInfo(Pod(metadata=replace(other.pod.metadata, labels={}))))
+        return found
 
     def displaced_by(self, pod: PodInfo, node: NodeName) -> tuple[PodInfo, ...]:
         """Pods whose promises of the node end because a pod gets one: those of lower priority, or none where promises

@@ -99,6 +99,22 @@ def test_promises_to_pods_that_are_decided_together_hold_none_of_them_back() -> 
         assert classes.evaluation(framework, other).feasible.tolist() == [False]
 
 
+@pytest.mark.parametrize(("priority", "fits"), [(1, True), (0, False), (-5, False)])
+def test_of_pods_that_are_decided_together_a_name_is_left_that_counts_as_a_pod_without_priority(
+    priority: int, fits: bool
+) -> None:
+    snapshot = Snapshot()
+    snapshot.table.set_node(make_node("n1", cpu="4", pods="1"))
+    first, second = pod("shop/first", "3", priority), pod("shop/second", "3", priority)
+    snapshot.nominations.set(first, N1)
+    classes = EvaluationCache(snapshot, lambda found: [each.judge_here() for each in found] and None)
+    with snapshot.nominations.silent_about({first.uid, second.uid}):
+        found = classes.evaluation(default_framework(), second)
+    assert found.feasible.tolist() == [fits]
+    if not fits:
+        assert diagnose(found, 1).message == "0/1 nodes are available: 1 Too many pods."
+
+
 def test_nominations_are_forgotten_in_order() -> None:
     nominations = cluster().nominations
     start = nominations.version
