@@ -7,7 +7,7 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -116,15 +116,17 @@ def _set_otherwise(features: Features) -> list[str]:
 
 
 @contextmanager
-def running(path: Path, features: Features | None = None) -> Iterator[Program]:
+def running(path: Path, features: Features | None = None, gates: Sequence[str] = ()) -> Iterator[Program]:
     """Start a program, to decide with these features, by default as its release does; it is ended afterwards.
 
+    Args:
+        gates: ``NAME=true`` of more that are not as they are by default.
     Raises:
         JudgeError: it cannot be started.
     """
     command = [str(path)]
-    if gates := [] if features is None else _set_otherwise(features):
-        command.append(f"-feature-gates={','.join(gates)}")
+    if otherwise := [*gates, *([] if features is None else _set_otherwise(features))]:
+        command.append(f"-feature-gates={','.join(otherwise)}")
     with tempfile.TemporaryFile() as said:
         try:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said)

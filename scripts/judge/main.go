@@ -26,6 +26,8 @@ type line struct {
 	Decide  *question       `json:"decide"`
 	Place   *place          `json:"place"`
 	Hint    *happening      `json:"hint"`
+
+	Sequence json.RawMessage `json:"sequence"`
 }
 
 type begin struct {
@@ -62,6 +64,9 @@ type unanswered struct {
 
 // gates are those that are set otherwise than by default: preemption has ended when its plugin returns.
 var gates = map[string]bool{"SchedulerAsyncPreemption": false}
+
+// sequenced goes through a sequence; nil where the release knows none.
+var sequenced func(json.RawMessage) (any, error)
 
 func main() {
 	more := flag.String("feature-gates", "", "NAME=BOOL,… to set otherwise than they are by default")
@@ -117,6 +122,12 @@ func (a *answering) take(raw []byte) error {
 	switch {
 	case given.Case != nil:
 		return a.answerCase(given.Case)
+	case given.Sequence != nil && sequenced != nil:
+		found, err := sequenced(given.Sequence)
+		if err != nil {
+			return err
+		}
+		return a.out.Encode(found)
 	case given.Begin != nil:
 		return a.begin(given.Begin)
 	case a.standing == nil:

@@ -1,0 +1,405 @@
+//go:build k8s_1_37
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"sort"
+	"sync"
+	"time"
+
+	core "k8s.io/api/core/v1"
+	scheduling "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func init() {
+	kinds["podGroups"] = func() apiruntime.Object { return &scheduling.PodGroup{} }
+	sequenced = runSequence
+}
+
+// sequence is a cluster from its beginning, step by step. Where it is Graceful, pods on nodes that are deleted stay, ending,
+// until a step takes them away.
+type sequence struct {
+	Name     string          `json:"name"`
+	Config   json.RawMessage `json:"config"`
+	Steps    []step          `json:"steps"`
+	Graceful bool            `json:"graceful"`
+}
+
+// step is what happens at once; then time goes on by so many seconds, one after the other.
+type step struct {
+	Set     []change `json:"set"`
+	Gone    []change `json:"gone"`
+	Advance int      `json:"advance"`
+}
+
+// moment is what there is when nothing is left to be done.
+type moment struct {
+	Told   []saying             `json:"told"`
+	Pods   map[string]seenPod   `json:"pods"`
+	Groups map[string][]seenSay `json:"groups"`
+	Queue  map[string]string    `json:"queue"`
+}
+
+// saying is something that the scheduler has said or done; After is how many seconds of the step had gone.
+type saying struct {
+	After   int    `json:"after"`
+	What    string `json:"what"`
+	Key     string `json:"key"`
+	Node    string `json:"node,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+type seenPod struct {
+	Node      string    `json:"node,omitempty"`
+	Nominated string    `json:"nominated,omitempty"`
+	Says      []seenSay `json:"says,omitempty"`
+}
+
+type seenSay struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// running is a scheduler with its API server, whose clock stands still between steps.
+type running struct {
+	ctx       context.Context
+	objects   *factory
+	scheduler *scheduler.Scheduler
+	clock     *clocktesting.FakeClock
+	first     string
+	after     int
+	graceful  bool
+
+	mu   sync.Mutex
+	api  map[string]apiruntime.Object
+	news []func() error
+	told []saying
+}
+
+func runSequence(raw json.RawMessage) (any, error) {
+	var given sequence
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, err
+	}
+	profiles, err := configured(given.Config)
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
+	defer end()
+	made := &running{
+		ctx:      ctx,
+		clock:    clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)),
+		first:    profiles[0].SchedulerName,
+		graceful: given.Graceful,
+		api:      map[string]apiruntime.Object{},
+	}
+	client := fake.NewSimpleClientset()
+	client.PrependReactor("*", "*", made.serve)
+	made.objects = newFactory(client)
+	recorders := func(string) events.EventRecorderLogger { return recording{made} }
+	made.scheduler, err = scheduler.New(ctx, client, made.objects, nil, profile.RecorderFactory(recorders),
+		scheduler.WithProfiles(profiles...), scheduler.WithClock(made.clock))
+	if err != nil {
+		return nil, err
+	}
+	made.scheduler.SchedulingQueue.Run(klog.FromContext(ctx))
+	defer made.scheduler.SchedulingQueue.Close()
+	time.Sleep(5 * time.Millisecond)
+	moments := []moment{}
+	for _, each := range given.Steps {
+		if err := made.step(&each); err != nil {
+			return nil, fmt.Errorf("%s: %w", given.Name, err)
+		}
+		moments = append(moments, made.moment())
+	}
+	return map[string]any{"name": given.Name, "moments": moments}, nil
+}
+
+func (r *running) step(given *step) error {
+	r.after = 0
+	for _, each := range given.Gone {
+		if err := r.gone(each.Kind, each.Key); err != nil {
+			return err
+		}
+	}
+	for _, each := range given.Set {
+		if err := r.set(each.Kind, each.Object); err != nil {
+			return err
+		}
+	}
+	if err := r.rest(); err != nil {
+		return err
+	}
+	for range given.Advance {
+		r.after++
+		r.clock.SetTime(r.clock.Now().Truncate(time.Second).Add(time.Second))
+		if err := r.rest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest lets the scheduler do all that there is to do.
+func (r *running) rest() error {
+	for range 1000 {
+		r.quiet()
+		r.mu.Lock()
+		news := r.news
+		r.news = nil
+		r.mu.Unlock()
+		for _, each := range news {
+			if err := each(); err != nil {
+				return err
+			}
+		}
+		if r.ready() {
+			r.scheduler.ScheduleOne(r.ctx)
+		} else if len(news) == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the scheduler does not come to rest")
+}
+
+// ready says whether there is somebody to be tried: those who wait after an error are left alone.
+func (r *running) ready() bool {
+	queue := r.scheduler.SchedulingQueue
+	if len(queue.PodsInActiveQ()) > 0 {
+		return true
+	}
+	for _, pod := range queue.PodsInBackoffQ() {
+		if pod.Spec.SchedulingGroup != nil {
+			group, there := queue.GetPodGroup(*pod.Spec.SchedulingGroup.PodGroupName, pod.Namespace, fwk.PodGroupKeyType)
+			if there && group.GetUnschedulablePlugins().Len()+group.GetPendingPlugins().Len() > 0 {
+				return true
+			}
+			continue
+		}
+		info, there := queue.GetPod(pod.Name, pod.Namespace, nil)
+		if there && info.UnschedulablePlugins.Len()+info.PendingPlugins.Len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet waits for what runs in the background: binds, evictions, the queue's own clockwork.
+func (r *running) quiet() {
+	before, calm := [2]int{}, 0
+	for calm < 6 {
+		time.Sleep(time.Millisecond)
+		r.mu.Lock()
+		now := [2]int{runtime.NumGoroutine(), len(r.news) + len(r.told)}
+		r.mu.Unlock()
+		if now == before {
+			calm++
+		} else {
+			before, calm = now, 0
+		}
+	}
+}
+
+func (r *running) set(kind string, raw json.RawMessage) error {
+	object, err := read(kind, raw)
+	if err != nil {
+		return err
+	}
+	r.clock.Step(time.Microsecond)
+	accessor, _ := meta.Accessor(object)
+	key := keyOf(kind, accessor.GetNamespace(), accessor.GetName())
+	r.mu.Lock()
+	old, known := r.api[key]
+	r.mu.Unlock()
+	accessor.SetCreationTimestamp(metav1.NewTime(r.clock.Now()))
+	if known {
+		before, _ := meta.Accessor(old)
+		accessor.SetUID(before.GetUID())
+		accessor.SetCreationTimestamp(before.GetCreationTimestamp())
+	}
+	switch made := object.(type) {
+	case *core.Pod:
+		if made.Spec.SchedulerName == "" {
+			made.Spec.SchedulerName = r.first
+		}
+		if known {
+			made.Spec.NodeName, made.Status = old.(*core.Pod).Spec.NodeName, old.(*core.Pod).Status
+		}
+	case *scheduling.PodGroup:
+		made.Generation = 1
+		if known {
+			made.Generation, made.Status = old.(*scheduling.PodGroup).Generation+1, old.(*scheduling.PodGroup).Status
+		}
+	}
+	r.mu.Lock()
+	r.api[key] = object
+	r.mu.Unlock()
+	return r.objects.set(object.DeepCopyObject())
+}
+
+func (r *running) gone(kind, key string) error {
+	r.mu.Lock()
+	delete(r.api, kind+"/"+key)
+	r.mu.Unlock()
+	if of := r.objects.made[typeOf(kind)]; of != nil {
+		return of.drop(key)
+	}
+	return nil
+}
+
+func keyOf(kind, namespace, name string) string {
+	if namespace == "" {
+		return kind + "/" + name
+	}
+	return kind + "/" + namespace + "/" + name
+}
+
+// serve is the API server: what it is asked to do is done, and heard of by the scheduler later.
+func (r *running) serve(action clienttesting.Action) (bool, apiruntime.Object, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kind := map[string]string{"pods": "pods", "podgroups": "podGroups"}[action.GetResource().Resource]
+	switch asked := action.(type) {
+	case clienttesting.DeleteAction:
+		key := asked.GetNamespace() + "/" + asked.GetName()
+		found, there := r.api[kind+"/"+key]
+		if !there {
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, asked.GetName())
+		}
+		if pod, is := found.(*core.Pod); is && r.graceful && pod.Spec.NodeName != "" {
+			ending, now := pod.DeepCopy(), metav1.NewTime(r.clock.Now())
+			ending.DeletionTimestamp = &now
+			r.told = append(r.told, saying{r.after, "delete", key, "", "", ""})
+			r.change(kind+"/"+key, ending)
+			return true, nil, nil
+		}
+		delete(r.api, kind+"/"+key)
+		r.told = append(r.told, saying{r.after, "delete", key, "", "", ""})
+		r.news = append(r.news, func() error { return r.objects.made[typeOf(kind)].drop(key) })
+	case clienttesting.PatchAction:
+		return r.patch(kind, asked)
+	case clienttesting.CreateAction:
+		if binding, is := asked.GetObject().(*core.Binding); is {
+			return r.bind(binding)
+		}
+	}
+	return true, nil, nil
+}
+
+func (r *running) bind(asked *core.Binding) (bool, apiruntime.Object, error) {
+	key := "pods/" + asked.Namespace + "/" + asked.Name
+	found, there := r.api[key]
+	if !there {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, asked.Name)
+	}
+	pod := found.DeepCopyObject().(*core.Pod)
+	pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.Status.Conditions = asked.Target.Name, "", nil
+	r.told = append(r.told, saying{r.after, "bind", asked.Namespace + "/" + asked.Name, asked.Target.Name, "", ""})
+	r.change(key, pod)
+	return true, asked, nil
+}
+
+func (r *running) change(key string, object apiruntime.Object) {
+	r.api[key] = object
+	r.news = append(r.news, func() error { return r.objects.set(object.DeepCopyObject()) })
+}
+
+func (r *running) patch(kind string, asked clienttesting.PatchAction) (bool, apiruntime.Object, error) {
+	key := keyOf(kind, asked.GetNamespace(), asked.GetName())
+	found, there := r.api[key]
+	if !there {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, asked.GetName())
+	}
+	before, err := json.Marshal(found)
+	if err != nil {
+		return true, nil, err
+	}
+	changed := kinds[kind]()
+	after, err := strategicpatch.StrategicMergePatch(before, asked.GetPatch(), changed)
+	if err != nil {
+		return true, nil, err
+	}
+	if err := json.Unmarshal(after, changed); err != nil {
+		return true, nil, err
+	}
+	r.change(key, changed)
+	return true, changed, nil
+}
+
+// recording takes down what the scheduler tells users.
+type recording struct{ of *running }
+
+func (r recording) WithLogger(klog.Logger) events.EventRecorderLogger { return r }
+
+func (r recording) Eventf(regarding, _ apiruntime.Object, _, reason, _, note string, args ...any) {
+	accessor, err := meta.Accessor(regarding)
+	if err != nil {
+		return
+	}
+	if len(args) > 0 {
+		note = fmt.Sprintf(note, args...)
+	}
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	key := accessor.GetNamespace() + "/" + accessor.GetName()
+	r.of.told = append(r.of.told, saying{r.of.after, "event", key, "", reason, note})
+}
+
+func (r *running) moment() moment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := moment{r.told, map[string]seenPod{}, map[string][]seenSay{}, map[string]string{}}
+	if found.Told == nil {
+		found.Told = []saying{}
+	}
+	r.told = nil
+	for _, object := range r.api {
+		switch made := object.(type) {
+		case *core.Pod:
+			seen := seenPod{Node: made.Spec.NodeName, Nominated: made.Status.NominatedNodeName}
+			for _, each := range made.Status.Conditions {
+				seen.Says = append(seen.Says, seenSay{string(each.Type), string(each.Status), each.Reason, each.Message})
+			}
+			sort.Slice(seen.Says, func(i, j int) bool { return seen.Says[i].Type < seen.Says[j].Type })
+			found.Pods[made.Namespace+"/"+made.Name] = seen
+		case *scheduling.PodGroup:
+			says := []seenSay{}
+			for _, each := range made.Status.Conditions {
+				says = append(says, seenSay{each.Type, string(each.Status), each.Reason, each.Message})
+			}
+			found.Groups[made.Namespace+"/"+made.Name] = says
+		}
+	}
+	queue := r.scheduler.SchedulingQueue
+	for place, pods := range map[string][]*core.Pod{
+		"active": queue.PodsInActiveQ(), "backoff": queue.PodsInBackoffQ(), "waiting": queue.UnschedulablePods(),
+		"inflight": queue.PendingPodGroupPods(), "alone": queue.IncompletePodGroupPodsPods(),
+	} {
+		for _, pod := range pods {
+			found.Queue[pod.Namespace+"/"+pod.Name] = place
+		}
+	}
+	return found
+}

@@ -1,0 +1,267 @@
+"""What happens in clusters with pod groups, made by chance: nodes, pods and groups come, change and go, and time goes
+by.
+
+Each sequence has the form that ``scripts/judge/README.md`` describes. Nodes are of distinct sizes, so that few are
+equally good; what is there before anybody is scheduled began to run at distinct times.
+"""
+
+import copy
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from tests.manifests import group_manifest, node_manifest, pod_manifest
+
+Json = dict[str, Any]
+
+HOST, RACK, ZONE = "kubernetes.io/hostname", "rack", "topology.kubernetes.io/zone"
+TAINT = {"key": "own", "value": "v"}
+SECONDS = (0, 1, 3, 12)
+
+
+class Sequence:
+    """One of them.
+
+    Attributes:
+        steps: what happens at once, and how many seconds go by then.
+        graceful: whether pods on nodes that preemption deletes stay until somebody takes them away.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._chance = chance = Random(seed)
+        self.name = str(seed)
+        self.graceful = chance.random() < 0.35
+        self.steps: list[Json] = []
+        self._number = 0
+        self._waiting: dict[str, Json] = {}
+        self._groups: dict[str, Json] = {}
+        self._nodes = [self._node(f"n{number}") for number in range(chance.randint(1, 8))]
+        self._there: list[Json] = []
+        self._begin()
+        for number in range(chance.randint(1, 3)):
+            self._come(f"g{number}")
+        for _ in range(chance.randint(2, 6)):
+            chance.choice(self._changes)()
+
+    @property
+    def plain(self) -> Json:
+        """As the judge's program reads it."""
+        return {"name": self.name, "steps": self.steps, "graceful": self.graceful}
+
+    def shuffled(self, seed: int) -> Json:
+        """The same, but that the nodes of a step come in another order, which may decide between equally good ones."""
+        chance, steps = Random(seed), copy.deepcopy(self.steps)
+        for step in steps:
+            nodes = [each for each in step.get("set", ()) if each["kind"] == "nodes"]
+            rest = [each for each in step.get("set", ()) if each["kind"] != "nodes"]
+            chance.shuffle(nodes)
+            step["set"] = nodes + rest
+        return {**self.plain, "steps": steps}
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> Json:
+        chance = self._chance
+        rack, cpu = chance.randrange(3), chance.randrange(800, 4500)
+        labels = {HOST: name, RACK: f"r{rack}", ZONE: f"z{rack % 2}"}
+        if chance.random() < 0.05:
+            del labels[RACK]
+        sizes = {
+            "cpu": f"{cpu}m",
+            "memory": f"{cpu + chance.randrange(400)}Mi",
+            "pods": chance.choice(["3", "10", "110"]),
+        }
+        found = node_manifest(name, labels=labels, **sizes)
+        found["metadata"]["uid"] = f"uid-{name}"
+        if chance.random() < 0.1:
+            found["spec"] = {"taints": [{**TAINT, "effect": chance.choice(["NoSchedule", "PreferNoSchedule"])}]}
+        return found
+
+    def _pod(self, name: str, size: int, group: str = "", **spec: Any) -> Json:
+        if group:
+            spec["schedulingGroup"] = {"podGroupName": group}
+        labels = {"app": group or self._chance.choice(["web", "db"])}
+        found = pod_manifest(f"default/{name}", labels=labels, uid=f"uid-{name}", **{"priority": 0, **spec})
+        found["spec"]["containers"][0]["resources"]["requests"] = {"cpu": f"{size}m", "memory": f"{size}Mi"}
+        return found
+
+    def _there_already(self, name: str, group: str = "", priority: int = 0) -> Json:
+        """A pod that runs."""
+        self._number += 1
+        node = self._chance.choice(self._nodes)["metadata"]["name"]
+        found = self._pod(name, self._chance.randrange(100, 1800), group, priority=priority, nodeName=node)
+        began = f"2023-01-{1 + self._number // 60:02}T00:{self._number % 60:02}:00Z"
+        self._there.append({**found, "status": {"phase": "Running", "startTime": began}})
+        return self._there[-1]
+
+    def _group(self, name: str, min_count: int | None, priority: int, **spec: Any) -> Json:
+        mode = {self._chance.choice(["single", "single", "all"]): {}}
+        found = group_manifest(f"default/{name}", min_count, priority=priority, disruptionMode=mode, **spec)
+        found["metadata"]["uid"] = f"uid-{name}"
+        self._groups[name] = found
+        return found
+
+    def _kind_of_pod(self, group: str) -> Json:
+        """What the pods of one template ask for besides resources."""
+        own = {"labelSelector": {"matchLabels": {"app": group}}}
+        level = self._chance.choice([HOST, RACK])
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        among: list[Json] = [
+            {"affinity": {"podAntiAffinity": {required: [{**own, "topologyKey": level}]}}},
+            {"affinity": {"podAffinity": {required: [{**own, "topologyKey": level}]}}},
+            {
+                "topologySpreadConstraints": [
+                    {**own, "maxSkew": 1, "topologyKey": level, "whenUnsatisfiable": "DoNotSchedule"}
+                ]
+            },
+            {"nodeSelector": {RACK: self._chance.choice(["r0", "r9"])}},
+            {"tolerations": [{"key": TAINT["key"], "operator": "Exists"}]},
+        ]
+        return self._chance.choice(among) if self._chance.random() < 0.45 else {}
+
+    def _pods(self, group: str, count: int, priority: int) -> list[Json]:
+        chance = self._chance
+        kinds = [(chance.randrange(200, 2200), self._kind_of_pod(group)) for _ in range(chance.choice([1, 1, 2, 3]))]
+        never: Json = {"preemptionPolicy": "Never"} if chance.random() < 0.1 else {}
+        found = []
+        for number in range(count):
+            size, more = chance.choice(kinds)
+            odd: Json = {"schedulingGates": [{"name": "later"}]} if chance.random() < 0.04 else {}
+            own = priority if chance.random() < 0.97 else priority + 1
+            found.append(self._pod(f"{group}-{number}", size, group, priority=own, **more, **never, **odd))
+        return found
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        chance = self._chance
+        groups = []
+        for number in range(chance.randint(0, 2)):
+            name, priority = f"old{number}", chance.choice([0, 5, -3])
+            groups.append(self._group(name, chance.choice([None, 2]), priority))
+            for pod in range(chance.randint(1, 3)):
+                self._there_already(f"{name}-{pod}", name, priority)
+        for number in range(chance.randint(0, 6)):
+            self._there_already(f"run-{number}", priority=chance.choice([0, 0, 5, 20, -3]))
+        self._happens(
+            nodes=self._nodes, podGroups=groups, pods=self._there, podDisruptionBudgets=self._budgets(), seconds=0
+        )
+
+    def _budgets(self) -> list[Json]:
+        return [
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": app, "namespace": "default", "uid": f"uid-budget-{app}"},
+                "spec": {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1},
+                "status": {
+                    "disruptionsAllowed": self._chance.randint(0, 1),
+                    "currentHealthy": 1,
+                    "desiredHealthy": 1,
+                    "expectedPods": 1,
+                },
+            }
+            for app in ("web", "db", "old0")
+            if self._chance.random() < 0.25
+        ]
+
+    def _come(self, name: str) -> None:
+        """A group and its pods come, together or one after the other, some of the pods late."""
+        chance = self._chance
+        size, priority = chance.choice([1, 2, 2, 3, 3, 4, 5, 7]), chance.choice([0, 0, 10, 30, -5])
+        spec: Json = {}
+        if chance.random() < 0.5:
+            spec["schedulingConstraints"] = {"topology": [{"key": chance.choice([RACK, RACK, ZONE, HOST, "nowhere"])}]}
+        least = chance.choice([None, size, max(1, size - 1), max(1, size // 2), size + 1])
+        group, pods = self._group(name, least, priority, **spec), self._pods(name, size, priority)
+        self._waiting |= {pod["metadata"]["name"]: pod for pod in pods}
+        late = pods[-1:] if size > 2 and chance.random() < 0.3 else []
+        now = pods[: len(pods) - len(late)]
+        how = chance.randrange(4)
+        if how == 0:
+            self._happens(pods=now, seconds=0)
+            self._happens(podGroups=[group])
+        elif how == 1:
+            self._happens(podGroups=[group], seconds=0)
+            self._happens(pods=now)
+        else:
+            self._happens(podGroups=[group], pods=now)
+        if late:
+            self._happens(pods=late)
+
+    @property
+    def _changes(self) -> list[Callable[[], None]]:
+        often = [self._pod_goes, self._group_wants_another_count, self._room_comes]
+        seldom = [self._pod_joins, self._single_comes, self._node_comes, self._node_changes, self._gate_opens]
+        return [*often, *often, *seldom, self._group_goes, self._time_goes_by]
+
+    def _pod_goes(self) -> None:
+        if self._waiting:
+            name = self._chance.choice(sorted(self._waiting))
+            del self._waiting[name]
+            self._happens(gone=[("pods", name)])
+
+    def _room_comes(self) -> None:
+        if self._there:
+            self._happens(gone=[("pods", self._there.pop()["metadata"]["name"])])
+
+    def _group_wants_another_count(self) -> None:
+        name = self._chance.choice(sorted(self._groups))
+        group = self._groups[name] = copy.deepcopy(self._groups[name])
+        if (gang := group["spec"]["schedulingPolicy"].get("gang")) is not None:
+            gang["minCount"] = self._chance.randint(1, 5)
+            self._happens(podGroups=[group])
+
+    def _pod_joins(self) -> None:
+        self._number += 1
+        name = self._chance.choice(sorted(name for name in self._groups if name.startswith("g")))
+        priority = self._groups[name]["spec"]["priority"]
+        self._waits(self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, priority=priority))
+
+    def _single_comes(self) -> None:
+        self._number += 1
+        priority = self._chance.choice([0, 15, 50])
+        self._waits(self._pod(f"single-{self._number}", self._chance.randrange(200, 2200), priority=priority))
+
+    def _node_comes(self) -> None:
+        self._nodes.append(self._node(f"n{len(self._nodes)}"))
+        self._happens(nodes=self._nodes[-1:])
+
+    def _node_changes(self) -> None:
+        place = self._chance.randrange(len(self._nodes))
+        node = self._nodes[place] = copy.deepcopy(self._nodes[place])
+        if self._chance.random() < 0.5:
+            node["spec"] = {} if node.get("spec") else {"unschedulable": True}
+        else:
+            cpu = self._chance.randrange(800, 5000)
+            node["status"]["allocatable"] |= {"cpu": f"{cpu}m", "memory": f"{cpu + 77}Mi"}
+        self._happens(nodes=[node])
+
+    def _gate_opens(self) -> None:
+        gated = [name for name in sorted(self._waiting) if "schedulingGates" in self._waiting[name]["spec"]]
+        for name in gated[:1]:
+            pod = self._waiting[name] = copy.deepcopy(self._waiting[name])
+            del pod["spec"]["schedulingGates"]
+            self._happens(pods=[pod])
+
+    def _group_goes(self) -> None:
+        name = self._chance.choice(sorted(name for name in self._groups if name.startswith("g")))
+        self._happens(gone=[("podGroups", name)])
+        self._happens(podGroups=[self._groups[name]])
+
+    def _time_goes_by(self) -> None:
+        self._happens(seconds=self._chance.choice([1, 4, 20]))
+
+    def _waits(self, pod: Json) -> None:
+        self._waiting[pod["metadata"]["name"]] = pod
+        self._happens(pods=[pod])
+
+    def _happens(
+        self, *, gone: list[tuple[str, str]] | None = None, seconds: int | None = None, **objects: list[Json]
+    ) -> None:
+        step: Json = {
+            "set": [{"kind": kind, "object": each} for kind, found in objects.items() for each in found],
+            "gone": [{"kind": kind, "key": f"default/{name}"} for kind, name in gone or ()],
+            "advance": self._chance.choice(SECONDS) if seconds is None else seconds,
+        }
+        self.steps.append(step)

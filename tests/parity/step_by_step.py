@@ -1,0 +1,169 @@
+"""A sequence of what happens in a cluster, gone through by a whole leader, and what it said and did after each step.
+
+The leader decides one pod or group at a time and hears of what has come of it before the next one, as kube-scheduler
+does here: of a batch it hears afterwards, on purpose.
+"""
+
+from collections import Counter
+from collections.abc import Sequence as Many
+from typing import Any
+
+from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, PodEvent
+from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.manifests import kinds
+from dsched.model.meta import PodKey, PodUid
+from tests.integration.leader.rig import Led, Rig, SteppedBinder
+
+Json = dict[str, Any]
+Moment = dict[str, Any]
+
+_KINDS = {"nodes": kinds.NODE, "pods": kinds.POD, "podGroups": kinds.POD_GROUP}
+_PLACES = {"gated": "waiting", "unschedulable": "waiting"}
+"""Upstream has one queue for both."""
+ENDING = "2023-11-14T22:13:20Z"
+
+
+class Telling(StandaloneCluster):
+    """A cluster that takes down what is said and done.
+
+    Attributes:
+        after: how many seconds of the step have gone.
+        told: since somebody took it.
+    """
+
+    def __init__(self, rig: Rig, *, graceful: bool) -> None:
+        super().__init__(rig.store, rig.clock)
+        self._rig, self._graceful = rig, graceful
+        self.after = 0
+        self.told: list[Json] = []
+
+    def record(self, events: Many[PodEvent]) -> None:
+        for each in events:
+            self._tell("event", each.key, reason=each.reason, message=each.message)
+        super().record(events)
+
+    def bind(self, bindings: Many[Binding]) -> Many[BindOutcome]:
+        found = super().bind(bindings)
+        for each in found:
+            if each.verdict is BindVerdict.BOUND:
+                self._tell("bind", each.key, node=each.node)
+                text = f"Successfully assigned {each.key} to {each.node}"
+                self._tell("event", each.key, reason="Scheduled", message=text)
+        return found
+
+    def delete_pods(self, pods: Many[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
+        for key, _ in pods:
+            self._tell("delete", key)
+            if self._graceful:
+                self._end(key, reason, message)
+        if not self._graceful:
+            super().delete_pods(pods, reason, message)
+
+    def _end(self, key: PodKey, reason: str, message: str) -> None:
+        (pod,) = self.get_objects("Pod", [key])
+        assert pod is not None
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
+        status = {**pod["status"], "conditions": [*pod["status"].get("conditions", ()), condition]}
+        self._rig.apply({**pod, "metadata": {**pod["metadata"], "deletionTimestamp": ENDING}, "status": status})
+
+    def _tell(self, what: str, key: str, *, node: str = "", reason: str = "", message: str = "") -> None:
+        said = {"node": node, "reason": reason, "message": message}
+        self.told.append({"after": self.after, "what": what, "key": key, **said})
+
+
+def moments(rig: Rig, sequence: Json) -> list[Moment]:
+    """What there is after each step of a sequence."""
+    cluster = rig.cluster = Telling(rig, graceful=sequence["graceful"])
+    rig.binder = SteppedBinder(rig.store, cluster)
+    led, found = rig.lead(), []
+    _one_by_one(led)
+    for step in sequence["steps"]:
+        cluster.after = 0
+        for each in step["gone"]:
+            rig._applier.delete(_KINDS[each["kind"]], [each["key"]])
+        if step["set"]:
+            rig.apply(*(each["object"] for each in step["set"]))
+        led.run()
+        for _ in range(step["advance"]):
+            cluster.after += 1
+            rig.clock.advance(1)
+            led.run()
+        found.append(_moment(cluster, led))
+    return found
+
+
+def _one_by_one(led: Led) -> None:
+    batches = led.term.batches
+    batches.size = 1
+    batches._resize = batches._pop_ahead = lambda *_: None
+
+
+def _moment(cluster: Telling, led: Led) -> Moment:
+    listed = cluster.list()
+    pods: Json = {}
+    for pod in listed.pods:
+        says = [_says(each.type, each.status, each.reason, each.message) for each in pod.status.conditions]
+        said = {"nominated": pod.status.nominated_node_name, "says": sorted(says, key=lambda each: str(each["type"]))}
+        pods[pod.key] = {"node": pod.node_name} if pod.node_name else said
+    groups = {
+        f"default/{group['metadata']['name']}": [
+            _says(each["type"], each["status"], each["reason"], each["message"])
+            for each in group.get("status", {}).get("conditions", ())
+        ]
+        for group in listed.others.get("PodGroup", ())
+    }
+    told, cluster.told = cluster.told, []
+    return {"told": told, "pods": pods, "groups": groups, "queue": _queue(led)}
+
+
+def _says(*words: str) -> Json:
+    return dict(zip(("type", "status", "reason", "message"), words, strict=True))
+
+
+def _queue(led: Led) -> dict[str, str]:
+    """Where pods stand, those of groups with these."""
+    pending, found = led.term.memory.pending, {}
+    for pod in pending:
+        group = pending.group(pod.group) if pod.group else None
+        place = str(pod.place if group is None else group.place)
+        found[str(pod.key)] = "alone" if pod.group and group is None else _PLACES.get(place, place)
+    return found
+
+
+def differences(theirs: Many[Moment], ours: Many[Moment]) -> list[str]:
+    """What differs at the first moment at which anything does; nothing where all is the same. Of what was said in the
+    same second the order does not count."""
+    for number, (there, here) in enumerate(zip(theirs, ours, strict=True)):
+        found = []
+        for part in ("pods", "groups", "queue"):
+            one, other = _comparable(there[part]), _comparable(here[part])
+            found += [
+                f"moment {number}, {part} {key}: kube-scheduler {one.get(key)}, dsched {other.get(key)}"
+                for key in sorted(one.keys() | other.keys())
+                if one.get(key) != other.get(key)
+            ]
+        one, other = _counted(there), _counted(here)
+        found += [f"moment {number}, told by kube-scheduler alone: {each}" for each in sorted(one - other)]
+        found += [f"moment {number}, told by dsched alone: {each}" for each in sorted(other - one)]
+        if found:
+            return found
+    return []
+
+
+def _comparable(part: Json) -> Json:
+    """What is left out is empty; a pod that is bound says nothing any more."""
+    found = {}
+    for key, each in part.items():
+        if isinstance(each, dict):
+            each = (
+                {"nominated": each.get("nominated", ""), "says": each.get("says", [])}
+                if not each.get("node")
+                else each["node"]
+            )
+        found[key] = each
+    return found
+
+
+def _counted(moment: Moment) -> Counter[tuple[Any, ...]]:
+    fields = ("after", "what", "key", "node", "reason", "message")
+    return Counter(tuple(each.get(field, "") for field in fields) for each in moment["told"])

@@ -1,0 +1,72 @@
+"""Clusters with pod groups, step by step: a whole leader says and does what kube-scheduler itself does."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dsched import config
+from dsched.config import feature_gates
+from dsched.judging import program
+from dsched.judging.program import Program
+from dsched.plugins import profiles
+from dsched.state.client import Store
+from tests import seeds
+from tests.integration.leader.rig import Rig
+from tests.judge_program import judge_program
+from tests.parity.sequences import Sequence
+from tests.parity.step_by_step import Moment, differences, moments
+from tests.unit.scheduler.grouped import GROUPS, TOPOLOGY, features
+
+pytestmark = pytest.mark.built
+
+SEED = "DSCHED_SEQUENCES_SEED"
+"""Environment variable: the seed of a run that is to be run again."""
+SEQUENCES = 15
+RUNS, MANY_RUNS = 6, 30
+"""Of one sequence by kube-scheduler, which decides by chance between what is equally good."""
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    yield
+    profiles.emulate(feature_gates.UNSAID)
+
+
+def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | None:
+    """What kube-scheduler says and does; None where that is up to chance."""
+    for number in range(runs):
+        asked.tell({"sequence": sequence.shuffled(number) if number else sequence.plain})
+    first, *others = [answer["moments"] for answer in asked.answers(runs)]
+    return None if any(differences(first, each) for each in others) else list(first)
+
+
+@pytest.mark.parametrize("topology", [True, False], ids=["topology", "groups"])
+def test_a_leader_does_what_kube_scheduler_does(
+    connect: Callable[[str], Store],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    topology: bool,
+) -> None:
+    path, seed = judge_program("1.37"), seeds.seed(SEED)
+    with capsys.disabled():
+        print(f"\n{SEED}={seed}")
+    chance, gates = Random(f"{seed}{topology}"), [f"{GROUPS}=true", f"{TOPOLOGY}={str(topology).lower()}"]
+    compared = 0
+    with program.running(path, gates=gates) as asked:
+        for _ in range(SEQUENCES):
+            sequence = Sequence(chance.randrange(1 << 32))
+            theirs = certain(asked, sequence, RUNS)
+            if theirs is None:
+                continue
+            rig = Rig(connect(f"sequence-{uuid.uuid4().hex}"), tmp_path, monkeypatch)
+            rig.configuration = config.default(features(topology=topology))
+            found = differences(theirs, moments(rig, sequence.plain))
+            rig.over()
+            certainly = not found or certain(asked, sequence, MANY_RUNS) is not None
+            assert not (found and certainly), "\n".join([f"{SEED}={seed}, sequence {sequence.name}", *found])
+            compared += certainly
+    assert compared > SEQUENCES / 2
