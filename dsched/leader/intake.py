@@ -16,7 +16,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.leader.binders.crowding import crowded_out
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.parts import LeaderMemory, StoredState
-from dsched.leader.promises import kept, released
+from dsched.leader.promises import ends_unheard, released
 from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
@@ -171,7 +171,7 @@ class Intake:
         if known is not None and known.uid == info.uid and known.resizes and resizes(info.pod, self._frameworks):
             self._resizes_still(known, info)
             return
-        self._forget_pending(info.key, info.uid, info.node_name)
+        self._forget_pending(info.key, info.uid, bound=True)
         if resizes(info.pod, self._frameworks):
             self._new(info)
 
@@ -331,8 +331,8 @@ class Intake:
             # A pod that this leader bound is cached as it was decided on, without its node.
             self._events.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=removed.pod.on(node)))
 
-    def _forget_pending(self, key: PodKey, uid: PodUid, node: NodeName = NO_NODE) -> None:
-        """The pod is no longer pending: it is gone, or bound to a node."""
+    def _forget_pending(self, key: PodKey, uid: PodUid, *, bound: bool = False) -> None:
+        """The pod is no longer pending: it is gone, or bound."""
         pod = self._pending.get(key)
         if pod is None or pod.uid != uid:
             return
@@ -340,7 +340,8 @@ class Intake:
         self._pending.drop(key)
         if pod.group:
             self._grouped(self._groups.left(pod))
-        if pod.preempting.node and not kept(self._frameworks[pod.info.pod.spec.scheduler_name], pod, node):
+        unheard = bound and ends_unheard(self._frameworks[pod.info.pod.spec.scheduler_name])
+        if pod.preempting.node and not unheard:
             self._events.happened(released(pod.info, pod.preempting.node))
         self._cache.snapshot.nominations.drop(uid)
         if pod.place is not QueueName.NOWHERE:

@@ -32,20 +32,19 @@ def released(pod: PodInfo, node: NodeName) -> ClusterEvent:
     the node, where it was nominated only.
 
     Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``, which is
-    called for a pod that is bound, too; see `kept`.
+    called for a pod that is bound, too; see `ends_unheard`.
     """
     was = pod.pod.on(NO_NODE)
     nominated = replace(was, status=replace(was.status, nominated_node_name=node))
     return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=nominated)
 
 
-def kept(framework: Framework, pod: QueuedPod, node: NodeName) -> bool:
-    """Whether a pod that is bound to a node now was promised this one: nothing has become free with the promise, and
-    since 1.35 nobody is told of its end.
+def ends_unheard(framework: Framework) -> bool:
+    """Whether nobody is told that a promise has ended because the pod was bound, there or elsewhere: since 1.35.
 
     Source: pkg/scheduler/eventhandlers.go ``deletePodFromSchedulingQueue``, its ``inBinding``.
     """
-    return node == pod.preempting.node and framework.profile.features.since(35)
+    return framework.profile.features.since(35)
 
 
 class Promises:

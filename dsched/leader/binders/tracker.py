@@ -25,7 +25,7 @@ from dsched.leader.binders.sender import BindSender
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
 from dsched.leader.observers.traces import Traces
 from dsched.leader.parts import LeaderMemory, StoredState
-from dsched.leader.promises import kept, released
+from dsched.leader.promises import ends_unheard, released
 from dsched.log import logger
 from dsched.metrics import BINDS, PODS_PARKED, REBINDS, RESERVATIONS, STALE_RESULTS, collect
 from dsched.model.messages import BindItem, BindRequest
@@ -254,7 +254,7 @@ class BindTracker:
             if pod is not None and pod.uid == assumed.info.uid:
                 self._pending.drop(assumed.info.key)
                 info = assumed.seen or pod.info
-                if pod.preempting.node and not kept(assumed.framework, pod, assumed.node):
+                if pod.preempting.node and not ends_unheard(assumed.framework):
                     self._happened(released(info, pod.preempting.node))
             is_now = info.pod.on(assumed.node)
             if info is not assumed.info:
