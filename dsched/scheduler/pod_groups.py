@@ -307,12 +307,13 @@ class QueuedGroups:
 
     def _still_held(self, queued: QueuedGroup) -> bool:
         """Whether one of the pods that held back the group before does so now. While many are held back, and let go one
-        by one, most of them need not be asked each time."""
-        for pod in self._pending.members(queued.pod_group.key):
+        by one, most of them need not be asked each time. The last one says what gates the group."""
+        for pod in reversed(self._pending.members(queued.pod_group.key)):
             if pod.held:
                 status = self._held_back(pod)
                 self._pending.hold(pod, None if status is None else status.plugin)
                 if status is not None:
+                    queued.plugins = frozenset({status.plugin})
                     return True
         return False
 

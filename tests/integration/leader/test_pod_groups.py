@@ -150,6 +150,21 @@ def test_a_gang_that_another_plugin_gates_does_not_look_at_pods_that_come(groupe
     check.at_rest()
 
 
+def test_who_gates_a_group_is_known_anew_once_it_was_asked_again(grouped: Rig, check: Checker) -> None:
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=4), *members(1))
+    led = grouped.lead()
+    led.run()
+    grouped.apply(*members(1, start=1, schedulingGates=[{"name": "later"}]))
+    led.run()
+    grouped.apply(*members(1, start=1))  # its gate is gone: now both wait for others
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated"
+    grouped.apply(group_manifest(min_count=2))
+    led.run()
+    assert bound(grouped, 2) == ["n1", "n1"]
+    check.at_rest()
+
+
 def test_after_errors_the_pause_is_by_how_many_there_were_in_a_row(grouped: Rig) -> None:
     grouped.apply(node_manifest("n1", cpu="1"), group_manifest(min_count=2), *members(2))
     led = grouped.lead()
