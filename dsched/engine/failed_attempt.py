@@ -12,7 +12,7 @@ from dsched.engine.findings import Findings
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Placement
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
+from dsched.framework.runtime import Framework, PodClass
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.status import Code, Status
 from dsched.model.meta import NodeName, PodUid
@@ -29,6 +29,11 @@ class FailedAttempt:
     snapshot: Snapshot
     evaluation: Findings
     diagnosis: Diagnosis
+
+    @property
+    def pod_class(self) -> PodClass:
+        """What no plugin can tell the pod apart from at present."""
+        return self.framework.class_of(self.pod, self.snapshot)
 
     def try_on(self, row: int) -> DryRun:
         """A trial of the pod on a node."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from dsched.engine.failed_attempt import FailedAttempt
+from dsched.framework.runtime import PodClass
 from dsched.plugins.default_preemption.disruption_budgets import KIND
 
 Outcome = TypeVar("Outcome")
@@ -26,7 +27,7 @@ class CandidateCache(Generic[Outcome]):
     """Outcomes by class of pods: those of the classes that were asked for last."""
 
     def __init__(self) -> None:
-        self._by_class: OrderedDict[bytes, _Tried[Outcome]] = OrderedDict()
+        self._by_class: OrderedDict[PodClass, _Tried[Outcome]] = OrderedDict()
 
     def of(self, attempt: FailedAttempt) -> dict[int, Outcome]:
         """The outcomes, by table row, that still hold for the pod that is tried; new ones may be added.
@@ -35,7 +36,7 @@ class CandidateCache(Generic[Outcome]):
         """
         if not attempt.evaluation.by_node:
             return {}
-        snapshot, key = attempt.snapshot, attempt.pod.class_key
+        snapshot, key = attempt.snapshot, attempt.pod_class
         baseline = (snapshot.table, snapshot.table.layout, snapshot.version_of(KIND))
         tried = self._by_class.get(key)
         changed = tried and snapshot.table.changed_since(tried.position)

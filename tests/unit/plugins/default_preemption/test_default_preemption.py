@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from dsched.config import Features
 from dsched.engine.diagnosis import diagnose
-from dsched.engine.evaluation import evaluate
+from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.interface import Code, PostFilterResult, Status, unschedulable
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
+from dsched.plugins.default_preemption import plugin
 from dsched.plugins.default_preemption.plugin import (
     ERR_TERMINATING,
     Candidate,
@@ -42,12 +44,16 @@ def cluster(**nodes: list[PodInfo]) -> Snapshot:
     return snapshot
 
 
-def preempt(snapshot: Snapshot, info: PodInfo, features: Features = V34) -> PostFilterResult:
-    framework = default_framework()
+def attempted(snapshot: Snapshot, info: PodInfo, framework: Framework) -> FailedAttempt:
     evaluation = evaluate(framework, info, snapshot)
-    assert not evaluation.feasible.any()
     diagnosis = diagnose(evaluation, len(snapshot.table))
-    attempt = FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnosis)
+    return FailedAttempt(framework, evaluation.state, info, snapshot, evaluation, diagnosis)
+
+
+def preempt(snapshot: Snapshot, info: PodInfo, features: Features = V34) -> PostFilterResult:
+    attempt = attempted(snapshot, info, default_framework())
+    assert isinstance(attempt.evaluation, Evaluation)
+    assert not attempt.evaluation.feasible.any()
     return DefaultPreemption(None, None, features).post_filter(attempt)
 
 
@@ -235,8 +241,9 @@ CHANGES = st.lists(
 def test_what_is_kept_is_what_is_found_anew(changes: list[tuple[str, int]]) -> None:
     """A plugin that has looked at the nodes before finds the same candidates as one that has not."""
     snapshot = cluster(**{f"n{number}": [pod(f"old{number}", "3", number % 3)] for number in range(4)})
-    kept, framework, wanted = DefaultPreemption(None, None), default_framework(), pod("new", "2", 10)
+    kept, framework = DefaultPreemption(None, None), default_framework()
     for number, (change, place) in enumerate(changes):
+        wanted = pod("new", "2", 10, labels={"signature": str(number % 2)})
         table, node = snapshot.table, NodeName(f"n{place}")
         match change:
             case "add":
@@ -251,13 +258,23 @@ def test_what_is_kept_is_what_is_found_anew(changes: list[tuple[str, int]]) -> N
                 snapshot.put("PodDisruptionBudget", "shop/web", budget)
             case "node":
                 table.set_node(make_node(f"n{place}", cpu=str(3 + number % 3)))
-        evaluation = evaluate(framework, wanted, snapshot)
-        attempt = FailedAttempt(
-            framework, evaluation.state, wanted, snapshot, evaluation, diagnose(evaluation, len(snapshot.table))
-        )
+        attempt = attempted(snapshot, wanted, framework)
         position, version = table.position, table.version
         assert kept.candidates(attempt) == DefaultPreemption(None, None).candidates(attempt)
         assert (table.position, table.version) == (position, version), "trying leaves no trace"
+
+
+def test_what_came_of_trying_a_pod_counts_for_pods_that_differ_in_labels_at_which_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    snapshot = cluster(**{f"n{number}": [pod(f"old{number}", "3")] for number in range(4)})
+    tried: list[int] = []
+    monkeypatch.setattr(plugin, "victims_on", lambda _, row, *__, **___: tried.append(row) or unschedulable("no"))
+    preemption, framework = DefaultPreemption(None, None), default_framework()
+    for number in range(3):
+        wanted = pod(f"new{number}", "2", 10, labels={"signature": str(number)})
+        preemption.candidates(attempted(snapshot, wanted, framework))
+    assert sorted(tried) == [0, 1, 2, 3]
 
 
 def test_a_preemptor_need_not_respect_its_own_promise() -> None:
