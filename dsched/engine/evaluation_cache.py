@@ -53,10 +53,14 @@ class EvaluationCache:
 
     def prepare(self, pods: Sequence[tuple[Framework, PodInfo]]) -> Collection[Evaluation]:
         """Evaluate the classes that a batch will ask for, all in one go, where that pays; returns what it evaluated."""
+        cacheable = [(framework, pod) for framework, pod in pods if framework.cacheable]
+        asked = [(framework.profile_name, pod) for framework, pod in cacheable]
+        # Of one profile, more classes pay more: where it does not pay if each pod is one, they need not be told apart.
+        if not asked or (len({profile for profile, _ in asked}) == 1 and not self._gather_first(asked)):
+            return ()
         wanted: dict[_Key, tuple[Framework, PodInfo]] = {}
-        for framework, pod in pods:
-            if framework.cacheable:
-                wanted.setdefault((framework.profile_name, framework.class_of(pod, self._snapshot)), (framework, pod))
+        for framework, pod in cacheable:
+            wanted.setdefault((framework.profile_name, framework.class_of(pod, self._snapshot)), (framework, pod))
         if not self._pays(wanted):
             return ()
         wanted = {key: asked for key, asked in wanted.items() if self._outdated(key)}

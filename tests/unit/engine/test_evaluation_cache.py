@@ -65,7 +65,24 @@ def test_nothing_is_evaluated_before_its_turn_where_that_does_not_pay(snapshot: 
     kept, framework = EvaluationCache(snapshot, judge, gather_first), default_framework(Handle(snapshot))
     kept.prepare([(framework, pod) for pod in pods("1", "1", "2")])
     assert judge.calls == []
-    assert asked == [["default-scheduler"] * 2]
+    assert asked == [["default-scheduler"] * 3], "it would not if each pod were a class"
+
+
+def test_classes_are_what_pays(snapshot: Snapshot, judge: CountingJudge) -> None:
+    """Of one profile more classes pay more, of several they may not, so there the classes are counted at once."""
+    asked: list[int] = []
+
+    def gather_first(classes: Sequence[tuple[str, PodInfo]]) -> bool:
+        asked.append(len(classes))
+        return len(classes) > 2
+
+    framework, other = default_framework(Handle(snapshot)), default_framework(Handle(snapshot))
+    other.profile_name = "other"
+    kept, several = EvaluationCache(snapshot, judge, gather_first), pods("1", "1", "2")
+    assert not kept.prepare([(framework, pod) for pod in several])
+    assert asked == [3, 2]
+    assert len(kept.prepare([(each, pod) for each in (framework, other) for pod in several])) == 4
+    assert asked == [3, 2, 4, 4]
 
 
 def test_rows_that_changed_wait_for_the_turn_of_their_class(snapshot: Snapshot, judge: CountingJudge) -> None:
