@@ -28,6 +28,6 @@ def test_two_revisions_are_measured_by_turns() -> None:
     runs = json.loads(done.stdout)["runs"][WORKLOAD]
     assert runs.keys() == {"HEAD", "here"}
     for (costs,) in runs.values():
-        assert costs["all processes"] > costs["leader"] > 0
+        assert costs["all processes"] >= costs["leader"] > 0
         assert costs["redis: operations"] > 1
         assert costs["leader: evaluate, by the clock"] > 0
