@@ -78,7 +78,7 @@ class PodTerms:
     def empty(self) -> bool:
         return not (self.affinity or self.anti_affinity or self.preferred)
 
-    @property
+    @cached_property
     def label_keys(self) -> frozenset[str]:
         """Keys of the labels at which they look."""
         terms = (*self.affinity, *self.anti_affinity, *(term for _, term in self.preferred))
@@ -120,27 +120,16 @@ def pod_terms(pod: Pod) -> PodTerms:
     )
 
 
-def label_keys(affinity: Affinity | None) -> frozenset[str]:
-    """Keys of the labels at which the pod (anti-)affinity terms of a pod look: in other pods, and in its own where a
-    term takes values from there (`taken_keys`)."""
-    keys: set[str] = set()
-    for term in _records(affinity):
-        keys.update(selectors.keys_of(term.label_selector), term.match_label_keys, term.mismatch_label_keys)
-    return frozenset(keys)
-
-
 def taken_keys(affinity: Affinity | None) -> frozenset[str]:
     """Keys of the labels of a pod whose values its terms take."""
-    return frozenset(key for term in _records(affinity) for key in (*term.match_label_keys, *term.mismatch_label_keys))
-
-
-def _records(affinity: Affinity | None) -> Iterable[PodAffinityTerm]:
-    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
-    for side in sides:
+    keys: set[str] = set()
+    for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
         if side is not None:
-            yield from side.required_during_scheduling_ignored_during_execution
-            for each in side.preferred_during_scheduling_ignored_during_execution:
-                yield each.pod_affinity_term
+            required = side.required_during_scheduling_ignored_during_execution
+            preferred = side.preferred_during_scheduling_ignored_during_execution
+            for term in (*required, *(each.pod_affinity_term for each in preferred)):
+                keys.update(term.match_label_keys, term.mismatch_label_keys)
+    return frozenset(keys)
 
 
 def _required(affinity: PodAffinity | None, pod: Pod) -> Iterable[AffinityTerm]:

@@ -35,9 +35,6 @@ _taken_keys = PerClass(
 _terms = PerClass(
     lambda pod: affinity_terms.pod_terms(pod.pod), _MOST_CLASSES, lambda pod: pod.keyed_by(_taken_keys(pod))
 )
-_label_keys = PerClass(
-    lambda pod: affinity_terms.label_keys(pod.pod.spec.affinity), _MOST_CLASSES, attrgetter("unlabelled_key")
-)
 
 
 def terms_of(pod: PodInfo) -> PodTerms:
@@ -46,8 +43,9 @@ def terms_of(pod: PodInfo) -> PodTerms:
 
 
 def label_keys_of(pod: PodInfo) -> frozenset[str]:
-    """Keys of the labels at which a pod's (anti-)affinity terms look."""
-    return frozenset() if pod.pod.spec.affinity is None else _label_keys(pod)
+    """Keys of the labels at which a pod's (anti-)affinity terms look, in other pods and in its own; equal for pods that
+    differ in labels alone."""
+    return frozenset() if pod.pod.spec.affinity is None else terms_of(pod).label_keys | _taken_keys(pod)
 
 
 class RowCounts:

@@ -94,8 +94,9 @@ class LeaderTerm:
         self._stopping = False
         self.heard, self.marked = 0, 0
         self._to_mark = 0, 0
-        self._held_back = 0
         """The version to say next, and the number of the last script that it came to."""
+        self._held_back = 0
+        """How many pods limits hold back, as was said with `marked`."""
         self.sources: Listens = Silence()
         state = self.state = wiring.stored_state(store, epoch)
         memory = self.memory = wiring.leader_memory(state, config, registry, cluster, clock)
