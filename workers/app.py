@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -239,8 +241,10 @@ class WorkerApp:
     def _started(self, sender: str, **_: Any) -> None:
         """Before the pool forks: be known to the leader, over a connection that the children do not share.
 
-        Where Redis is away, `WorkerRegistration` sees to it once it is there.
+        Where Redis is away, `WorkerRegistration` sees to it once it is there. Celery listens to SIGTERM only after
+        this: without a handler of ours a worker that is stopped meanwhile would stay in the list.
         """
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         garbage.look_seldom()
         self.name = sender
         if self._health is not None:
