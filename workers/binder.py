@@ -8,6 +8,7 @@ Source: pkg/scheduler/schedule_one.go ``bindingCycle``.
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from celery.signals import worker_process_shutdown
@@ -118,8 +119,7 @@ class Binder:
         outcomes = [_lost(item) for item, stands in zip(request.pods, standing, strict=True) if not stands]
         self._read_pods([job for job in jobs if _wants_pod(framework, job)])
         ready: list[Job] = []
-        for job in jobs:
-            status = self._pre_bind(framework, job)
+        for job, status in zip(jobs, self._pre_bind(framework, jobs), strict=True):
             if status is None:
                 ready.append(job)
             elif status.code is Code.WAIT:
@@ -146,13 +146,18 @@ class Binder:
         for job, pod in zip(jobs, self._cluster.get_pods([job.item.key for job in jobs]), strict=True):
             job.info = PodInfo(pod) if pod is not None and pod.uid == job.item.uid else None
 
-    def _pre_bind(self, framework: Framework, job: Job) -> Status | None:
-        if not _pre_binds(framework, job):
-            return None
-        if job.info is None:
-            return Status(Code.ERROR, ("the pod is gone",))
+    def _pre_bind(self, framework: Framework, jobs: Sequence[Job]) -> list[Status | None]:
+        """What PreBind says of each job, as far as it has anything to do."""
+        asked = [(job, job.info) for job in jobs if job.info is not None and _pre_binds(framework, job)]
+        pods = [(job.state, info, job.item.node) for job, info in asked]
+        statuses = framework.run_pre_bind(pods, lambda number: self._at(asked[number][0])) if pods else []
+        said = {job.number: status for (job, _), status in zip(asked, statuses, strict=True)}
+        gone = Status(Code.ERROR, ("the pod is gone",))
+        return [gone if job.info is None and _pre_binds(framework, job) else said.get(job.number) for job in jobs]
+
+    def _at(self, job: Job) -> None:
+        """Show which pod the plugins are asked about from now on."""
         self._worker.slots.at(job.number, self._request)
-        return framework.run_pre_bind(job.state, job.info, job.item.node)
 
     def _bind(self, framework: Framework, jobs: list[Job], epoch: int) -> list[Outcome]:
         """Ask extenders first, then the Bind plugins in order; the default one binds all that the others left in one
@@ -228,7 +233,7 @@ class Binder:
             if job.info is None:
                 done.append(_outcome(job.item, BindVerdict.GONE.value, "the pod is gone"))
                 continue
-            self._worker.slots.at(job.number, self._request)
+            self._at(job)
             status = framework.run_bind(plugin, job.state, job.info, job.item.node)
             if status is not None and status.code is Code.SKIP:
                 left.append(job)
@@ -256,7 +261,7 @@ class Binder:
         bound = {outcome.uid for outcome in outcomes if outcome.verdict == BindVerdict.BOUND.value}
         for job in jobs:
             if job.info is not None and job.item.uid in bound:
-                self._worker.slots.at(job.number, self._request)
+                self._at(job)
                 framework.run_post_bind(job.state, job.info, job.item.node)
 
     def end(self) -> None:

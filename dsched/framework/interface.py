@@ -359,6 +359,10 @@ class FewRowsScore(Protocol):
         ...
 
 
+PlacedPod = tuple[CycleState, PodInfo, NodeName]
+"""A pod in the binding cycle: the state of its cycle, and its node."""
+
+
 class ScorePlugin(Plugin, Protocol):
     def score(self, state: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
 
@@ -384,6 +388,14 @@ class PermitPlugin(Plugin, Protocol):
 class PreBindPlugin(Plugin, Protocol):
     def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Runs in a binder; may run twice for one attempt, so it has to be repeatable."""
+        ...
+
+
+class PreBindTogether(Plugin, Protocol):
+    """A PreBind plugin that takes all pods of a bind request in one call, which may cost less than one for each."""
+
+    def pre_bind_together(self, pods: Sequence[PlacedPod]) -> Sequence[Status | None]:
+        """As ``pre_bind``, which it has as well, for each of the pods, in order; asked instead of it."""
         ...
 
 

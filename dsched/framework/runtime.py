@@ -17,7 +17,14 @@ from dsched.errors import PluginError
 from dsched.framework import deferred_resizes
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.instrumentation import measured
-from dsched.framework.interface import Normalization, PermitResult, PostFilterResult, PreFilterResult, Registry
+from dsched.framework.interface import (
+    Normalization,
+    PermitResult,
+    PlacedPod,
+    PostFilterResult,
+    PreFilterResult,
+    Registry,
+)
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
@@ -30,10 +37,12 @@ from dsched.framework.validation import (
     answered,
     equal_later,
     guarded,
+    outcome,
     unexpected,
     whole_turn,
 )
 from dsched.log import logger
+from dsched.metrics import collect
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
@@ -510,23 +519,54 @@ class Framework:
             waits[plugin.name] = min(result.timeout_s, MAX_PERMIT_WAIT_S)
         return PermitDecision(None, waits)
 
-    @measured("PreBind", "preBind")
     def will_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> bool:
         """Whether a PreBind plugin says that it will have something to do; one that fails at saying it has."""
+        started, will = collect.now(), False
         for plugin, needs_word in self._pre_flights:
             if plugin.name in state.shared or not needs_word:
                 status = _guarded_status(plugin.name, plugin.pre_bind_pre_flight, state, pod, node)
                 if status is None or status.code is not Code.SKIP:
-                    return True
-        return False
+                    will = True
+                    break
+        took_s, said = collect.now() - started, "Success" if will else "Skip"
+        collect.extension_point("PreBindPreFlight", said, self.profile_name, took_s)
+        return will
 
-    def run_pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
-        """Run PreBind in order; the status of the first that does not succeed."""
+    def run_pre_bind(self, pods: Sequence[PlacedPod], begin: Callable[[int], None]) -> list[Status | None]:
+        """Run PreBind for pods; of each the status of the first plugin that does not succeed, the last that is asked.
+
+        Args:
+            begin: told before a call which pod it is about, by number; the first, where it is about several.
+        """
+        found: list[Status | None] = [None] * len(pods)
+        took_s = [0.0] * len(pods)
         for plugin in self.at("preBind"):
-            status = _guarded_status(plugin.name, plugin.pre_bind, state, pod, node)
-            if status is not None:
-                return status
-        return None
+            left = [number for number, status in enumerate(found) if status is None]
+            at_once = [left] if hasattr(plugin, "pre_bind_together") else [[number] for number in left]
+            for numbers in filter(None, at_once):
+                started = collect.now()
+                begin(numbers[0])
+                answers = self._pre_bind(plugin, [pods[number] for number in numbers])
+                each_s = (collect.now() - started) / len(numbers)
+                for number, status in zip(numbers, answers, strict=True):
+                    found[number] = status
+                    took_s[number] += each_s
+        if self.at("preBind"):
+            for status, seconds in zip(found, took_s, strict=True):
+                collect.extension_point("PreBind", outcome(status), self.profile_name, seconds)
+        return found
+
+    def _pre_bind(self, plugin: Any, pods: Sequence[PlacedPod]) -> list[Status | None]:
+        """Of one plugin, for one pod, or for several where it takes them together."""
+        if not hasattr(plugin, "pre_bind_together"):
+            return [_guarded_status(plugin.name, plugin.pre_bind, *pod) for pod in pods]
+        try:
+            answers = answered(plugin.name, (list, tuple), plugin.pre_bind_together, pods)
+            if len(answers) != len(pods):
+                raise PluginFailure(plugin.name, f"pre_bind_together answered for {len(answers)} of {len(pods)} pods")
+            return [_status(plugin.name, plugin.pre_bind_together, answer) for answer in answers]
+        except PluginFailure as failure:
+            return [failure.status] * len(pods)
 
     def run_bind(self, name: str, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Run one Bind plugin; None when it has bound the pod, Skip when it leaves it to the next one."""
@@ -626,11 +666,16 @@ def _guarded_status(plugin: str, call: Callable[..., Status | None], *args: Any)
         status: Any = guarded(plugin, call, *args)
     except PluginFailure as failure:
         return failure.status
-    if status is None:  # as it mostly is; so not by way of `answered`
+    return None if status is None else _status(plugin, call, status)  # as it mostly is; so not by way of `answered`
+
+
+def _status(plugin: str, call: Callable[..., object], answer: object) -> Status | None:
+    """An answer that has to be a status or None: None for success, else the status under the plugin's name."""
+    if answer is None:
         return None
-    if not isinstance(status, Status):
-        return unexpected(plugin, STATUS, call, status).status
-    return None if status.code is Code.SUCCESS else status.by(plugin)
+    if not isinstance(answer, Status):
+        return unexpected(plugin, STATUS, call, answer).status
+    return None if answer.code is Code.SUCCESS else answer.by(plugin)
 
 
 def _nothing_left(narrowing: Sequence[str]) -> Status:

@@ -47,7 +47,9 @@ _POINTS = {
     "reserve": "Reserve",
     "unreserve": "Unreserve",
     "permit": "Permit",
+    "pre_bind_pre_flight": "PreBindPreFlight",
     "pre_bind": "PreBind",
+    "pre_bind_together": "PreBind",
     "bind": "Bind",
     "post_bind": "PostBind",
 }

@@ -16,7 +16,8 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``b
 ``patchPodExtendedResourceClaimStatus``.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,13 +27,15 @@ from dsched.cluster import claims
 from dsched.cluster.claims import Need, Refused
 from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.http import client
-from dsched.cluster.kubernetes.http.client import Calls, Outcome
+from dsched.cluster.kubernetes.http.client import Calls, ManyCalls, Outcome
 from dsched.cluster.kubernetes.http.exchange import JSON, MERGE_PATCH, Answer, Request
 from dsched.cluster.kubernetes.resources import Resource
 from dsched.model import meta
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease, ClaimWrite, CreatedClaim, ExtendedClaim
 
 PATIENCE_S = 10.0
+TOGETHER_S = 8.0
+"""How long giving many claims their devices may take; below what a plugin may take."""
 ATTEMPTS = 5
 """How often a claim that changes all the time is looked at again."""
 NAMES = 5
@@ -46,32 +49,25 @@ class ClaimWriter:
     """Writes claims. Not for several threads at once.
 
     Args:
+        made: requests one after the other; many: several at once.
         holds: whether devices are still reserved; it is looked right before an allocation is written.
     """
 
-    def __init__(self, made: Calls, holds: Callable[[Need], bool]) -> None:
+    def __init__(self, made: Calls, many: ManyCalls, holds: Callable[[Need], bool]) -> None:
         self._calls = made
+        self._many = many
         self._holds = holds
 
-    def allocate(self, write: ClaimWrite) -> str:
-        """As `Cluster.allocate_claims`, of one."""
-
-        def step() -> str | None:
-            claim = self._read(CLAIM, write.key)
-            wanted = claims.allocated(write.key, claim, write, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-            if claim is None or wanted == claim:
-                return ""
-            need = claims.need(claim, write)
-            if need is not None and not self._holds(need):
-                raise Refused(claims.no_longer_held(write.key))
-            if wanted["metadata"] != claim["metadata"]:
-                kept = self._put(write.key, {**claim, "metadata": wanted["metadata"]})
-                if kept is None:
-                    return None
-                wanted = {**wanted, "metadata": kept["metadata"]}
-            return None if self._put(write.key, wanted, "/status") is None else ""
-
-        return self._until_it_stands(step, write.key)
+    def allocate(self, writes: Sequence[ClaimWrite]) -> list[str]:
+        """As `Cluster.allocate_claims`: many claims at once, what is wanted of one claim in one go."""
+        batch = _Allocating(self._many, self._holds, writes)
+        for _ in range(ATTEMPTS):
+            if not batch.waiting:
+                break
+            batch.step()
+        for key in batch.waiting:
+            batch.refuse(key, f"resourceclaim {key} changed all the time")
+        return batch.answers
 
     def release(self, release: ClaimRelease) -> str:
         """As `Cluster.release_claims`, of one."""
@@ -182,7 +178,105 @@ class ClaimWriter:
         raise Refused(f"resourceclaim {key} cannot be written: {client.told(outcome)}")
 
     def _make(self, method: str, path: str, body: Object, content_type: str = JSON) -> Outcome:
-        return self._calls.make(Request(method, path, msgspec.json.encode(body), content_type), PATIENCE_S)
+        return self._calls.make(_request(method, path, body, content_type), PATIENCE_S)
+
+
+class _Allocating:
+    """Claims that are being given their devices.
+
+    Attributes:
+        answers: one a write, as `Cluster.allocate_claims` gives them.
+        waiting: numbers of the writes about a claim, by its key, of claims that are not as they are to be yet.
+    """
+
+    def __init__(self, many: ManyCalls, holds: Callable[[Need], bool], writes: Sequence[ClaimWrite]) -> None:
+        self._many = many
+        self._holds = holds
+        self._writes = writes
+        self._until = time.monotonic() + TOGETHER_S
+        self.answers = [""] * len(writes)
+        self.waiting: dict[str, list[int]] = {}
+        for number, write in enumerate(writes):
+            self.waiting.setdefault(write.key, []).append(number)
+
+    def step(self) -> None:
+        """Look at the claims, write what they lack; those that somebody else changes meanwhile are left waiting."""
+        before = self._read()
+        after: dict[str, Object] = {}
+        for key, claim in before.items():
+            wanted = self._allocated(key, claim)
+            if wanted is None or wanted == claim:
+                del self.waiting[key]
+            else:
+                after[key] = wanted
+        marked = {key: {**(before[key] or {}), "metadata": wanted["metadata"]} for key, wanted in after.items()}
+        held = {key: claim for key, claim in marked.items() if claim == before[key]}
+        held |= self._put({key: claim for key, claim in marked.items() if key not in held})
+        ready = {key: {**after[key], "metadata": claim["metadata"]} for key, claim in held.items()}
+        for key in self._put(ready, "/status"):
+            del self.waiting[key]
+
+    def refuse(self, key: str, why: str) -> None:
+        """None of what is wanted of this claim is done, but for what was refused already."""
+        for number in self.waiting[key]:
+            self.answers[number] = self.answers[number] or why
+
+    def _read(self) -> dict[str, Object | None]:
+        """The claims as they are now, None for one that is not there; what is wanted of one that cannot be read is not
+        done."""
+        found: dict[str, Object | None] = {}
+        wanted = list(self.waiting)
+        for key, outcome in zip(wanted, self._make([Request("GET", CLAIM.path(key)) for key in wanted]), strict=True):
+            if isinstance(outcome, Answer) and outcome.status == 200:
+                found[key] = msgspec.json.decode(outcome.body, type=dict[str, Any])
+            elif _status(outcome) == client.NOT_FOUND:
+                found[key] = None
+            else:
+                self._end(key, f"resourceclaim {key} cannot be read: {client.told(outcome)}")
+        return found
+
+    def _allocated(self, key: str, claim: Object | None) -> Object | None:
+        """The claim as all writes about it have it that are not refused; each that gives devices must hold them."""
+        wanted = claim
+        for number in self.waiting[key]:
+            write = self._writes[number]
+            self.answers[number] = ""
+            try:
+                after = claims.allocated(key, wanted, write, _now())
+                need = claims.need(wanted, write)
+                if need is not None and not self._holds(need):
+                    raise Refused(claims.no_longer_held(key))
+                wanted = after
+            except Refused as refusal:
+                self.answers[number] = str(refusal)
+        return wanted
+
+    def _put(self, wanted: Mapping[str, Object], sub: str = "") -> dict[str, Object]:
+        """Write claims, or their status alone; gives those that are written as they are then. Who has changed meanwhile
+        is left waiting."""
+        requests = [_request("PUT", CLAIM.path(key) + sub, claim) for key, claim in wanted.items()]
+        found: dict[str, Object] = {}
+        for key, outcome in zip(wanted, self._make(requests), strict=True):
+            if isinstance(outcome, Answer) and client.succeeded(outcome):
+                found[key] = msgspec.json.decode(outcome.body, type=dict[str, Any])
+            elif _status(outcome) not in (client.CONFLICT, client.NOT_FOUND):
+                self._end(key, f"resourceclaim {key} cannot be written: {client.told(outcome)}")
+        return found
+
+    def _end(self, key: str, why: str) -> None:
+        self.refuse(key, why)
+        del self.waiting[key]
+
+    def _make(self, requests: Sequence[Request]) -> list[Outcome]:
+        return self._many.make(requests, self._until - time.monotonic()) if requests else []
+
+
+def _request(method: str, path: str, body: Object, content_type: str = JSON) -> Request:
+    return Request(method, path, msgspec.json.encode(body), content_type)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _status(outcome: Outcome) -> int:

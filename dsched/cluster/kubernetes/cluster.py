@@ -98,7 +98,7 @@ class Kubernetes:
         self._calls = Calls(access)
         self._binder = Binder(self._many)
         self._volumes = VolumeWriter(self._calls)
-        self._claims = ClaimWriter(self._calls, holds)
+        self._claims = ClaimWriter(self._calls, self._many, holds)
         self._recorder = Recorder(access, reporting, events_a_second)
         self._writer = Writer(access, self._known, self._known_group, self._known_queue)
         self._unknown = unknown_fields.Telling(self._recorder.record)
@@ -290,7 +290,7 @@ class Kubernetes:
 
     def allocate_claims(self, writes: Sequence[ClaimWrite]) -> Sequence[str]:
         """Write claims; see `dsched.cluster.kubernetes.claims`."""
-        return [self._claims.allocate(each) for each in writes]
+        return self._claims.allocate(writes)
 
     def release_claims(self, releases: Sequence[ClaimRelease]) -> Sequence[str]:
         """Give claims back."""

@@ -7,6 +7,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``P
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -36,8 +37,38 @@ class ClaimCluster(Protocol):
         ...
 
 
-def bind(errand: Errand, cluster: ClaimCluster, now_ms: int, timeout_s: float, told: PreBindMetrics) -> Status | None:
-    """Write what has to be written, and look whether the devices are ready; Wait while they are not."""
+def bind(
+    errands: Sequence[Errand], cluster: ClaimCluster, now_ms: int, timeout_s: float, told: PreBindMetrics
+) -> list[Status | None]:
+    """Write what has to be written, all at once, and look whether the devices are ready: Wait while they are not. One
+    answer an errand."""
+    asked = [_claims(errand, cluster, told) for errand in errands]
+    writes = [write for each in asked if not isinstance(each, Status) for write in each.writes]
+    problems = iter(cluster.allocate_claims(writes) if writes else ())
+    answers: list[Status | None] = []
+    for errand, each in zip(errands, asked, strict=True):
+        if isinstance(each, Status):
+            answers.append(each)
+            continue
+        # As many answers are taken as there are writes, whatever the first of them says.
+        refused = [problem for problem in islice(problems, len(each.writes)) if problem]
+        if refused:
+            answers.append(_error(refused[0]))
+        else:
+            waits = each.waits
+            answers.append(_wait(waits, cluster, errand.since_ms, now_ms, timeout_s, told) if waits else None)
+    return answers
+
+
+class _Asked(NamedTuple):
+    """What an errand asks of the cluster: claims to be written, and keys of those whose devices have to be ready."""
+
+    writes: Sequence[ClaimWrite]
+    waits: Sequence[str]
+
+
+def _claims(errand: Errand, cluster: ClaimCluster, told: PreBindMetrics) -> _Asked | Status:
+    """Once the claim of the pod's extended resources is made; why it could not be."""
     writes, waits = list(errand.writes), list(errand.waits)
     if errand.extended is not None:
         created = cluster.create_claim(errand.extended)
@@ -51,10 +82,7 @@ def bind(errand: Errand, cluster: ClaimCluster, now_ms: int, timeout_s: float, t
             waits.append(created.key)
     if errand.stamped:
         writes = [replace(each, stamped=True) for each in writes]
-    problem = next(filter(None, cluster.allocate_claims(writes)), "") if writes else ""
-    if problem:
-        return _error(problem)
-    return _wait(waits, cluster, errand.since_ms, now_ms, timeout_s, told) if waits else None
+    return _Asked(writes, waits)
 
 
 class _Ended(NamedTuple):

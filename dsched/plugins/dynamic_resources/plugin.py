@@ -31,6 +31,7 @@ from dsched.framework.interface import (
     SKIP,
     Code,
     Normalization,
+    PlacedPod,
     PodGroupPostFilterResult,
     PostFilterResult,
     PreFilterResult,
@@ -420,15 +421,27 @@ class DynamicResources:
         return None if self.name in state.shared else SKIP
 
     def pre_bind(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
+        """As `pre_bind_together`, of one pod."""
+        return self.pre_bind_together([(state, pod, node)])[0]
+
+    def pre_bind_together(self, pods: Sequence[PlacedPod]) -> Sequence[Status | None]:
         """Write what Reserve decided, and look whether the devices are ready: Wait while they are not."""
-        if self.name not in state.shared:
-            return None
-        errand = Errand.unpacked(state.shared[self.name])
-        told = PreBindMetrics(pod.pod.spec.scheduler_name, self._features)
-        status = binding.bind(errand, self._handle.cluster, self._clock.now_ms(), self._binding_timeout_s, told)
-        if status is not None and status.code is Code.WAIT:
-            self._tell_of_wait(pod, node, errand)
-        return status
+        asked = {
+            number: Errand.unpacked(state.shared[self.name])
+            for number, (state, _, _) in enumerate(pods)
+            if self.name in state.shared
+        }
+        if not asked:
+            return [None] * len(pods)
+        told = PreBindMetrics(pods[0][1].pod.spec.scheduler_name, self._features)
+        errands = list(asked.values())
+        found = binding.bind(errands, self._handle.cluster, self._clock.now_ms(), self._binding_timeout_s, told)
+        statuses = dict(zip(asked, found, strict=True))
+        for number, status in statuses.items():
+            if status is not None and status.code is Code.WAIT:
+                _, pod, node = pods[number]
+                self._tell_of_wait(pod, node, asked[number])
+        return [statuses.get(number) for number in range(len(pods))]
 
     def _tell_of_wait(self, pod: PodInfo, node: NodeName, errand: Errand) -> None:
         """Once a decision, as far as this process knows: it is asked every second while a pod waits."""
@@ -596,5 +609,6 @@ _search: type[interface.SearchNoter] = DynamicResources
 _score: type[interface.TableScorePlugin] = DynamicResources
 _reserve: type[interface.ReservePlugin] = DynamicResources
 _pre_bind: type[interface.PreBindPlugin] = DynamicResources
+_pre_bind_together: type[interface.PreBindTogether] = DynamicResources
 _pre_flight: type[interface.PreBindPreFlight] = DynamicResources
 _enqueue: type[interface.EnqueueExtensions] = DynamicResources

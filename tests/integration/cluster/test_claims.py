@@ -193,6 +193,30 @@ def test_what_stands_in_the_way_is_said(system: System) -> None:
     ]
 
 
+def test_many_claims_at_once_are_each_as_if_alone(system: System) -> None:
+    """More than an API server is asked at once; some are there already, in the way, or not there at all."""
+    wanted = {f"default/c{n}": replace(write(f"gpu-{n}"), key=f"default/c{n}", uid=f"uid-{n}") for n in range(20)}
+    for number, key in enumerate(wanted):
+        made = claim()
+        made["metadata"] |= {"name": key.partition("/")[2], "uid": f"uid-{number}"}
+        if number != 3:
+            system.put(made)
+    system.hold(WEB_UID, "uid-4", *(f"gpu-{n}" for n in range(20)))
+    system.hold(WEB_UID, WEB_UID, *(f"gpu-{n}" for n in range(20)))
+    assert system.cluster.allocate_claims([wanted["default/c0"]]) == [""]
+    assert system.cluster.allocate_claims([replace(wanted["default/c1"], allocation=allocation("gpu-x"))]) in (
+        [""],
+        ["the devices of resourceclaim default/c1 are no longer held for its pod"],
+    )
+    answers = system.cluster.allocate_claims(list(wanted.values()))
+    alone = system.another()
+    assert answers == [alone.allocate_claims([each])[0] for each in wanted.values()]
+    assert [number for number, answer in enumerate(answers) if answer] in ([3], [1, 3])
+    given = system.read(kinds.RESOURCE_CLAIM, "default/c19")
+    assert given is not None
+    assert given["status"]["allocation"]["devices"]["results"][0]["device"] == "gpu-19"
+
+
 def test_a_claim_has_so_many_users_and_no_more(system: System) -> None:
     assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
     full = now(system)
@@ -350,6 +374,20 @@ class TestAtAnApiServer:
         system.api.fault("PUT", path, **fault)
         assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
         assert (devices(system), users(system)) == (["gpu-0"], [WEB_UID])
+
+    def test_a_fault_at_one_claim_holds_up_no_other(self, system: AtAnApiServer) -> None:
+        other = claim()
+        other["metadata"] |= {"name": "others", "uid": "claim-2"}
+        system.put(other)
+        wanted = [write("gpu-0"), replace(write("gpu-1"), key="default/others", uid="claim-2")]
+        system.api.fault("PUT", "resourceclaims/gpus/status$", status=409)
+        system.api.fault("PUT", "resourceclaims/others$", status=422)
+        assert system.cluster.allocate_claims(wanted) == [
+            "",
+            "resourceclaim default/others cannot be written: a fault (422)",
+        ]
+        assert devices(system) == ["gpu-0"]
+        assert system.cluster.allocate_claims(wanted) == ["", ""]
 
     @pytest.mark.parametrize(("method", "path"), [("POST", "resourceclaims$"), ("PATCH", "pods/web/status$")])
     def test_claims_are_made_in_spite_of_faults(self, system: AtAnApiServer, method: str, path: str) -> None:

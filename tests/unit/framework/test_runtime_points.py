@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prometheus_client import REGISTRY
 
 from dsched.config import PluginRef, Profile
 from dsched.engine.diagnosis import diagnose
@@ -29,6 +30,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import MAX_PERMIT_WAIT_S, Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.validation import PluginFailure, guarded
+from dsched.metrics import collect
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.frameworks import framework_of
 
@@ -407,10 +409,63 @@ def test_pre_bind_ends_with_the_first_failure() -> None:
     framework = framework_of(
         plugin("A", pre_bind=None), plugin("B", pre_bind=LookupError("b")), plugin("C", pre_bind=None)
     )
-    status = framework.run_pre_bind(CycleState(), POD, "n1")
+    (status,) = framework.run_pre_bind([(CycleState(), POD, "n1")], lambda number: None)
     assert status is not None
     assert status.plugin == "B"
     assert CALLS == ["A.pre_bind", "B.pre_bind"]
+
+
+PODS = [PodInfo(make_pod(f"shop/web-{number}")) for number in range(3)]
+
+
+def pre_bound(*plugins: type[Any]) -> tuple[list[Status | None], list[int]]:
+    """What PreBind says of three pods, and which pod each call was about."""
+    about: list[int] = []
+    found = framework_of(*plugins).run_pre_bind([(CycleState(), pod, "n1") for pod in PODS], about.append)
+    return found, about
+
+
+def test_pre_bind_of_several_pods_is_that_of_each() -> None:
+    class Picky:
+        name = "Picky"
+
+        def __init__(self, args: Any, handle: Any) -> None: ...
+
+        def pre_bind(self, state: CycleState, pod: PodInfo, node: str) -> Status | None:
+            CALLS.append(f"Picky {pod.key}")
+            return unschedulable("no") if pod is PODS[1] else Status(Code.SUCCESS)
+
+    found, about = pre_bound(Picky, plugin("B", pre_bind=None, pre_bind_together=[None, Status(Code.WAIT, ("later",))]))
+    assert [None if status is None else (status.plugin, status.code) for status in found] == [
+        None,
+        ("Picky", Code.UNSCHEDULABLE),
+        ("B", Code.WAIT),
+    ]
+    assert [*(f"Picky {pod.key}" for pod in PODS), "B.pre_bind_together"] == CALLS
+    assert about == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("answer", [LookupError("b"), [None], None, "abc", [None, None, 3]])
+def test_pre_bind_together_that_breaks_its_contract(answer: Any) -> None:
+    found, _ = pre_bound(plugin("B", pre_bind=None, pre_bind_together=answer))
+    said = [None if status is None else (status.plugin, status.code) for status in found]
+    assert said[2] == ("B", Code.ERROR)
+    assert said[0] == (None if isinstance(answer, list) and len(answer) == 3 else ("B", Code.ERROR))
+
+
+def test_pre_bind_and_what_is_asked_before_it_are_measured_apart() -> None:
+    def observed(point: str, status: str) -> float:
+        collect.flush()
+        labels = {"extension_point": point, "status": status, "profile": "default-scheduler"}
+        return REGISTRY.get_sample_value("scheduler_framework_extension_point_duration_seconds_count", labels) or 0.0
+
+    framework = framework_of(plugin("A", pre_bind=None, pre_bind_pre_flight=SKIP))
+    points = [("PreBind", "Success"), ("PreBindPreFlight", "Skip"), ("PreBindPreFlight", "Success")]
+    before = [observed(*each) for each in points]
+    assert not framework.will_pre_bind(CycleState(), POD, "n1")
+    framework.run_pre_bind([(CycleState(), POD, "n1"), (CycleState(), POD, "n2")], lambda number: None)
+    assert framework_of(plugin("A", pre_bind=None, pre_bind_pre_flight=None)).will_pre_bind(CycleState(), POD, "n1")
+    assert [observed(*each) for each in points] == [before[0] + 2, before[1] + 1, before[2] + 1]
 
 
 def test_bind_bound_skip_failed() -> None:

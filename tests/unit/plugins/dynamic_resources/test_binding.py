@@ -48,7 +48,9 @@ def waiting_claim(*conditions: str) -> dict[str, Any]:
 def bind(
     errand: Errand, cluster: Cluster, now_ms: int, timeout_s: float, told: PreBindMetrics | None = None
 ) -> Status | None:
-    return binding.bind(errand, cluster, now_ms, timeout_s, told or PreBindMetrics("default-scheduler", features()))
+    return binding.bind([errand], cluster, now_ms, timeout_s, told or PreBindMetrics("default-scheduler", features()))[
+        0
+    ]
 
 
 def errand(*, waits: bool = False, extended: bool = False) -> Errand:

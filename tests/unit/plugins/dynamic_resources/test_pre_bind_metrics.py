@@ -50,7 +50,7 @@ def test_creations(minor: int, more: tuple[int, int], made: bool) -> None:
 def test_a_claim_that_was_there_is_not_counted_again() -> None:
     before = creations("success")
     made = Errand([], ExtendedClaim(POD, UID, {}))
-    assert binding.bind(made, Cluster(), 0, 600, PreBindMetrics("p", features())) is None
+    assert binding.bind([made], Cluster(), 0, 600, PreBindMetrics("p", features())) == [None]
     assert creations("success") == before
 
 
@@ -63,13 +63,15 @@ def test_a_claim_that_was_there_is_not_counted_again() -> None:
     ],
 )
 def test_a_wait_that_is_over(profile: str, claim: dict[str, Any], now_ms: int, status: str) -> None:
-    binding.bind(errand(waits=True), Cluster(claim), now_ms, 600, PreBindMetrics(profile, features()))
+    binding.bind([errand(waits=True)], Cluster(claim), now_ms, 600, PreBindMetrics(profile, features()))
     assert waits(profile, status) == (1, 1, now_ms / 1000)
 
 
 def test_a_wait_that_goes_on_counts_nothing_yet_and_before_1_36_none_does() -> None:
-    binding.bind(errand(waits=True), Cluster(waiting_claim()), 3_000, 600, PreBindMetrics("on", features()))
-    binding.bind(errand(waits=True), Cluster(waiting_claim("Attached")), 3_000, 600, PreBindMetrics("on", features(35)))
+    binding.bind([errand(waits=True)], Cluster(waiting_claim()), 3_000, 600, PreBindMetrics("on", features()))
+    binding.bind(
+        [errand(waits=True)], Cluster(waiting_claim("Attached")), 3_000, 600, PreBindMetrics("on", features(35))
+    )
     assert waits("on", "success") == (0, 0, 0)
 
 
@@ -78,11 +80,11 @@ def test_every_device_tells_how_long_and_those_with_conditions_count() -> None:
     claim = make_claim(
         "default/mine", asking(), allocated=[WAITING, other], devices=waiting_claim("Attached")["status"]["devices"]
     )
-    binding.bind(errand(waits=True), Cluster(claim), 2_000, 600, PreBindMetrics("two", features()))
+    binding.bind([errand(waits=True)], Cluster(claim), 2_000, 600, PreBindMetrics("two", features()))
     assert waits("two", "success") == (1, 1, 2)
     assert waits("two", "success", "other.example.com") == (0, 1, 2)
 
 
 def test_a_claim_that_is_gone_leaves_nothing_to_count() -> None:
-    binding.bind(errand(waits=True), Cluster(), 2_000, 600, PreBindMetrics("gone", features()))
+    binding.bind([errand(waits=True)], Cluster(), 2_000, 600, PreBindMetrics("gone", features()))
     assert waits("gone", "error") == (0, 0, 0)
