@@ -19,6 +19,13 @@ DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 PREEMPT = "PreemptLowerPriority"
 
 
+REFERRING = {
+    kinds.PRIORITY_CLASS: (kinds.POD, kinds.POD_GROUP),
+    kinds.STORAGE_CLASS: (kinds.PERSISTENT_VOLUME_CLAIM,),
+}
+"""Of what kind objects are that may refer to classes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Classes:
     """The classes that new objects may refer to.

@@ -154,10 +154,13 @@ class Applier:
             raise ClusterError(f"{told}: delete these first or with it; nothing was deleted")
 
     def _classes(self, manifests: Sequence[Manifest]) -> admission.Classes:
-        """Priority and storage classes as they will be after the call."""
+        """Priority and storage classes as they will be after the call, as far as a manifest may refer to them:
+        whoever applies a pod does not wait for what is of no use to it."""
+        applied = {each.kind for each in manifests}
         after: dict[kinds.Kind, dict[str, stored.Object]] = {}
-        for kind in (kinds.PRIORITY_CLASS, kinds.STORAGE_CLASS):
-            after[kind] = {item["metadata"]["name"]: item for item in self._objects.all_of(kind)}
+        for kind, referring in admission.REFERRING.items():
+            there = self._objects.all_of(kind) if not applied.isdisjoint(referring) else []
+            after[kind] = {item["metadata"]["name"]: item for item in there}
             after[kind] |= {each.key: each.value for each in manifests if each.kind is kind}
         return admission.classes(after[kinds.PRIORITY_CLASS].values(), after[kinds.STORAGE_CLASS].values())
 
@@ -195,18 +198,24 @@ class Applier:
     def _written(self, kind: kinds.Kind, changes: Sequence[Plan]) -> Iterator[tuple[Sequence[Written], set[str]]]:
         """Write plans in batches, the next of which is made while Redis writes one; gives each batch, and the keys of
         its objects that have changed: then nothing of it was written."""
+        batches = _batches(changes)
+        begun = next(batches, None)
+        following = next(batches, None)
+        if begun is None:
+            return
+        if following is None:  # a connection of its own would cost more than it saves
+            yield begun, self._putter.put(kind, _pack(kind, begun))
+            return
         line = Pipeline(self._store.redis)
         putter = Putter(self._store.on(line), self._log_length)
-        begun: Sequence[Written] = ()
         try:
-            for batch in _batches(changes):
-                packed = _pack(kind, batch)
-                if begun:
-                    yield begun, putter.changed()
-                putter.begin(kind, packed)
-                begun = batch
-            if begun:
+            putter.begin(kind, _pack(kind, begun))
+            while following is not None:
+                packed = _pack(kind, following)
                 yield begun, putter.changed()
+                putter.begin(kind, packed)
+                begun, following = following, next(batches, None)
+            yield begun, putter.changed()
         finally:
             line.close()
 

@@ -150,6 +150,22 @@ def test_a_priority_class_of_the_same_call_counts(cluster, apply):
     assert cluster.get_pods([WEB])[0].spec.priority == 7
 
 
+def test_classes_are_read_only_for_what_may_refer_to_them(apply, monkeypatch):
+    """Who applies a pod to an idle system waits for each round trip."""
+    read: list[kinds.Kind] = []
+    all_of = Objects.all_of
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    monkeypatch.setattr(Objects, "all_of", lambda self, kind: read.append(kind) or all_of(self, kind))
+    for value, kind in (
+        (pod_manifest(), kinds.PRIORITY_CLASS),
+        (other_manifest("PersistentVolumeClaim", "v1", "data", spec=spec), kinds.STORAGE_CLASS),
+        (node_manifest(), None),
+    ):
+        read.clear()
+        apply(value)
+        assert read == ([] if kind is None else [kind])
+
+
 def test_a_node_that_is_deleted_leaves_its_pods(store, cluster, apply):
     apply(node_manifest(), pod_manifest(nodeName="n1"))
     version = cluster.newest_version()
