@@ -21,6 +21,16 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag
     """Base of what stands in a recording, a line each."""
 
 
+class Happened(Entry, frozen=True, kw_only=True):
+    """Base of what comes, changes and goes around a leader.
+
+    Attributes:
+        at_ms: when the leader heard of it; 0 in what it tells while `Began`, and where an older release wrote it.
+    """
+
+    at_ms: int = 0
+
+
 class Began(Entry, frozen=True, tag="began"):
     """A leader began to tell; everything it has in memory follows, up to `Ready`.
 
@@ -50,19 +60,19 @@ class Ready(Entry, frozen=True, tag="ready"):
     """Everything that the leader had in memory has been told; from here on follows what happened."""
 
 
-class NodeIs(Entry, frozen=True, tag="node"):
+class NodeIs(Happened, frozen=True, tag="node"):
     """A node is new or has changed; it is as the leader sees it."""
 
     node: Node
 
 
-class NodeGone(Entry, frozen=True, tag="nodeGone"):
+class NodeGone(Happened, frozen=True, tag="nodeGone"):
     """A node is no more."""
 
     name: NodeName
 
 
-class ObjectIs(Entry, frozen=True, tag="object"):
+class ObjectIs(Happened, frozen=True, tag="object"):
     """An object that is neither pod nor node is new or has changed."""
 
     kind: str
@@ -70,21 +80,21 @@ class ObjectIs(Entry, frozen=True, tag="object"):
     object: dict[str, Any]
 
 
-class ObjectGone(Entry, frozen=True, tag="objectGone"):
+class ObjectGone(Happened, frozen=True, tag="objectGone"):
     """An object that is neither pod nor node is no more."""
 
     kind: str
     key: str
 
 
-class PodOn(Entry, frozen=True, tag="podOn"):
+class PodOn(Happened, frozen=True, tag="podOn"):
     """A pod is bound to a node, or has changed there."""
 
     node: NodeName
     pod: Pod
 
 
-class PodOff(Entry, frozen=True, tag="podOff"):
+class PodOff(Happened, frozen=True, tag="podOff"):
     """A bound pod has gone or has ended."""
 
     uid: PodUid
@@ -104,7 +114,7 @@ class Reserved(Entry, frozen=True, tag="reserved"):
     since_ms: int = 0
 
 
-class Pending(Entry, frozen=True, tag="pending"):
+class Pending(Happened, frozen=True, tag="pending"):
     """A pod that has to be placed is new or has changed.
 
     Attributes:
@@ -120,14 +130,14 @@ class Pending(Entry, frozen=True, tag="pending"):
     place: str = ""
 
 
-class Moved(Entry, frozen=True, tag="moved"):
+class Moved(Happened, frozen=True, tag="moved"):
     """A pending pod stands elsewhere, not by a decision: active, backoff or gated; reserved, when Permit lets it go."""
 
     uid: PodUid
     place: str
 
 
-class NoLongerPending(Entry, frozen=True, tag="notPending"):
+class NoLongerPending(Happened, frozen=True, tag="notPending"):
     """A pod has not to be placed any more: it was bound (`Bound` stands before), or it has gone."""
 
     uid: PodUid

@@ -22,7 +22,7 @@ from dsched.leader.promises import released
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.scheduler.cycle import ON_A_NODE
-from dsched.scheduler.decision import Decision, GroupDecision
+from dsched.scheduler.decision import Candidate, Decision, GroupCandidate, GroupDecision
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.ports import entity_key
 from dsched.scheduler.queue import QueuedPod
@@ -107,17 +107,22 @@ class Simulation:
         """Decide until nothing changes any more."""
         while True:
             while (popped := self._queue.pop()) is not None:
-                version = self.memory.snapshot.table.version
-                decided: Sequence[Decision | GroupDecision] = self._made.cycle.decide([popped])
-                (decision,) = decided
-                hear(decision, version)
-                if isinstance(decision, GroupDecision):
-                    self._decided_group(decision)
-                else:
-                    self._decided(decision)
-                self._settle_waiting()
+                self._decide(popped, hear)
             if not self._lose_patience():
                 return self._outcome()
+
+    def _decide(self, popped: Candidate | GroupCandidate, hear: Hear) -> Decision | GroupDecision:
+        """Decide a pod or a group, and let it take effect."""
+        version = self.memory.snapshot.table.version
+        decided: Sequence[Decision | GroupDecision] = self._made.cycle.decide([popped])
+        (decision,) = decided
+        hear(decision, version)
+        if isinstance(decision, GroupDecision):
+            self._decided_group(decision)
+        else:
+            self._decided(decision)
+        self._settle_waiting()
+        return decision
 
     def concerns_groups(self, pod: Pod) -> bool:
         """Whether a pod is placed with its pod group."""

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping
 
 from dsched.clock import Clock
-from dsched.framework.interface import Action, ClusterEvent
+from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model.meta import PodKey
@@ -78,15 +78,26 @@ class SimulatedQueue:
         entity = self._pending.group(pod.group) if pod.place is QueueName.GROUP else pod
         return self._why[entity.key] if entity is not None and entity.place is QueueName.GATED else ""
 
-    def pop(self) -> Candidate | GroupCandidate | None:
-        """The pod or the group whose turn it is, its attempt counted; None when there is nothing left to try."""
+    @property
+    def any_paused(self) -> bool:
+        """Whether there are pods that may be tried again once their pause is over."""
+        return bool(self._turns[QueueName.BACKOFF])
+
+    def pop(self, *, active: bool = False) -> Candidate | GroupCandidate | None:
+        """The pod or the group whose turn it is, its attempt counted; None when there is nothing left to try.
+
+        Args:
+            active: pauses do not end; where queues divide the cluster.
+        """
         while True:
             if self._picking is not None and (picked := self._picking.pick(1)):
                 return self._popped(picked[0])
+            if active:
+                return None
             if not any(self._turns.values()):
                 self._rescue()
             if self._picking is not None:
-                if not self._pauses_over():
+                if not self.end_pauses():
                     return None
                 continue
             place = QueueName.ACTIVE if self._turns[QueueName.ACTIVE] else QueueName.BACKOFF
@@ -98,7 +109,7 @@ class SimulatedQueue:
             if pod is not None and (pod.place, pod.order, pod.turn) == (place, order, turn):
                 return self._popped(pod)
 
-    def _pauses_over(self) -> bool:
+    def end_pauses(self) -> bool:
         """Those in backoff become active, to take their turns among the others; False where there are none."""
         turns, self._turns[QueueName.BACKOFF] = self._turns[QueueName.BACKOFF], []
         for _, order, turn, key in turns:
@@ -134,6 +145,30 @@ class SimulatedQueue:
         pod = self._pending.get(info.key)
         if pod is not None and pod.uid == info.uid:
             self._pending.drop(info.key)
+
+    def withdrawn(self, pod: QueuedPod) -> None:
+        """A pod that stands here is not to be placed any more."""
+        self._pending.drop(pod.key)
+        if pod.group:
+            self._change(self._groups.left(pod))
+
+    def changed(self, info: PodInfo) -> None:
+        """A pod that stands here has changed; nothing happens where it does not."""
+        pod = self._pending.get(info.key)
+        if pod is None or pod.uid != info.uid:
+            return
+        old = pod.info.pod
+        self._pending.replace(pod, info, self._framework(info))
+        self.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
+        event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
+        if pod.place is QueueName.GATED:
+            self._let_in(pod)
+        elif pod.place is QueueName.UNSCHEDULABLE and self._hints.helps(event, pod):
+            self.try_again(pod)
+
+    def group_changed(self, key: str, *, there: bool) -> None:
+        """A PodGroup has come or changed, or is no more."""
+        self._change(self._groups.group_came(key) if there else self._groups.group_gone(key))
 
     def placed(self, pod: QueuedPod) -> None:
         """The pod is no longer pending."""
@@ -180,8 +215,13 @@ class SimulatedQueue:
             elif isinstance(pod, QueuedGroup):
                 if (move := self._groups.released(pod, event)) is not None:
                     self._moved(pod, move)
-            elif self._framework(pod.info).run_pre_enqueue(pod.info.pod) is None:
-                self._stand(pod, QueueName.ACTIVE)
+            else:
+                self._let_in(pod)
+
+    def _let_in(self, pod: QueuedPod) -> None:
+        """A gated pod becomes active if nobody gates it any more."""
+        if self._framework(pod.info).run_pre_enqueue(pod.info.pod) is None:
+            self._stand(pod, QueueName.ACTIVE)
 
     def _rescue(self) -> None:
         for pod in list(self._pending):

@@ -220,11 +220,13 @@ def test_08_a_training_job_in_one_rack(reader: Reader) -> None:
     reader.shell(down)
 
 
-def test_09_two_teams(reader: Reader) -> None:
-    up, cluster, queues, page, first, placed, look, more, waited, again, pods, describe, back, rehearse, fsck, down = (
-        commands(EXAMPLES / "09-two-teams")
+def test_09_two_teams(reader: Reader, tmp_path: Path) -> None:
+    (up, cluster, queues, page, record, first, placed, look, more, waited, again, pods, describe, *rest) = commands(
+        EXAMPLES / "09-two-teams"
     )
+    back, rehearse, replay, fsck, down = rest
     assert page == "dsched ui"
+    record, replay = (line.replace("two-teams.jsonl.gz", f"{tmp_path}/two-teams.jsonl.gz") for line in (record, replay))
     reader.shell(up, cluster, queues)
     port = free_port()
     read = f"import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:{port}/api/shares').read().decode())"
@@ -235,16 +237,28 @@ def test_09_two_teams(reader: Reader) -> None:
 
     told = reader.shell(
         f"{page} --port {port} >/dev/null &",
+        f"{record} 2> {tmp_path}/said & recording=$!",
+        f"until grep -q '^recording into' {tmp_path}/said; do sleep 0.2; done",
         until('"name":"research"'),
         *(first, placed, until('"borrowed":12,"guaranteed":16,"limit":28'), look),
         *(more, waited, until('"reclaimed_pods":6'), again, pods, describe),
+        *("echo SIMULATED", back, rehearse, until('"pending":12')),
+        *("kill -TERM $recording", "wait $recording", "echo REPLAYED", replay),
     )
-    assert len(reader.nodes()) == 16
-    left = [name.partition("-")[0] for name, node in reader.nodes().items() if node]
-    assert (left.count("research"), left.count("production")) == (8, 8)
+    told, simulated, replayed = re.split("SIMULATED|REPLAYED", told)
+    nodes = reader.nodes()
+    left = [name.partition("-")[0] for name, node in nodes.items() if node]
+    assert (left.count("research"), left.count("production"), len(nodes)) == (8, 8, 22)
     assert "research" in told
-    told = [" ".join(line.split()) for line in reader.shell(back, rehearse).splitlines()]
-    assert "nvidia.com/gpu 16 24 24 24 28" in told
-    assert any(line.startswith("production 4 0 4 ") for line in told)
+    lines = [" ".join(line.split()) for line in simulated.splitlines()]
+    assert "nvidia.com/gpu 16 24 24 24 28" in lines
+    assert any(line.startswith("production 4 0 4 ") for line in lines)
+    waits, _ = replayed.split("RESOURCE")
+    counts = {words[0]: words for line in waits.splitlines() if (words := line.split())}
+    assert "6 evicted as recorded, 2 with these queues, 2 of these came again" in replayed
+    for_research, for_production = counts["research"], counts["production"]
+    assert for_research[1:4] == ["20", "→", "16"]
+    assert for_research[-6:] == ["6", "→", "2", "6", "→", "2"]
+    assert (for_production[1], for_production[-4:]) == ("8", ["0", "→", "4", "0"])
     assert reader.shell(fsck).startswith("clean: ")
     reader.shell(down)

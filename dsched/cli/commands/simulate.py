@@ -10,7 +10,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dsched.cli import choosing, console, emulating, options
+from dsched.cli import choosing, console, dividing, emulating, options
 from dsched.cli.commands import config, snapshot
 from dsched.cli.render import rehearsal as rehearsal_report
 from dsched.cli.render import simulate as simulate_report
@@ -18,12 +18,11 @@ from dsched.clock import SystemClock
 from dsched.cluster import opening
 from dsched.cluster.opening import Kind
 from dsched.config.feature_gates import Version
-from dsched.errors import DschedError, ManifestError
+from dsched.errors import DschedError
 from dsched.manifests import exporting
 from dsched.manifests.load import Manifest, load, load_text
 from dsched.model import coscheduling
 from dsched.plugins import profiles, registry
-from dsched.plugins.fair_share import plugin as fair_share
 from dsched.recording import simulated
 from dsched.recording.rehearsal import Rehearsal
 from dsched.scheduler.decision import Decision, GroupDecision, by_pod
@@ -59,15 +58,7 @@ def simulate(
         str | None,
         typer.Option("--context", "--kube-context", help="Context of the kubeconfig file.", show_default=False),
     ] = None,
-    queues: Annotated[
-        str | None,
-        typer.Option(
-            "--queues",
-            metavar="FILE",
-            help="Divide the cluster by the queues of this file or folder, and by none of its own.",
-            show_default=False,
-        ),
-    ] = None,
+    queues: dividing.Queues = None,
     emulated_version: emulating.EmulatedVersion = None,
     feature_gates: emulating.FeatureGates = None,
     compare_version: emulating.ComparedVersion = None,
@@ -96,14 +87,14 @@ def simulate(
         raise typer.BadParameter("it goes without --compare-version", param_hint="--decisions")
     manifests = _manifests(files or [], namespace, kubeconfig, context, from_kubernetes=from_kubernetes)
     if queues is not None:
-        manifests = _divided(manifests, queues)
+        own = [each for each in manifests if not dividing.is_queue(each)]
+        manifests = [*own, *dividing.read(queues)]
     plugins, now_ms = registry.load(), SystemClock().now_ms()
     asked = emulating.asked(emulated_version, None if compare_version else feature_gates)
     features = asked.on(_version(kubeconfig, context) if from_kubernetes and not emulated_version else None)
     configured = config.read(config_file, plugins, features)
-    if queues is not None and fair_share.arguments(configured) is None:
-        problem = "queues divide nothing without the plugin FairShare; enable it with --config, as docs/queues.md does"
-        raise typer.BadParameter(problem, param_hint="--queues")
+    if queues is not None:
+        dividing.check_plugin(configured)
     profiles.emulate(features)
     cluster = given(manifests, now_ms)
     if configured.features.enabled(coscheduling.GATE):
@@ -142,23 +133,6 @@ def _manifests(
         return found
     text = msgspec.json.encode(exporting.listed(list(snapshot.live(kubeconfig, context))))
     return [*load_text(text, "the cluster"), *found]
-
-
-def _divided(manifests: list[Manifest], path: str) -> list[Manifest]:
-    """With the queues of a file in place of all others.
-
-    Raises:
-        ManifestError: it cannot be read, or holds anything else.
-    """
-    queues = load([path])
-    others = [f"{each.origin}: a {each.kind.name}, where only queues may be" for each in queues if not _is_queue(each)]
-    if others:
-        raise ManifestError(others)
-    return [*(each for each in manifests if not _is_queue(each)), *queues]
-
-
-def _is_queue(manifest: Manifest) -> bool:
-    return manifest.kind.name == "Queue"
 
 
 def _version(kubeconfig: Path | None, context: str | None) -> Version:

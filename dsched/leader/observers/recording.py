@@ -9,6 +9,8 @@ A recorder who does not keep up, or a Redis that is full, ends the telling, neve
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from dsched import __version__, config, emulation
 from dsched.clock import Clock
 from dsched.config import SchedulerConfiguration
@@ -106,6 +108,8 @@ class RecordingObserver(Observer):
 
     def heard(self, line: Line) -> None:
         """Something has changed."""
+        if isinstance(line, tape.Happened):
+            line = replace(line, at_ms=self._clock.now_ms())
         self._lines.append(tape.encode(line))
 
     def turned(self) -> None:

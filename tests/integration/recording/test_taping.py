@@ -213,3 +213,24 @@ def test_a_recording_says_which_version_decided_and_the_replay_takes_it(rig: Rig
     assert made.conclude().equal
     assert made.replay is not None
     assert {each.profile.features for each in made.replay._frameworks.values()} == {features}
+
+
+def test_what_comes_and_goes_is_told_with_the_time(rig: Rig, tape: MakeTape) -> None:
+    """Of a pod that ends while nobody waits nothing else would say when."""
+    rig.apply(make_node("n1"))
+    led = rig.lead()
+    taped = tape(rig)
+    taped.seen_by(led)
+    times = []
+    for happens in (lambda: rig.apply(make_pod("shop/web")), lambda: rig.delete_pod("shop/web")):
+        rig.clock.advance(30)
+        times.append(rig.clock.now_ms())
+        happens()
+        led.run()
+    told = taped.lines()
+    heard = [line for line in told[told.index(lines.Ready()) :] if isinstance(line, lines.Happened)]
+    assert {type(line): line.at_ms for line in heard if isinstance(line, lines.Pending | lines.PodOff)} == {
+        lines.Pending: times[0],
+        lines.PodOff: times[1],
+    }
+    assert all(line.at_ms for line in heard)
