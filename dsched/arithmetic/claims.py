@@ -49,6 +49,11 @@ class Bound:
     migrated: frozenset[NodeName] = frozenset()
     migrated_terms: tuple[Term, ...] | None = None
 
+    @property
+    def everywhere(self) -> bool:
+        """Whether every node can reach it."""
+        return self.terms is None and (not self.migrated or self.migrated_terms is None)
+
     def reachable(self, nodes: LabelledNodes, rows: Rows) -> Flags:
         """Rows whose nodes can reach it."""
         flags = volumes.reachable(self.terms, nodes, rows)
@@ -159,6 +164,11 @@ class PodClaims:
 
     bound: tuple[Bound | None, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+
+    @property
+    def met_everywhere(self) -> bool:
+        """Whether none waits, and every node can reach the volumes."""
+        return not self.waiting and all(each is not None and each.everywhere for each in self.bound)
 
 
 @dataclass(frozen=True, slots=True)

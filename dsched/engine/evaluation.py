@@ -112,6 +112,7 @@ class Evaluation(ClassResults):
         self._partial = False
         """Some rows were not judged whole, so none can be judged again."""
         self._in_a_row = 0
+        self._passing = False
         self._shared = shared
         self._baseline = Bearings(framework, self.state, pod, snapshot)
         self._sort_plugins()
@@ -217,8 +218,9 @@ class Evaluation(ClassResults):
         self._note_dependence()
 
     def stand_for(self, pod: PodInfo) -> None:
-        """Stand for another pod of the class: the one it stood for may be on its node by now."""
-        self.pod = pod
+        """Stand for another pod of the class: the one it stood for may be on its node by now, and mean something else
+        there."""
+        self.pod, self._passing = pod, True
         self._baseline.stand_for(pod)
 
     @property
@@ -251,7 +253,9 @@ class Evaluation(ClassResults):
             self._in_a_row = 0
         kept = True
         try:
-            if changes.moved:
+            if not changes.rows and not changes.moved and not changes.objects:
+                pass
+            elif changes.moved:
                 at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
                 kept = self._judge_wide(at, changes.moved)
             elif not changes.objects and len(changes.rows) <= FEW_ROWS and (rescored := self._plainly()) is not None:
@@ -289,12 +293,16 @@ class Evaluation(ClassResults):
         self._in_a_row += 1
         if self._lookahead is None or self._ranking is None or not self._lookahead.knows(row):
             return
-        changes = None if self._snapshot.nominations else self._baseline.changes()
-        change = None if changes is None else self._lookahead.take(row, self._columns)
-        if changes is None or change is None:
+        # Of a pod that means something else on its node, plugins would say what the next one is not concerned with.
+        wide: bool | None = self._passing
+        if not wide:
+            changes = None if self._snapshot.nominations else self._baseline.changes()
+            wide = None if changes is None else bool(changes.moved)
+        change = None if wide is None or self._snapshot.nominations else self._lookahead.take(row, self._columns)
+        if change is None:
             return
         self._ranking.raised(row, change)
-        if changes.moved:
+        if wide:
             self._baseline.take_rows()  # what looks at the whole cluster is still to be asked
         else:
             self._baseline.take()

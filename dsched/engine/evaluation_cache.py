@@ -140,7 +140,7 @@ class EvaluationCache:
         kept = self._of(key)
         if kept is None:
             return None
-        if key[1].part:  # else it is as true now of the pod that it was made for: no plugin can tell the two apart
+        if key[1].passing:  # else it is as true now of the pod that it was made for: no plugin can tell the two apart
             kept.stand_for(pod)
         return kept if kept.refresh() else None
 

@@ -329,6 +329,18 @@ class LabelKeys(Protocol):
         ...
 
 
+class ClaimsMeaning(Protocol):
+    """For plugins at PreFilter, Filter, PreScore or Score that look at the volume claims of a pod; those that look at
+    none have ``claim_blind = True`` instead. Pods that differ only in the names of claims which mean the same to all
+    plugins are evaluated together. Who says neither is taken to look at the names."""
+
+    def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """Equal for pods that are alike but for the names of their claims, and of which the plugin says the same at
+        present; None where the names count. A pod that is on a node may mean something else than before. It has to be
+        cheap."""
+        ...
+
+
 class Normalization(Enum):
     """How a plugin's scores become 0..100 over the feasible nodes."""
 

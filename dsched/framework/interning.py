@@ -67,7 +67,8 @@ def _alike(info: PodInfo, first: PodInfo) -> PodInfo:
 
 def _derived_as(info: PodInfo, other: PodInfo) -> None:
     """Of a pod that differs from another in labels at most."""
-    info.unlabelled_key = other.unlabelled_key
+    info.claim_names = other.claim_names
+    info.unclaimed_key, info.unlabelled_key = other.unclaimed_key, other.unlabelled_key
     if not info.resized and not other.resized:
         info.requests_key, info.demand = other.requests_key, other.demand
 

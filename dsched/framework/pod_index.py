@@ -30,10 +30,12 @@ _FEW_ROWS = 256
 
 _MOST_CLASSES = 16384
 _taken_keys = PerClass(
-    lambda pod: affinity_terms.taken_keys(pod.pod.spec.affinity), _MOST_CLASSES, attrgetter("unlabelled_key")
+    lambda pod: affinity_terms.taken_keys(pod.pod.spec.affinity), _MOST_CLASSES, attrgetter("unclaimed_key")
 )
 _terms = PerClass(
-    lambda pod: affinity_terms.pod_terms(pod.pod), _MOST_CLASSES, lambda pod: pod.keyed_by(_taken_keys(pod))
+    lambda pod: affinity_terms.pod_terms(pod.pod),
+    _MOST_CLASSES,
+    lambda pod: pod.keyed_by(_taken_keys(pod), claims=False),
 )
 
 

@@ -9,11 +9,12 @@ import msgspec
 
 from dsched.arithmetic import requests
 from dsched.model.meta import NodeName, OwnerReference, PodKey, PodUid
-from dsched.model.pod import Pod, PodSchedulingGroup, PodSpec
+from dsched.model.pod import ClaimSource, Pod, PodSchedulingGroup, PodSpec, Volume
 
 _encoder = msgspec.msgpack.Encoder()
 _SOME_GROUP = PodSchedulingGroup()
 """Stands for any: that a pod is of a group is told apart, of which is not."""
+_SOME_CLAIM = ClaimSource()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +84,41 @@ class PodInfo:
         return _encoder.encode(self.pod.metadata.labels) + self.unlabelled_key
 
     @cached_property
+    def claim_names(self) -> tuple[str, ...]:
+        """Names of the claims that are its volumes, in their order; of a pod that is a class of its own none."""
+        claims = [volume.persistent_volume_claim for volume in self.pod.spec.volumes]
+        return () if self.alone else tuple(claim.claim_name for claim in claims if claim is not None)
+
+    @cached_property
     def unlabelled_key(self) -> bytes:
         """Equal for pods that differ in labels besides; no pod's `class_key`."""
-        meta, spec = self.pod.metadata, self.pod.spec
+        return self.unclaimed_key + _encoder.encode(self.claim_names) if self.claim_names else self.unclaimed_key
+
+    @cached_property
+    def unclaimed_key(self) -> bytes:
+        """Equal for pods that differ in labels and in `claim_names` besides; no `class_key` of a pod, nor the
+        `unlabelled_key` of one with claims."""
+        meta, spec, alone = self.pod.metadata, self.pod.spec, self.alone
         if spec.node_name or spec.volumes:
-            volumes = [volume for volume in spec.volumes if volume.matters]
+            volumes = [volume if alone else _unclaimed(volume) for volume in spec.volumes if volume.matters]
             spec = msgspec.structs.replace(spec, node_name="", volumes=volumes)
         if spec.scheduling_group is not None:
             spec = msgspec.structs.replace(spec, scheduling_group=_SOME_GROUP)
-        alone = (meta.name, meta.uid) if self.alone else None
-        return _encoder.encode((meta.namespace, _controller(meta.owner_references), spec, alone))
+        who = (meta.name, meta.uid) if alone else None
+        return _encoder.encode((meta.namespace, _controller(meta.owner_references), spec, who))
 
-    def keyed_by(self, labels: Collection[str]) -> bytes:
+    def keyed_by(self, labels: Collection[str], claims: bool = True) -> bytes:
         """Equal for pods that differ, besides, in other labels than those with these keys, where the same keys are
-        asked about; no pod's `class_key`."""
+        asked about; no pod's `class_key`.
+
+        Args:
+            claims: whether the names of claims are told apart.
+        """
+        key = self.unlabelled_key if claims else self.unclaimed_key
         if not labels:
-            return self.unlabelled_key
+            return key
         own, keys = self.pod.metadata.labels, sorted(labels)
-        return self.unlabelled_key + _encoder.encode((keys, [own.get(key) for key in keys]))
+        return key + _encoder.encode((keys, [own.get(key) for key in keys]))
 
     @cached_property
     def requests_key(self) -> bytes:
@@ -129,6 +147,13 @@ class PodInfo:
             and mine.metadata.deletion_timestamp == theirs.metadata.deletion_timestamp
             and mine.status.start_time == theirs.status.start_time
         )
+
+
+def _unclaimed(volume: Volume) -> Volume:
+    """The volume, whichever claim it is."""
+    if volume.persistent_volume_claim is None:
+        return volume
+    return msgspec.structs.replace(volume, persistent_volume_claim=_SOME_CLAIM)
 
 
 def _controller(owners: list[OwnerReference]) -> tuple[str, str, str] | None:

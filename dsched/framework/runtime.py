@@ -73,10 +73,18 @@ class PodClass(NamedTuple):
         key: `PodInfo.class_key`, or `PodInfo.keyed_by` the labels at which plugins look.
         part: what plugins say of the pod besides (``class_part``), which may not be true of it for good; the pod's UID
             where one fails to say.
+        claims: what its claims mean to the plugins at present (``claims_meaning``), where ``key`` leaves their names
+            out; else None.
     """
 
     key: bytes
     part: bytes
+    claims: Hashable = None
+
+    @property
+    def passing(self) -> bool:
+        """Whether a pod of the class may be of another one later, such as one that has been placed."""
+        return bool(self.part) or self.claims is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +142,11 @@ class Framework:
             for name, plugin in judging.items()
             if _said(plugin, "label_blind", _JUDGES) is not True
         }
+        self._claim_readers = {
+            name: _said(plugin, "claims_meaning", _JUDGES)
+            for name, plugin in judging.items()
+            if _said(plugin, "claim_blind", _JUDGES) is not True
+        }
         self._followers = tuple(
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
@@ -190,8 +203,25 @@ class Framework:
 
     def class_of(self, pod: PodInfo, snapshot: Snapshot) -> PodClass:
         """Equal for pods between which no plugin can tell the difference at present."""
-        keys = self._label_keys(pod, snapshot)
-        return PodClass(pod.class_key if keys is None else pod.keyed_by(keys), self._class_part(pod))
+        keys, part = self._label_keys(pod, snapshot), self._class_part(pod)
+        if keys is None:
+            return PodClass(pod.class_key, part)
+        claims = self._claims_meaning(pod, snapshot) if pod.claim_names else None
+        return PodClass(pod.keyed_by(keys, claims is None), part, claims)
+
+    def _claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """What the pod's claims mean to those plugins that look at them; None where their names count, as where a
+        plugin fails to say."""
+        found: list[Hashable] = []
+        for name, says in self._claim_readers.items():
+            try:
+                meaning = None if says is None else equal_later(name, says, pod, snapshot)
+            except PluginFailure:
+                return None
+            if meaning is None:
+                return None
+            found.append(meaning)
+        return tuple(found)
 
     def _class_part(self, pod: PodInfo) -> bytes:
         found = b""

@@ -115,7 +115,7 @@ def measured(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
 
 def outcome(answer: object) -> str:
     """What a call ended with, as metrics say it: the text of a status' code, Success where there is none."""
-    if isinstance(answer, tuple):  # PreFilter's answer for all plugins begins with the rejection
+    if isinstance(answer, tuple) and answer:  # PreFilter's answer for all plugins begins with the rejection
         answer = answer[0]
     status = getattr(answer, "status", answer)
     return str(status.code) if isinstance(status, Status) else "Success"

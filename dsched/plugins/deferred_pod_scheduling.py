@@ -47,6 +47,7 @@ class DeferredPodScheduling:
     name = NAME
     takes_features = True
     label_blind = True
+    claim_blind = True
     hints_per_class = True
     filter_scope = Scope.NODE
     pre_filter_scope = Scope.NODE

@@ -24,6 +24,7 @@ from dsched.framework.table import NodeTable
 class ImageLocality:
     name = "ImageLocality"
     label_blind = True
+    claim_blind = True
     takes_features = True
     score_scope = Scope.NODES
     """What an image is worth depends on how many of all nodes hold it."""

@@ -63,6 +63,7 @@ class _Preferred:
 class NodeAffinity:
     name = "NodeAffinity"
     label_blind = True
+    claim_blind = True
     hints_per_class = True
     filter_scope = Scope.NODE
     score_scope = Scope.NODE

@@ -69,6 +69,7 @@ class _Needed:
 class NodeDeclaredFeatures:
     name = "NodeDeclaredFeatures"
     label_blind = True
+    claim_blind = True
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.NODE

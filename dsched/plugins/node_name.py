@@ -30,6 +30,7 @@ _ELSEWHERE = interface.unresolvable(ERR_REASON)
 class NodeName:
     name = "NodeName"
     label_blind = True
+    claim_blind = True
     hints_per_class = True
     filter_scope = Scope.NODE
     pre_filter_scope = Scope.NODE

@@ -42,6 +42,7 @@ class _Wanted:
 class NodePorts:
     name = "NodePorts"
     label_blind = True
+    claim_blind = True
     hints_per_class = True
     filter_scope = Scope.USAGE
 

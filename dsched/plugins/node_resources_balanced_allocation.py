@@ -41,6 +41,7 @@ class _Added:
 class NodeResourcesBalancedAllocation:
     name = "NodeResourcesBalancedAllocation"
     label_blind = True
+    claim_blind = True
     takes_features = True
     normalization = Normalization.NONE
 

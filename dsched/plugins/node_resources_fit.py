@@ -83,6 +83,7 @@ class _Added:
 class NodeResourcesFit:
     name = "NodeResourcesFit"
     label_blind = True
+    claim_blind = True
     takes_features = True
     placement_score_by_pods = True
     hints_per_class = True

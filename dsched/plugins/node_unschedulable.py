@@ -24,6 +24,7 @@ _TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 class NodeUnschedulable:
     name = "NodeUnschedulable"
     label_blind = True
+    claim_blind = True
     hints_per_class = True
     filter_scope = Scope.NODE
 

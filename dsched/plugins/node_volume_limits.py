@@ -5,12 +5,11 @@ Source: pkg/scheduler/framework/plugins/nodevolumelimits/{csi,utils}.go.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dsched.arithmetic import matching
 from dsched.config import Features
@@ -39,8 +38,17 @@ from dsched.model.pod import Pod
 from dsched.model.volumes import CsiNode, VolumeAttachment
 from dsched.plugins.volumes import attachments as volume_attachments
 from dsched.plugins.volumes import objects as volume_objects
-from dsched.plugins.volumes import usage
-from dsched.plugins.volumes.attachments import UNLIMITED, Attachment, Attachments, MissingClaim, OnNode, Taken
+from dsched.plugins.volumes import sharing, usage
+from dsched.plugins.volumes.attachments import (
+    UNLIMITED,
+    Attachment,
+    Attachments,
+    Demand,
+    MissingClaim,
+    OnNode,
+    Taken,
+)
+from dsched.plugins.volumes.latest import Latest
 
 ERR_REASON = "node(s) exceed max volume count"
 ERR_REASON_NOT_INSTALLED = "{driver} CSI driver is not installed on the node"
@@ -49,11 +57,24 @@ _EXCEEDED = interface.unschedulable(ERR_REASON)
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the pod would attach, or why that cannot be said: a claim is missing, or there was an error."""
+    """What the pod would attach, or why that cannot be said: a claim is missing, or there was an error.
+
+    Attributes:
+        demand: how many of which drivers.
+        kinds: all that tells them apart but which volumes they are.
+    """
 
     taken: frozenset[Taken] = frozenset()
+    demand: Demand = frozenset()
+    kinds: Hashable = None
     missing: str = ""
     error: str = ""
+
+    @staticmethod
+    def of(taken: frozenset[Taken]) -> "_Wanted":
+        drivers = Counter(each.attachment.driver for each in taken)
+        kinds = Counter((each.attachment.driver, each.announced, each.in_tree) for each in taken)
+        return _Wanted(taken, frozenset(drivers.items()), frozenset(kinds.items()))
 
 
 class NodeVolumeLimits:
@@ -62,6 +83,7 @@ class NodeVolumeLimits:
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
+    version_has_objects = True
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without such volumes get; all others are filtered, which depends on the whole cluster."""
 
@@ -69,21 +91,24 @@ class NodeVolumeLimits:
         self._handle = handle
         self._announced = not features.since(36)
         self._needs_driver = features.enabled("VolumeLimitScaling")
+        self._wanted = Latest(_wanted, _objects_version)
+        self._nobodys = Latest(self._used_by_nobody, _version)
+        self._promised = (-1, frozenset[str]())
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods that attach nothing."""
         if next(usage.attachable(pod.pod), None) is None:
             return interface.SKIP
-        state.write(_wanted(pod.pod, snapshot))
         return None
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
-        """
+        """It is asked about the very pod: what is attached already depends on which claims it has.
+
         Raises:
             PluginError: an ephemeral volume's claim belongs to another pod, or a source makes no sense.
         """
         snapshot = self._handle.snapshot
-        wanted = state.read(_Wanted) or _wanted(pod.pod, snapshot)
+        wanted = self._wanted(pod, snapshot)
         if wanted.error:
             raise PluginError(wanted.error)
         if wanted.missing:
@@ -92,7 +117,7 @@ class NodeVolumeLimits:
         if not wanted.taken:
             return Verdict.where(exceeded, _EXCEEDED)
         attachments = volume_attachments.of(snapshot, announced=self._announced)
-        close = np.flatnonzero(_close(wanted.taken, attachments, rows))
+        close = np.flatnonzero(attachments.crowded(wanted.demand, rows))
         suspects = row_numbers(rows)[close].tolist()
         for at, row, node in zip(close, suspects, attachments.on(suspects), strict=True):
             exceeded[at] = _exceeds(wanted.taken, node, attachments, row)
@@ -117,6 +142,51 @@ class NodeVolumeLimits:
             np.putmask(index, attachments.lacks_driver(each, rows), len(statuses))
         return Verdict(index, tuple(statuses))
 
+    def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """How many volumes of which drivers, where no pod uses these volumes: which they are does not matter then."""
+        return self._wanted(pod, snapshot).kinds if self._nobodys(pod, snapshot) else None
+
+    def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """What it would attach, and what is attached to nodes that may not have room for it; the others have."""
+        wanted = self._wanted(pod, snapshot)
+        if wanted.error or wanted.missing:
+            return None
+        attachments = volume_attachments.of(snapshot, announced=self._announced)
+        what = wanted.kinds if self._nobodys(pod, snapshot) else wanted.taken
+        drivers = attachments.objects.drivers.version if self._needs_driver else 0
+        nodes = attachments.objects.nodes.version if self._needs_driver else 0
+        return what, attachments.crowd(wanted.demand), drivers, nodes
+
+    def _used_by_nobody(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether the pod has volumes of claims alone, each of which the claim has to itself, and no pod on a node nor
+        one that was promised a node uses any of them."""
+        wanted = self._wanted(pod, snapshot)
+        in_use, alone = usage.of(snapshot.table), sharing.of(snapshot).alone
+        if wanted.error or wanted.missing or in_use.inline:
+            return False
+        promised = self._promised_claims(snapshot)
+        return all(
+            use.claim is not None
+            and not use.claim.ephemeral
+            and not in_use.names(use.claim.key)
+            and use.claim.key not in promised
+            and alone(use.claim.key)
+            for use in usage.attachable(pod.pod)
+        )
+
+    def _promised_claims(self, snapshot: Snapshot) -> frozenset[str]:
+        """Claims of the pods that were promised a node."""
+        nominations = snapshot.nominations
+        if not nominations:
+            return frozenset()
+        if self._promised[0] != nominations.version:
+            pods = (pod for node in nominations.nodes() for pod in nominations.on(node))
+            self._promised = (
+                nominations.version,
+                frozenset(use.claim.key for pod in pods for use in usage.attachable(pod.pod) if use.claim is not None),
+            )
+        return self._promised[1]
+
     def events_to_register(self) -> Sequence[Registration]:
         deleted = frozenset({Action.DELETE})
         return (
@@ -138,27 +208,23 @@ class NodeVolumeLimits:
         return Hint.QUEUE if takes_more or (came and self._needs_driver) else Hint.SKIP
 
 
-def _wanted(pod: Pod, snapshot: Snapshot) -> _Wanted:
+def _objects_version(snapshot: Snapshot) -> Hashable:
+    return snapshot.others_version
+
+
+def _version(snapshot: Snapshot) -> Hashable:
+    return snapshot.version
+
+
+def _wanted(pod: PodInfo, snapshot: Snapshot) -> _Wanted:
     objects = volume_objects.of(snapshot)
     try:
-        found = [volume_attachments.taken(use, objects) for use in usage.attachable(pod)]
+        found = [volume_attachments.taken(use, objects) for use in usage.attachable(pod.pod)]
     except MissingClaim as missing:
         return _Wanted(missing=str(missing))
     except PluginError as error:
         return _Wanted(error=str(error))
-    return _Wanted(frozenset(each for each in found if each is not None))
-
-
-def _close(wanted: frozenset[Taken], attachments: Attachments, rows: Rows) -> NDArray[np.bool_]:
-    """Rows that may not have room: counted generously, so that few have to be counted exactly."""
-    flags = matching.none(rows)
-    at_most = attachments.at_most(rows)
-    for driver, count in Counter(each.attachment.driver for each in wanted).items():
-        limits = attachments.limits(driver)
-        if limits is not None:
-            here = limits[rows]
-            flags |= (here != UNLIMITED) & (at_most + count > here)
-    return flags
+    return _Wanted.of(frozenset(each for each in found if each is not None))
 
 
 def _exceeds(wanted: frozenset[Taken], node: OnNode, attachments: Attachments, row: int) -> bool:
@@ -202,3 +268,5 @@ def _after_detached(pod: Pod, event: ClusterEvent) -> Hint:
 _pre_filter: type[interface.PreFilterPlugin] = NodeVolumeLimits
 _filter: type[interface.TableFilterPlugin] = NodeVolumeLimits
 _enqueue: type[interface.EnqueueExtensions] = NodeVolumeLimits
+_meaning: type[interface.ClaimsMeaning] = NodeVolumeLimits
+_answers: type[interface.AnswerVersion] = NodeVolumeLimits

@@ -77,6 +77,7 @@ class _Soft(TaintSetNumbers):
 class TaintToleration:
     name = "TaintToleration"
     label_blind = True
+    claim_blind = True
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.NODE

@@ -29,6 +29,7 @@ FIELDS: dict[str, tuple[str, Callable[[PodSpec], bool]]] = {
 class UnsupportedFields:
     name = NAME
     label_blind = True
+    claim_blind = True
     hints_per_class = True
     pre_filter_scope = Scope.NODE
 

@@ -8,7 +8,7 @@ With the feature StorageCapacityScoring, nodes are liked by how much of their st
 Source: pkg/scheduler/framework/plugins/volumebinding/{volume_binding,binder}.go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ from dsched.model import volumes
 from dsched.model.meta import NodeName
 from dsched.plugins.volumes import assumptions, hints, plan
 from dsched.plugins.volumes import claims as volume_claims
+from dsched.plugins.volumes.latest import Latest
 from dsched.plugins.volumes.plan import NotBound, Plan
 
 ERR_REASONS: Mapping[int, str] = {
@@ -71,6 +72,7 @@ class VolumeBinding:
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
+    version_has_objects = True
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without claims get; all others are filtered, which depends on the whole cluster."""
     normalization = Normalization.NONE
@@ -85,12 +87,13 @@ class VolumeBinding:
         self._timeout_ms = args.bind_timeout_seconds * 1000
         self._handle = handle
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
+        self._claims_of = Latest(lambda pod, snapshot: volume_claims.claims_of(pod.pod, snapshot), _version)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods without claims; rejects a pod whose claims cannot be used, or should be bound by now."""
         if next(volumes.claims_of(pod.pod), None) is None:
             return interface.SKIP
-        found = volume_claims.claims_of(pod.pod, snapshot)
+        found = self._claims_of(pod, snapshot)
         if isinstance(found, Status):
             return found
         state.write(_Claims(found))
@@ -120,17 +123,28 @@ class VolumeBinding:
         found = claim_arithmetic.answer(kept.claims, table, rows)
         return storage_scores(found, table, rows, self._line)
 
+    def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """Where the volumes of claims can be reached that are all bound; those that wait are told apart."""
+        found = self._claims_of(pod, snapshot)
+        return None if isinstance(found, Status) or found.waiting else found.bound
+
+    def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """As the nodes say the rest: where the volumes can be reached; None where some are still to be chosen."""
+        return self.claims_meaning(pod, snapshot)
+
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Decide for the one node, with what this process counts with; Filter may have run elsewhere, or not at all."""
         if next(volumes.claims_of(pod.pod), None) is None:
             return None
         snapshot: Snapshot = self._handle.snapshot
-        found = volume_claims.claims_of(pod.pod, snapshot)
+        found = self._claims_of(pod, snapshot)
         if isinstance(found, Status):
             return found
         row = snapshot.table.index.get(node)
         if row is None:
             return Status(Code.ERROR, (f'node "{node}" not found',))
+        if found.met_everywhere:
+            return None
         answer = claim_arithmetic.answer(found, snapshot.table, np.array([row], dtype=np.intp))
         if answer.codes[0]:
             return _STATUSES[int(answer.codes[0]) - 1]
@@ -170,6 +184,11 @@ class VolumeBinding:
         return hints.BINDING
 
 
+def _version(snapshot: Snapshot) -> Hashable:
+    """What the claims of a pod are taken from."""
+    return snapshot.others_version, assumptions.of(snapshot).version
+
+
 _pre_filter: type[interface.PreFilterPlugin] = VolumeBinding
 _filter: type[interface.TableFilterPlugin] = VolumeBinding
 _pre_score: type[interface.PreScorePlugin] = VolumeBinding
@@ -178,3 +197,5 @@ _reserve: type[interface.ReservePlugin] = VolumeBinding
 _pre_bind: type[interface.PreBindPlugin] = VolumeBinding
 _pre_flight: type[interface.PreBindPreFlight] = VolumeBinding
 _enqueue: type[interface.EnqueueExtensions] = VolumeBinding
+_meaning: type[interface.ClaimsMeaning] = VolumeBinding
+_answers: type[interface.AnswerVersion] = VolumeBinding

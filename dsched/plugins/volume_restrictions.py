@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from dsched.model.pod import Pod
 from dsched.model.volumes import READ_WRITE_ONCE_POD
 from dsched.plugins.volumes import objects as volume_objects
 from dsched.plugins.volumes import usage as volume_usage
+from dsched.plugins.volumes.latest import Latest
 from dsched.plugins.volumes.usage import DiskUse
 
 ERR_REASON_DISK = "node(s) had no available disk"
@@ -64,30 +65,34 @@ class VolumeRestrictions:
     label_blind = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
+    version_has_objects = True
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without such volumes get; all others are filtered, which depends on the whole cluster."""
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:
-        pass
+        self._exclusive = Latest(_exclusive, _objects_version)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods without disks and claims; rejects a pod of which a claim is missing."""
         disks = _disks(pod.pod)
-        claims = [claim for claim in volumes.claims_of(pod.pod) if not claim.ephemeral]
-        if not disks and not claims:
+        if not disks and all(claim.ephemeral for claim in volumes.claims_of(pod.pod)):
             return interface.SKIP
-        objects = volume_objects.of(snapshot)
-        exclusive: dict[str, str] = {}
-        for use in claims:
-            claim = objects.claims.get(use.key)
-            if claim is None:
-                return interface.unresolvable(f'persistentvolumeclaim "{use.name}" not found')
-            if READ_WRITE_ONCE_POD in claim.spec.access_modes:
-                exclusive[use.name] = use.key
-        usage = volume_usage.of(snapshot.table)
-        clashes = sum(usage.claim_used(key) for key in exclusive.values())
-        state.write(_Wanted(disks, frozenset(exclusive), clashes))
+        exclusive = self._exclusive(pod, snapshot)
+        if isinstance(exclusive, Status):
+            return exclusive
+        state.write(_Wanted(disks, frozenset(exclusive), _clashes(exclusive, snapshot)))
         return None
+
+    def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """Claims that are there mean nothing, unless only one pod may use them."""
+        return None if self._exclusive(pod, snapshot) != {} else ()
+
+    def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """For pods without disks: which of their claims only one pod may use, and how many of these are in use."""
+        exclusive = self._exclusive(pod, snapshot)
+        if isinstance(exclusive, Status) or _disks(pod.pod):
+            return None
+        return frozenset(exclusive), _clashes(exclusive, snapshot)
 
     def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
         """Another pod joins a node, for the sake of argument."""
@@ -120,6 +125,33 @@ class VolumeRestrictions:
             Registration(Resource.NODE, frozenset({Action.ADD})),
             Registration(Resource.PVC, frozenset({Action.ADD}), _after_claim_added),
         )
+
+
+def _objects_version(snapshot: Snapshot) -> Hashable:
+    return snapshot.others_version
+
+
+def _exclusive(pod: PodInfo, snapshot: Snapshot) -> dict[str, str] | Status:
+    """Keys by names of the pod's claims that only one pod may use; a status where one of its claims is missing."""
+    known = volume_objects.of(snapshot).claims
+    found: dict[str, str] = {}
+    for use in volumes.claims_of(pod.pod):
+        if use.ephemeral:
+            continue
+        claim = known.get(use.key)
+        if claim is None:
+            return interface.unresolvable(f'persistentvolumeclaim "{use.name}" not found')
+        if READ_WRITE_ONCE_POD in claim.spec.access_modes:
+            found[use.name] = use.key
+    return found
+
+
+def _clashes(exclusive: Mapping[str, str], snapshot: Snapshot) -> int:
+    """How many of these are in use."""
+    if not exclusive:
+        return 0
+    usage = volume_usage.of(snapshot.table)
+    return sum(usage.claim_used(key) for key in exclusive.values())
 
 
 def _disks(pod: Pod) -> tuple[DiskUse, ...]:
@@ -170,3 +202,5 @@ _pre_filter: type[interface.PreFilterPlugin] = VolumeRestrictions
 _extensions: type[interface.PreFilterExtensions] = VolumeRestrictions
 _filter: type[interface.TableFilterPlugin] = VolumeRestrictions
 _enqueue: type[interface.EnqueueExtensions] = VolumeRestrictions
+_meaning: type[interface.ClaimsMeaning] = VolumeRestrictions
+_answers: type[interface.AnswerVersion] = VolumeRestrictions

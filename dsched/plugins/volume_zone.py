@@ -3,7 +3,7 @@
 Source: pkg/scheduler/framework/plugins/volumezone/volume_zone.go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.volumes import WAIT_FOR_FIRST_CONSUMER, ClaimUse
 from dsched.plugins.volumes import objects as volume_objects
+from dsched.plugins.volumes.latest import Latest
 from dsched.plugins.volumes.objects import VolumeObjects
 
 ERR_REASON = "node(s) had no available volume zone"
@@ -63,17 +64,21 @@ class VolumeZone:
     label_blind = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
+    version_has_objects = True
     pre_filter_scope = Scope.NODE
     """Of the Skip that pods without claims get; all others are filtered, which depends on the whole cluster."""
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:
         self._handle = handle
+        self._places_of = Latest(
+            lambda pod, snapshot: _places_of(pod.pod, volume_objects.of(snapshot)), _objects_version
+        )
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods without claims; rejects a pod of which a volume cannot be looked up."""
         if not _claims(pod.pod):
             return interface.SKIP
-        found = _places_of(pod.pod, volume_objects.of(snapshot))
+        found = self._places_of(pod, snapshot)
         if isinstance(found, Status):
             return found
         state.write(_Places(found))
@@ -82,7 +87,7 @@ class VolumeZone:
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
         """Nodes without any zone or region label pass."""
         kept = state.read(_Places)
-        places = _places_of(pod.pod, volume_objects.of(self._handle.snapshot)) if kept is None else kept.places
+        places = self._places_of(pod, self._handle.snapshot) if kept is None else kept.places
         if isinstance(places, Status):
             return Verdict.where(np.ones(matching.count(rows), dtype=np.bool_), places)
         if not places:
@@ -100,6 +105,15 @@ class VolumeZone:
             fits &= matched
         return Verdict.where(somewhere & ~fits, _CONFLICT)
 
+    def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """Where their volumes are."""
+        places = self._places_of(pod, snapshot)
+        return None if isinstance(places, Status) else places
+
+    def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
+        """As the node objects say the rest: where the volumes are."""
+        return self.claims_meaning(pod, snapshot)
+
     def events_to_register(self) -> Sequence[Registration]:
         changed = frozenset({Action.ADD, Action.UPDATE})
         return (
@@ -108,6 +122,10 @@ class VolumeZone:
             Registration(Resource.PVC, changed, _after_claim_change),
             Registration(Resource.PV, changed, _after_volume_change),
         )
+
+
+def _objects_version(snapshot: Snapshot) -> Hashable:
+    return snapshot.others_version
 
 
 def _claims(pod: Pod) -> list[ClaimUse]:
@@ -191,3 +209,5 @@ def _labels(volume: Mapping[str, Any]) -> Mapping[str, str]:
 _pre_filter: type[interface.PreFilterPlugin] = VolumeZone
 _filter: type[interface.TableFilterPlugin] = VolumeZone
 _enqueue: type[interface.EnqueueExtensions] = VolumeZone
+_meaning: type[interface.ClaimsMeaning] = VolumeZone
+_answers: type[interface.AnswerVersion] = VolumeZone

@@ -224,9 +224,11 @@ class GangPlacement:
         """Try other orders of the pods, of a group that fits nowhere in their own; None where none does either, or the
         bound is reached."""
         table, pods = self._cache.snapshot.table, search.entry.pods
-        kinds: dict[PodClass, list[Candidate]] = {}
+        kinds: dict[tuple[PodClass, Sequence[str]], list[Candidate]] = {}
         for each in pods:
-            kinds.setdefault(search.framework.class_of(each.info, self._cache.snapshot), []).append(each)
+            kind = search.framework.class_of(each.info, self._cache.snapshot)
+            # Pods of the group may share a claim, and mean something else once one of them is placed.
+            kinds.setdefault((kind, each.info.claim_names), []).append(each)
         if len(kinds) == 1:
             return None
         amounts = [requests.requested(each.info.pod) for each in pods]

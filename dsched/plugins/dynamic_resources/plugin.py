@@ -116,6 +116,7 @@ class _Looked(NamedTuple):
 class DynamicResources:
     name = "DynamicResources"
     label_blind = True
+    claim_blind = True
     pre_enqueue_reads = (RESOURCE_CLAIM,)
     takes_features = True
     filter_scope = Scope.CLUSTER

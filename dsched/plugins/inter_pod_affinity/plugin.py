@@ -80,6 +80,7 @@ class _Liked:
 
 class InterPodAffinity:
     name = "InterPodAffinity"
+    claim_blind = True
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER

@@ -47,9 +47,12 @@ class DefaultSelectors:
         if self._seen != now:
             self._seen = now
             self._services = _by_namespace(snapshot)
-            self._selectors = PerClass(lambda each: self._asked(default_selector.default_selector, each, snapshot))
-            self._label_keys = PerClass(
-                lambda each: self._asked(default_selector.label_keys, each, snapshot), key=attrgetter("unlabelled_key")
+            self._label_keys = keys = PerClass(
+                lambda each: self._asked(default_selector.label_keys, each, snapshot), key=attrgetter("unclaimed_key")
+            )
+            self._selectors = PerClass(
+                lambda each: self._asked(default_selector.default_selector, each, snapshot),
+                key=lambda each: each.keyed_by(keys(each), claims=False),
             )
 
     def _asked(self, ask: _Ask[Answer], pod: PodInfo, snapshot: Snapshot) -> Answer:

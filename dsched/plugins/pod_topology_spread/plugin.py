@@ -87,6 +87,7 @@ class _Soft:
 
 class PodTopologySpread:
     name = "PodTopologySpread"
+    claim_blind = True
     takes_features = True
     hints_per_class = True
     filter_scope = Scope.CLUSTER
@@ -105,7 +106,7 @@ class PodTopologySpread:
         self._domains = TopologyDomains(comparing=self._comparing)
         self._default_selectors = DefaultSelectors()
         self._counted_by = PerClass(
-            lambda pod: spreading.label_keys(pod.pod.spec.topology_spread_constraints), key=attrgetter("unlabelled_key")
+            lambda pod: spreading.label_keys(pod.pod.spec.topology_spread_constraints), key=attrgetter("unclaimed_key")
         )
         self._own = PerClass(
             lambda pod: {action: _own(pod.pod, action) for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)}

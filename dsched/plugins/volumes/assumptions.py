@@ -38,12 +38,17 @@ class _Assumed(Generic[View]):
 
 
 class _Overlay(Generic[View]):
-    """Assumed objects of one kind over those of the cluster."""
+    """Assumed objects of one kind over those of the cluster.
+
+    Attributes:
+        version: grows with every assumption that is made or taken back; one that is void has no version of its own.
+    """
 
     def __init__(self, views: Views[View]) -> None:
         self._views = views
         self._assumed: dict[str, _Assumed[View]] = {}
         self._sweep_at = _FEWEST_SWEPT
+        self.version = 0
 
     def get(self, key: str) -> View | None:
         """The object as it will be."""
@@ -57,6 +62,7 @@ class _Overlay(Generic[View]):
         return found
 
     def assume(self, key: str, owner: PodUid, base: View, assumed: View) -> None:
+        self.version += 1
         self._assumed[key] = _Assumed(owner, base, assumed)
         if len(self._assumed) > self._sweep_at:
             self._assumed = {key: known for key, known in self._assumed.items() if self._views.get(key) is known.base}
@@ -65,6 +71,7 @@ class _Overlay(Generic[View]):
     def forget(self, owner: PodUid) -> None:
         for key in [key for key, known in self._assumed.items() if known.owner == owner]:
             del self._assumed[key]
+            self.version += 1
 
     @property
     def keys(self) -> frozenset[str]:
@@ -82,6 +89,11 @@ class VolumeAssumptions:
 
     def __len__(self) -> int:
         return len(self._offers.keys) + len(self._claims.keys)
+
+    @property
+    def version(self) -> int:
+        """Grows with every assumption that is made or taken back."""
+        return self._offers.version + self._claims.version
 
     def claim(self, key: str) -> PersistentVolumeClaim | None:
         """A claim as it will be."""

@@ -4,13 +4,15 @@ Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go ``filterAttachab
 ``getNodeVolumeAttachmentInfo``, ``getVolumeLimits``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import count
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic import matching
 from dsched.arithmetic.matching import Flags
 from dsched.errors import PluginError
 from dsched.framework.interface import Rows
@@ -26,6 +28,8 @@ from dsched.plugins.volumes.objects import VolumeObjects
 from dsched.plugins.volumes.usage import Use
 
 UNLIMITED = -1
+_MOST_DEMANDS = 64
+"""So many are followed."""
 
 
 class Attachment(NamedTuple):
@@ -68,7 +72,7 @@ def taken(use: Use, objects: VolumeObjects) -> Taken | None:
     if use.claim.ephemeral and not volumes.made_for(claim, use.pod):
         raise PluginError(stranger(use.claim, use.pod))
     volume = objects.volume(claim.spec.volume_name) if claim.spec.volume_name else None
-    return _not_made_yet(use.claim.key, claim, objects) if volume is None else _made(volume)
+    return _not_made_yet(use.claim.key, claim, objects) if volume is None else made(volume)
 
 
 def stranger(claim: ClaimUse, pod: Pod) -> str:
@@ -87,7 +91,8 @@ def _in_tree(volume: Volume) -> Taken | None:
     return Taken(Attachment(plugin.driver, handle), plugin.name if plugin.announced else "", in_tree=True)
 
 
-def _made(volume: PersistentVolume) -> Taken | None:
+def made(volume: PersistentVolume) -> Taken | None:
+    """What a volume that is there takes up on the node of a pod that uses it; None for what is not counted."""
     if volume.spec.csi is not None:
         return _counted(volume.spec.csi.driver, volume.spec.csi.volume_handle)
     plugin = migration.plugin_of(volume.spec)
@@ -131,6 +136,28 @@ class OnNode(NamedTuple):
     migrated: frozenset[str]
 
 
+Demand = frozenset[tuple[str, int]]
+"""How many attachments of which drivers."""
+
+
+class _Crowd:
+    """The rows that may not have room for a demand, as they were last looked at.
+
+    Attributes:
+        of: what the limits and the reports were read from.
+        number: another one whenever something has changed that concerns one of these rows.
+    """
+
+    __slots__ = ("number", "objects", "of", "position", "rows")
+
+    def __init__(self, of: Hashable, rows: set[int], number: int) -> None:
+        self.of = of
+        self.rows = rows
+        self.number = number
+        self.position = 0
+        self.objects: tuple[int, ...] = ()
+
+
 class Attachments:
     """Attachments by row of one table, kept until something changes; call `follow` before asking.
 
@@ -152,6 +179,8 @@ class Attachments:
         self._reported: dict[int, frozenset[Attachment]] = {}
         self._used_of: tuple[int, ...] = ()
         self._used: dict[int, tuple[tuple[Use, ...], frozenset[Attachment]]] = {}
+        self._crowds: dict[Demand, _Crowd] = {}
+        self._numbers = count(1)
 
     def follow(self) -> None:
         """Take in what has changed of CSINodes and VolumeAttachments."""
@@ -180,8 +209,53 @@ class Attachments:
             flags &= there
         return flags[rows]
 
-    def at_most(self, rows: Rows) -> NDArray[np.int64]:
-        """Per row no less than what is attached there, of all drivers together."""
+    def crowded(self, demand: Demand, rows: Rows) -> Flags:
+        """Rows that may not have room: counted generously, all drivers together, so that few have to be counted
+        exactly."""
+        flags = matching.none(rows)
+        at_most: NDArray[np.int64] | None = None
+        for driver, wanted in demand:
+            limits = self._limits.get(driver)
+            if limits is not None:
+                here = limits[rows]
+                at_most = self._at_most(rows) if at_most is None else at_most
+                flags |= (here != UNLIMITED) & (at_most + wanted > here)
+        return flags
+
+    def crowd(self, demand: Demand) -> int:
+        """As long as this is equal, whatever has changed since does not concern what is `crowded`: neither which rows
+        are, nor what is attached to these."""
+        of, known = (self._limits_of, self._reported_of), self._crowds.get(demand)
+        changed = None if known is None or known.of != of else self.table.changed_since(known.position)
+        if known is None or changed is None:
+            rows = set(np.flatnonzero(self.crowded(demand, self.table.all_rows)).tolist())
+            same = known is not None and not known.rows and not rows
+            known = _Crowd(of, rows, known.number if known is not None and same else next(self._numbers))
+            if len(self._crowds) >= _MOST_DEMANDS:
+                self._crowds.clear()
+            self._crowds[demand] = known
+        else:
+            for row in changed:
+                crowded = self._is_crowded(demand, row)
+                if crowded or row in known.rows:
+                    known.number = next(self._numbers)
+                    (known.rows.add if crowded else known.rows.discard)(row)
+            if known.rows and known.objects != self.objects.version:
+                known.number = next(self._numbers)
+        known.position, known.objects = self.table.position, self.objects.version
+        return known.number
+
+    def _is_crowded(self, demand: Demand, row: int) -> bool:
+        """What `crowded` says of one row, without arrays."""
+        at_most = volume_usage.of(self.table).count(row) + len(self._reported.get(row, ()))
+        for driver, wanted in demand:
+            limits = self._limits.get(driver)
+            if limits is not None and limits.item(row) != UNLIMITED and at_most + wanted > limits.item(row):
+                return True
+        return False
+
+    def _at_most(self, rows: Rows) -> NDArray[np.int64]:
+        """Per row no less than what is attached there."""
         counts = volume_usage.of(self.table).counts(rows).copy()
         if self._reported:
             reported = np.zeros(len(self.table), dtype=np.int64)
@@ -221,8 +295,8 @@ class Attachments:
 
     def _read_nodes(self) -> None:
         """Which drivers there are by row, and what they take."""
-        count = len(self.table)
-        self._known, self._installed, self._limits = np.zeros(count, dtype=np.bool_), {}, {}
+        rows = len(self.table)
+        self._known, self._installed, self._limits = np.zeros(rows, dtype=np.bool_), {}, {}
         for node in self.objects.nodes.every():
             row = self.table.index.get(NodeName(node.metadata.name))
             if row is None:
@@ -230,11 +304,11 @@ class Attachments:
             self._known[row] = True
             for each in node.spec.drivers:
                 if each.name not in self._installed:
-                    self._installed[each.name] = np.zeros(count, dtype=np.bool_)
+                    self._installed[each.name] = np.zeros(rows, dtype=np.bool_)
                 self._installed[each.name][row] = True
             for driver, limit in node.limits.items():
                 if driver not in self._limits:
-                    self._limits[driver] = np.full(count, UNLIMITED, dtype=np.int64)
+                    self._limits[driver] = np.full(rows, UNLIMITED, dtype=np.int64)
                 self._limits[driver][row] = limit
 
     def _read_reported(self) -> dict[int, frozenset[Attachment]]:

@@ -1,7 +1,7 @@
 """Which volumes the pods on the nodes use, kept up to date with the node table row by row."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -12,6 +12,7 @@ from dsched.framework.interface import Rows
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeTable
 from dsched.model import migration, volumes
+from dsched.model.meta import PodUid
 from dsched.model.pod import Pod, Volume
 from dsched.model.volumes import ClaimUse
 
@@ -38,6 +39,19 @@ class DiskUse(NamedTuple):
     read_only: bool
 
 
+class _InUse(NamedTuple):
+    """What a pod on a node uses."""
+
+    pod: PodInfo
+    uses: tuple[Use, ...]
+    disks: tuple[DiskUse, ...]
+
+    @staticmethod
+    def by(pod: PodInfo) -> "_InUse":
+        disks = (disk_use(volume) for volume in pod.pod.spec.volumes)
+        return _InUse(pod, tuple(attachable(pod.pod)), tuple(use for use in disks if use is not None))
+
+
 class VolumeUsage:
     """Volumes in use by row of one table; call `follow` before asking.
 
@@ -55,7 +69,9 @@ class VolumeUsage:
         self._disks: dict[Disk, dict[int, bool]] = {}
         self._disks_of: dict[int, Mapping[Disk, bool]] = {}
         self._claims: Counter[str] = Counter()
-        self._claims_of: dict[int, list[str]] = {}
+        self._named: Counter[str] = Counter()
+        self._inline = 0
+        self._on: dict[int, dict[PodUid, _InUse]] = {}
 
     def follow(self) -> None:
         """Take in what has changed."""
@@ -73,9 +89,22 @@ class VolumeUsage:
         """How many entries `uses` has, per row."""
         return self._counts[rows]
 
+    def count(self, row: int) -> int:
+        """How many it has in one row."""
+        return len(self.uses.get(row, ()))
+
     def claim_used(self, key: str) -> bool:
         """Whether a pod on a node names this claim; claims of ephemeral volumes are not counted."""
         return key in self._claims
+
+    def names(self, key: str) -> bool:
+        """Whether a volume of a pod on a node is this claim, be it one that was made for the pod."""
+        return key in self._named
+
+    @property
+    def inline(self) -> bool:
+        """Whether a pod on a node describes a volume itself that takes up an attachment."""
+        return self._inline > 0
 
     def holders(self, disk: Disk, *, writers_only: bool) -> list[int]:
         """Rows with pods that use a disk, or that write to it."""
@@ -85,38 +114,57 @@ class VolumeUsage:
         self._layout = table.layout
         self._counts = np.zeros(len(table), dtype=np.int64)
         self.uses, self._disks, self._disks_of = {}, {}, {}
-        self._claims, self._claims_of = Counter(), {}
+        self._claims, self._named, self._inline, self._on = Counter(), Counter(), 0, {}
 
     def _look_at(self, table: NodeTable, row: int) -> None:
-        pods = [pod for pod in table.pods[row].values() if pod.pod.spec.volumes]
-        if not pods and row not in self._claims_of:
+        before, now = self._on.get(row, {}), dict[PodUid, _InUse]()
+        for uid, pod in table.pods[row].items():
+            if pod.pod.spec.volumes:
+                known = before.get(uid)
+                now[uid] = known if known is not None and known.pod is pod else _InUse.by(pod)
+        if not before and not now:
             return
-        self._forget(row)
-        if not pods:
-            return
-        uses = tuple(use for pod in pods for use in attachable(pod.pod))
-        if uses:
-            self.uses[row] = uses
-            self._counts[row] = len(uses)
-        claims = [claim.key for pod in pods for claim in volumes.claims_of(pod.pod) if not claim.ephemeral]
-        self._claims.update(claims)
-        self._claims_of[row] = claims
-        self._disks_of[row] = disks = _written(pods)
-        for disk, written in disks.items():
-            self._disks.setdefault(disk, {})[row] = written
+        for uid, each in before.items():
+            if now.get(uid) is not each:
+                self._count(each, -1)
+        for uid, each in now.items():
+            if before.get(uid) is not each:
+                self._count(each, 1)
+        self._on[row] = now
+        self.uses[row] = tuple(use for each in now.values() for use in each.uses)
+        self._counts[row] = len(self.uses[row])
+        if not self.uses[row]:
+            del self.uses[row]
+        if not now:
+            del self._on[row]
+        self._note_disks(row, _written(now.values()))
 
-    def _forget(self, row: int) -> None:
-        self.uses.pop(row, None)
-        self._counts[row] = 0
-        for claim in self._claims_of.pop(row, ()):
-            self._claims[claim] -= 1
-            if not self._claims[claim]:
-                del self._claims[claim]
+    def _count(self, each: "_InUse", sign: int) -> None:
+        for use in each.uses:
+            if use.claim is None:
+                self._inline += sign
+                continue
+            _add(self._named, use.claim.key, sign)
+            if not use.claim.ephemeral:
+                _add(self._claims, use.claim.key, sign)
+
+    def _note_disks(self, row: int, disks: Mapping[Disk, bool]) -> None:
         for disk in self._disks_of.pop(row, ()):
             rows = self._disks[disk]
             del rows[row]
             if not rows:
                 del self._disks[disk]
+        if disks:
+            self._disks_of[row] = disks
+        for disk, written in disks.items():
+            self._disks.setdefault(disk, {})[row] = written
+
+
+def _add(counts: Counter[str], key: str, number: int) -> None:
+    """Keys whose count is 0 are left out."""
+    counts[key] += number
+    if not counts[key]:
+        del counts[key]
 
 
 _known: WeakKeyDictionary[NodeTable, VolumeUsage] = WeakKeyDictionary()
@@ -160,10 +208,10 @@ def disk_use(volume: Volume) -> DiskUse | None:
     return None
 
 
-def _written(pods: list[PodInfo]) -> dict[Disk, bool]:
+def _written(pods: Iterable[_InUse]) -> dict[Disk, bool]:
     """The disks that pods use, and whether one of them writes."""
     found: dict[Disk, bool] = {}
-    for use in (disk_use(volume) for pod in pods for volume in pod.pod.spec.volumes):
-        if use is not None:
+    for each in pods:
+        for use in each.disks:
             found.update({disk: found.get(disk, False) or not use.read_only for disk in use.disks})
     return found
