@@ -92,7 +92,7 @@ class NodeVolumeLimits:
         self._announced = not features.since(36)
         self._needs_driver = features.enabled("VolumeLimitScaling")
         self._wanted = Latest(_wanted, _objects_version)
-        self._nobodys = Latest(self._used_by_nobody, _version)
+        self._which_matters = Latest(self._does_which_matter, _version)
         self._promised = (-1, frozenset[str]())
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
@@ -116,7 +116,7 @@ class NodeVolumeLimits:
         exceeded = matching.none(rows)
         if not wanted.taken:
             return Verdict.where(exceeded, _EXCEEDED)
-        attachments = volume_attachments.of(snapshot, announced=self._announced)
+        attachments = self._attachments(snapshot)
         close = np.flatnonzero(attachments.crowded(wanted.demand, rows))
         suspects = row_numbers(rows)[close].tolist()
         for at, row, node in zip(close, suspects, attachments.on(suspects), strict=True):
@@ -143,28 +143,39 @@ class NodeVolumeLimits:
         return Verdict(index, tuple(statuses))
 
     def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
-        """How many volumes of which drivers, where no pod uses these volumes: which they are does not matter then."""
-        return self._wanted(pod, snapshot).kinds if self._nobodys(pod, snapshot) else None
+        """How many volumes of which drivers, unless it matters which they are."""
+        return None if self._which_matters(pod, snapshot) else self._wanted(pod, snapshot).kinds
 
     def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """What it would attach, and what is attached to nodes that may not have room for it; the others have."""
         wanted = self._wanted(pod, snapshot)
         if wanted.error or wanted.missing:
             return None
-        attachments = volume_attachments.of(snapshot, announced=self._announced)
-        what = wanted.kinds if self._nobodys(pod, snapshot) else wanted.taken
-        drivers = attachments.objects.drivers.version if self._needs_driver else 0
-        nodes = attachments.objects.nodes.version if self._needs_driver else 0
-        return what, attachments.crowd(wanted.demand), drivers, nodes
+        objects = volume_objects.of(snapshot)
+        what = wanted.taken if self._which_matters(pod, snapshot) else wanted.kinds
+        drivers = (objects.drivers.version, objects.nodes.version) if self._needs_driver else ()
+        return what, self._attachments(snapshot).crowd(wanted.demand).number, drivers
+
+    def _attachments(self, snapshot: Snapshot) -> Attachments:
+        return volume_attachments.of(snapshot, announced=self._announced)
+
+    def _does_which_matter(self, pod: PodInfo, snapshot: Snapshot) -> bool:
+        """Whether it matters which volumes the pod has. Not where all nodes have room for as many, with the pods that
+        were promised them, nor where nobody else has one of them."""
+        wanted = self._wanted(pod, snapshot)
+        if wanted.error or wanted.missing:
+            return True
+        if not self._attachments(snapshot).crowd(wanted.demand).rows and not self._promised_uses(snapshot):
+            return False
+        return not self._used_by_nobody(pod, snapshot)
 
     def _used_by_nobody(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod has volumes of claims alone, each of which the claim has to itself, and no pod on a node nor
-        one that was promised a node uses any of them."""
-        wanted = self._wanted(pod, snapshot)
+        one that was promised a node uses any of them. Where others describe volumes themselves, that is not known."""
         in_use, alone = usage.of(snapshot.table), sharing.of(snapshot).alone
-        if wanted.error or wanted.missing or in_use.inline:
+        promised = self._promised_uses(snapshot)
+        if in_use.inline or "" in promised:
             return False
-        promised = self._promised_claims(snapshot)
         return all(
             use.claim is not None
             and not use.claim.ephemeral
@@ -174,17 +185,16 @@ class NodeVolumeLimits:
             for use in usage.attachable(pod.pod)
         )
 
-    def _promised_claims(self, snapshot: Snapshot) -> frozenset[str]:
-        """Claims of the pods that were promised a node."""
+    def _promised_uses(self, snapshot: Snapshot) -> frozenset[str]:
+        """Claims that pods use which were promised a node, and ``""`` where one describes a volume itself."""
         nominations = snapshot.nominations
         if not nominations:
             return frozenset()
         if self._promised[0] != nominations.version:
             pods = (pod for node in nominations.nodes() for pod in nominations.on(node))
-            self._promised = (
-                nominations.version,
-                frozenset(use.claim.key for pod in pods for use in usage.attachable(pod.pod) if use.claim is not None),
-            )
+            uses = (use for pod in pods for use in usage.attachable(pod.pod))
+            keys = frozenset("" if use.claim is None else use.claim.key for use in uses)
+            self._promised = nominations.version, keys
         return self._promised[1]
 
     def events_to_register(self) -> Sequence[Registration]:

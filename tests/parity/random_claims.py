@@ -53,7 +53,7 @@ class Claims:
         """The name of another claim, or of one that is there, with what goes with it."""
         rng = self.rng
         if self.names and rng.random() < 0.15:
-            return rng.choice(self.names)
+            return rng.choice(self.names[-4:] if rng.random() < 0.5 else self.names)
         name = f"c{len(self.names)}"
         self.names.append(name)
         draw = rng.random()

@@ -70,14 +70,14 @@ def one_after_the_other(seed: int, nodes: int, version: int) -> Counter[str]:
         seen["evaluated"] += 1
         seen.update(said(alone, new.table).get("plugins", ()))
         rows = np.flatnonzero(alone.feasible) if alone.open and alone.failure is None else []
-        if len(rows) and rng.random() < 0.8:
+        if len(rows) and rng.random() < 0.7:
             row = int(rng.choice(rows))
             evaluation.before_placing(row)
             name = snapshot.table.names[row]
             snapshot.table.add_pod(pod, name)
             cluster.placed.append((name, pod.pod))
             evaluation.placed(row)
-        elif rng.random() < 0.2:
+        elif rng.random() < 0.5:
             promised.append((pod, NodeName(rng.choice(cluster.nodes).name)))
             snapshot.nominations.set(*promised[-1])
         if promised and rng.random() < 0.2:

@@ -140,12 +140,14 @@ Demand = frozenset[tuple[str, int]]
 """How many attachments of which drivers."""
 
 
-class _Crowd:
-    """The rows that may not have room for a demand, as they were last looked at.
+class Crowd:
+    """The rows that may not have room for a demand.
 
     Attributes:
         of: what the limits and the reports were read from.
-        number: another one whenever something has changed that concerns one of these rows.
+        rows: these; of the others it is plain that they have.
+        number: as long as it is equal, whatever has changed since does not concern these rows: neither which they are,
+            nor what is attached to them.
     """
 
     __slots__ = ("number", "objects", "of", "position", "rows")
@@ -179,7 +181,7 @@ class Attachments:
         self._reported: dict[int, frozenset[Attachment]] = {}
         self._used_of: tuple[int, ...] = ()
         self._used: dict[int, tuple[tuple[Use, ...], frozenset[Attachment]]] = {}
-        self._crowds: dict[Demand, _Crowd] = {}
+        self._crowds: dict[Demand, Crowd] = {}
         self._numbers = count(1)
 
     def follow(self) -> None:
@@ -222,15 +224,14 @@ class Attachments:
                 flags |= (here != UNLIMITED) & (at_most + wanted > here)
         return flags
 
-    def crowd(self, demand: Demand) -> int:
-        """As long as this is equal, whatever has changed since does not concern what is `crowded`: neither which rows
-        are, nor what is attached to these."""
+    def crowd(self, demand: Demand) -> Crowd:
+        """The rows of the table that are `crowded`, kept up to date; not to be kept by others."""
         of, known = (self._limits_of, self._reported_of), self._crowds.get(demand)
         changed = None if known is None or known.of != of else self.table.changed_since(known.position)
         if known is None or changed is None:
             rows = set(np.flatnonzero(self.crowded(demand, self.table.all_rows)).tolist())
             same = known is not None and not known.rows and not rows
-            known = _Crowd(of, rows, known.number if known is not None and same else next(self._numbers))
+            known = Crowd(of, rows, known.number if known is not None and same else next(self._numbers))
             if len(self._crowds) >= _MOST_DEMANDS:
                 self._crowds.clear()
             self._crowds[demand] = known
@@ -243,7 +244,7 @@ class Attachments:
             if known.rows and known.objects != self.objects.version:
                 known.number = next(self._numbers)
         known.position, known.objects = self.table.position, self.objects.version
-        return known.number
+        return known
 
     def _is_crowded(self, demand: Demand, row: int) -> bool:
         """What `crowded` says of one row, without arrays."""
