@@ -40,6 +40,11 @@ def _skip_version() -> None:
     _after_building(lambda framework: framework._skip_versioned.clear())
 
 
+def _claims_by_meaning() -> None:
+    """Pods with claims are told apart by the names of these."""
+    _after_building(lambda framework: framework._claim_readers.update({"": None}))
+
+
 class _Silent:
     """A plugin as far as `Framework.answers` looks at it: one that never says that its answers still hold."""
 
@@ -61,4 +66,5 @@ TAKE_AWAY: dict[str, Callable[[], None]] = {
     "skip_version": _skip_version,
     "answer_version": _answer_version,
     "candidate_cache": _candidate_cache,
+    "claims_by_meaning": _claims_by_meaning,
 }

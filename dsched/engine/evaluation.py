@@ -111,6 +111,9 @@ class Evaluation(ClassResults):
         self._scored_everywhere = False
         self._partial = False
         """Some rows were not judged whole, so none can be judged again."""
+        self._alone_said: dict[int, dict[str, int]] = {}
+        """Where the pod would take promised room: what was said of these positions, by plugins that look at the whole
+        cluster, without the promised pods. They are not asked again where the promise ends."""
         self._in_a_row = 0
         self._passing = False
         self._shared = shared
@@ -206,6 +209,7 @@ class Evaluation(ClassResults):
         self._columns = columns
         self._ranking = None
         self._lookahead = None
+        self._alone_said = {}
         self._unmoved = all_passed(columns, self._still)
         self._local = self._unmoved & all_passed(columns, self._moving)
         self._widely = all_passed(columns, self._wide)
@@ -385,6 +389,7 @@ class Evaluation(ClassResults):
     def _judge_again(self, at: NDArray[np.intp], objects: bool) -> None:
         """Judge some positions; where only pods moved, by the plugins that look at pods."""
         before = self._columns.passed[at]
+        self._forget_promises(at.tolist() if self._alone_said else ())
         self._judge_local(at, objects)
         self._columns.passed[at] = self._local[at] & self._widely[at]
         rows = self._rows_at(at)
@@ -429,6 +434,7 @@ class Evaluation(ClassResults):
             flags.data for flags in (columns.passed, self._local, self._widely, self._unmoved)
         )
         before = [passed[row] for row in rows]
+        self._forget_promises(rows)
         fits = [unmoved[row] for row in rows]
         for runner in self._moving:
             statuses = runner.run_few(state, pod, table, rows)
@@ -500,6 +506,7 @@ class Evaluation(ClassResults):
         the pod has to be evaluated anew."""
         if self._in_turn or not self.framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
             return False
+        self._forget_promises(at.tolist() if self._alone_said else ())
         self._judge_local(at, objects=False)
         # The column is replaced below, not written into, so this one still says who passed before.
         before = self._columns.passed
@@ -618,10 +625,19 @@ class Evaluation(ClassResults):
             unsettled = self.unsettled(row)
             beside = self._beside(row, unsettled)
             if beside:
+                numbers = {runner.name: int(self._columns.verdicts[runner.name].index[at]) for runner in self._wide}
+                self._alone_said[at] = numbers
                 for runner in self._filters if unsettled is None else unsettled:
                     verdict = self._columns.verdicts[runner.name]
                     self._columns.verdicts[runner.name] = overwrite_few(verdict, (at,), (beside.get(runner.name),))
                 self._columns.passed[at] = False
+
+    def _forget_promises(self, at: Sequence[int]) -> None:
+        """Have wide columns say of some positions what they said without promised pods."""
+        if self._alone_said:
+            for place in at:
+                for name, number in self._alone_said.pop(place, {}).items():
+                    self._columns.verdicts[name].index[place] = number
 
     def _beside(self, row: int, unsettled: Sequence[FilterRunner] | None) -> dict[str, Status]:
         """By filter that rejects a node beside the pods that it was promised to."""

@@ -35,6 +35,11 @@ class FailedAttempt:
         """What no plugin can tell the pod apart from at present."""
         return self.framework.class_of(self.pod, self.snapshot)
 
+    @property
+    def named_key(self) -> bytes:
+        """Equal for pods of a class that have the same claims, by their names."""
+        return self.framework.named_key(self.pod, self.snapshot)
+
     def try_on(self, row: int) -> DryRun:
         """A trial of the pod on a node."""
         return DryRun(self.framework, self.state, self.pod, self.snapshot, row, self.evaluation.unsettled(row))

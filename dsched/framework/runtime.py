@@ -209,6 +209,11 @@ class Framework:
         claims = self._claims_meaning(pod, snapshot) if pod.claim_names else None
         return PodClass(pod.keyed_by(keys, claims is None), part, claims)
 
+    def named_key(self, pod: PodInfo, snapshot: Snapshot) -> bytes:
+        """The key of the pod's class if claims were told apart by their names."""
+        keys = self._label_keys(pod, snapshot)
+        return pod.class_key if keys is None else pod.keyed_by(keys)
+
     def _claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """What the pod's claims mean to those plugins that look at them; None where their names count, as where a
         plugin fails to say."""

@@ -19,7 +19,6 @@ from tests.storage import (
     make_driver,
     make_volume,
     put,
-    reference,
 )
 
 Json = dict[str, Any]
@@ -52,7 +51,7 @@ class Claims:
     def claim(self) -> str:
         """The name of another claim, or of one that is there, with what goes with it."""
         rng = self.rng
-        if self.names and rng.random() < 0.15:
+        if self.names and rng.random() < 0.2:
             return rng.choice(self.names[-4:] if rng.random() < 0.5 else self.names)
         name = f"c{len(self.names)}"
         self.names.append(name)

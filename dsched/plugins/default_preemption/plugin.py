@@ -35,7 +35,6 @@ from dsched.framework.interface import (
     unschedulable,
 )
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import PodClass
 from dsched.framework.validation import AnsweredError
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
@@ -153,7 +152,7 @@ class DefaultPreemption:
 
     def candidates(self, attempt: FailedAttempt) -> tuple[list[Candidate], list[Status]]:
         """Nodes where preemption makes room, until there are enough; and why it does not on others."""
-        rows = _from_somewhere(attempt.rejected_with(Code.UNSCHEDULABLE), attempt.pod_class)
+        rows = _from_somewhere(attempt.rejected_with(Code.UNSCHEDULABLE), attempt.named_key)
         wanted = self._wanted(len(rows))
         budgets = Budgets(attempt.snapshot)
         avoided = self._avoided(attempt.pod)
@@ -322,10 +321,10 @@ def best(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [candidate for candidate in candidates if candidate.cost == lowest]
 
 
-def _from_somewhere(rows: NDArray[np.intp], of: PodClass) -> NDArray[np.intp]:
+def _from_somewhere(rows: NDArray[np.intp], of: bytes) -> NDArray[np.intp]:
     """The rows, beginning at one that differs from class to class: not all preemptors look at the same nodes, but those
     of a class do, for which it is known already what came of trying them."""
-    return np.roll(rows, -(zlib.crc32(of.key) % max(len(rows), 1)))
+    return np.roll(rows, -(zlib.crc32(of) % max(len(rows), 1)))
 
 
 def _not_eligible(attempt: FailedAttempt, *, groups: bool) -> str:

@@ -7,7 +7,7 @@ from dsched.engine.evaluation import evaluate
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import SKIP, Scope, Status, unschedulable
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.validation import PluginFailure
+from dsched.framework.validation import PluginFailure, outcome
 from dsched.metrics import collect
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.frameworks import NAME, framework_of
@@ -147,3 +147,8 @@ def test_measuring_changes_no_answer(answer):
     assert isinstance(status, Status)
     assert status.reasons == ("no",)
     assert status.plugin == "Measured"
+
+
+def test_an_answer_without_anything_in_it_is_no_status() -> None:
+    """As a plugin may give it that is asked for something else than a status."""
+    assert outcome(()) == outcome(None) == "Success"

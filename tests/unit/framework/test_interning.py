@@ -63,6 +63,7 @@ def test_so_it_is_where_pods_were_read_with_the_same_parts(seed: int, most: int)
             assert lean.pod == pod
             assert (lean.class_key, lean.requests_key, lean.demand) == (own.class_key, own.requests_key, own.demand)
             assert lean.unlabelled_key == own.unlabelled_key
+            assert (lean.unclaimed_key, lean.claim_names) == (own.unclaimed_key, own.claim_names)
             assert max(len(interning._read_alike), len(interning._of_parts)) <= most
 
 

@@ -44,3 +44,23 @@ def test_volumes_that_scheduling_reads_do() -> None:
     ]
     keys = {PodInfo(make_pod("shop/a", spec=spec)).class_key for spec in (*claims, {})}
     assert len(keys) == 3
+
+
+def test_claims_may_be_left_unnamed() -> None:
+    def of(claim: str) -> PodInfo:
+        data = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+        return PodInfo(make_pod(f"shop/{claim}", spec={"volumes": [data, {"name": "x", "emptyDir": {}}]}))
+
+    one, two = of("one"), of("two")
+    assert (one.claim_names, two.claim_names) == (("one",), ("two",))
+    assert one.unlabelled_key != two.unlabelled_key
+    assert one.unclaimed_key == two.unclaimed_key != one.unlabelled_key
+    assert one.keyed_by(["app"], claims=False) == two.keyed_by(["app"], claims=False) != one.keyed_by(["app"])
+    assert one.unclaimed_key != PodInfo(make_pod("shop/a")).unclaimed_key
+
+
+def test_a_pod_that_is_decided_for_itself_alone_names_its_claims() -> None:
+    volumes = [*EPHEMERAL["volumes"], {"name": "data", "persistentVolumeClaim": {"claimName": "one"}}]
+    alone = PodInfo(make_pod("shop/a", spec={"volumes": volumes}))
+    assert alone.claim_names == ()
+    assert b"one" in alone.unclaimed_key
