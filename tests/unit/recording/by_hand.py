@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from dsched import config
-from dsched.config.feature_gates import DEFAULT
+from dsched.config.feature_gates import DEFAULT, Features
 from dsched.leader.observers.recording import shown
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid
@@ -32,8 +32,17 @@ class ByHand:
         timed: whether lines say when they were heard.
     """
 
-    def __init__(self, *queues: Json, cores: int = 4, there: tuple[Pod, ...] = (), timed: bool = True) -> None:
-        configured = config.load(CONFIGURATION, plugins=registry.served(registry.intree(), DEFAULT.version))
+    def __init__(
+        self,
+        *queues: Json,
+        cores: int = 4,
+        there: tuple[Pod, ...] = (),
+        timed: bool = True,
+        features: Features = DEFAULT,
+    ) -> None:
+        configured = config.load(
+            CONFIGURATION, plugins=registry.served(registry.intree(), features.version), features=features
+        )
         self.configured = configured
         self.at = 0.0
         self.timed = timed

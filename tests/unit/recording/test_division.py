@@ -7,10 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.model import tape
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, PodUid
+from dsched.plugins import registry
+from dsched.recording.division import Divided
 from dsched.recording.division_outcome import STEPS, Division, over_time, quantile
 from tests.builders import make_node
-from tests.manifests import queue_manifest
+from tests.manifests import group_manifest, queue_manifest
+from tests.unit.plugins.fair_share.divided import GROUPED
 from tests.unit.recording.by_hand import NODE, A, B, ByHand, full_of_a, keeps, pod, queue, waits
 
 
@@ -233,6 +236,42 @@ def test_a_namespace_that_changes_its_queue_changes_it_for_pods_that_come_later(
     made.begins("second")
     found = made.divided(A, B, ended=4)
     assert {each.pod: each.queue for each in found.pods} == {"shop/first": "a", "shop/second": "b"}
+
+
+def test_a_pod_group_waits_for_its_object_and_for_room_for_all() -> None:
+    made = ByHand(A, B, features=GROUPED)
+    made.comes("x", "b", 2)
+    made.begins("x")
+    made.at = 1
+    for name in ("m0", "m1"):
+        made.comes(name, "a", 2, schedulingGroup={"podGroupName": "g"})
+    made.at = 2
+    made.told(tape.ObjectIs("PodGroup", "shop/g", group_manifest("shop/g", min_count=2)))
+    made.at = 5
+    made.ends("x")
+    made.begins("m0", "m1")
+    made.at = 6
+    made.comes("m2", "a", 2, schedulingGroup={"podGroupName": "g"})
+    made.at = 8
+    made.deleted("m2")
+    made.told(tape.ObjectGone("PodGroup", "shop/g"))
+    assert waits(made.divided(A, B, ended=12)) == {"x": (0, 0), "m0": (4, 4), "m1": (4, 4), "m2": (2, 2)}
+
+
+def test_a_pod_that_changes_does_so_wherever_it_is() -> None:
+    """One that runs gets another label; one that asks for more than any node has asks for less."""
+    made = ByHand(A, there=(pod("old", "a"),))
+    made.comes("new", "a", 9)
+    made.decided("new")
+    made.at = 3
+    made.told(tape.PodOn(NODE, pod("old", "b")))
+    made.comes("new", "a")
+    made.begins("new")
+    divided = Divided(made.history(5), made.configured, registry.intree(), {"a": A})
+    assert waits(divided.run()) == {"new": (3, 3)}
+    running = divided.simulation.memory.snapshot.table.pod(PodUid("old"))
+    assert running is not None
+    assert running.pod.metadata.labels["dsched.io/queue"] == "b"
 
 
 def test_the_nearest_rank() -> None:
