@@ -22,12 +22,12 @@ from tests.parity.random_claims import random_claims
 from tests.parity.test_volumes import CONFIGURATION, NAME, in_batches
 from tests.storage import Handle
 from tests.unit.framework.answers import said
-from tests.versions import V35, V37
+from tests.versions import V35, V37, with_gates
 
 CLOCK = ManualClock()
 SEEDS = st.integers(0, 2**32)
-FEATURES = (V37, V35)
-"""With ``VolumeLimitScaling`` by default, and where nodes have to announce migrated plugins."""
+FEATURES = (with_gates(V37, VolumeLimitScaling=True), V35)
+"""Where nodes may have to have a driver, and where nodes have to announce migrated plugins."""
 _SCORED = {"totals", "scores"}
 
 
