@@ -12,16 +12,19 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, Code, Resource
 from dsched.framework.snapshot import Snapshot
 from dsched.model.pod import Pod
-from dsched.plugins.node_volume_limits import ERR_REASON, NodeVolumeLimits
+from dsched.plugins.node_volume_limits import ERR_REASON, NodeVolumeLimits, _Wanted
+from dsched.plugins.volumes.attachments import Attachment, Taken
 from tests.builders import make_node, make_pod
 from tests.storage import (
     Handle,
     claiming,
     csi,
+    info,
     make_attachment,
     make_claim,
     make_class,
     make_csi_node,
+    make_driver,
     make_volume,
     put,
     with_volumes,
@@ -378,3 +381,56 @@ def test_since_1_36_portworx_volumes_count_without_the_annotation(features: Feat
     volume = with_volumes({"portworxVolume": {"volumeID": "p1"}})
     snapshot = world([make_node("n1")], (), make_csi_node("n1", {"pxd.portworx.com": 0}))
     assert reasons(NodeVolumeLimits(None, Handle(snapshot), features), volume, snapshot) == [NO if counts else YES]
+
+
+class TestWhatTellsPodsApart:
+    """By `claims_meaning`, and by `answer_version` what was said before from what would be said now."""
+
+    EBS = "ebs.csi.aws.com"
+
+    def snapshot(self) -> Snapshot:
+        found = world([make_node("n1")], (), make_csi_node("n1", {"d": 5, self.EBS: 5}), *bound("a", "b"))
+        disk = {"awsElasticBlockStore": {"volumeID": "vol-c"}}
+        put(found, make_claim("shop/c", volume="pv-c"), make_volume("pv-c", **disk))
+        put(found, *bound("e", driver=self.EBS))
+        return found
+
+    def test_where_a_volume_has_to_be_announced_or_is_in_tree(self) -> None:
+        """Its driver serves both, and one counts on other nodes than the other."""
+        snapshot = self.snapshot()
+        for features in (V34, V37):
+            plugin = NodeVolumeLimits(None, Handle(snapshot), features)
+            meanings = [plugin.claims_meaning(info(claiming(name)), snapshot) for name in "abce"]
+            assert meanings[0] == meanings[1]
+            assert len({*meanings}) == 3
+            assert None not in meanings
+
+    @pytest.mark.parametrize("announced", [True, False])
+    def test_each_of_the_two_counts(self, announced: bool) -> None:
+        one = Taken(Attachment("d", "a"), "kubernetes.io/x" if announced else "", in_tree=not announced)
+        other = Taken(Attachment("d", "a"))
+        assert _Wanted.of(frozenset([one])).kinds != _Wanted.of(frozenset([other])).kinds
+        assert _Wanted.of(frozenset([one])).demand == _Wanted.of(frozenset([other])).demand
+
+    @pytest.mark.parametrize("scaling", [True, False])
+    def test_a_driver_that_has_to_be_there_counts_where_that_is_asked_for(self, scaling: bool) -> None:
+        snapshot = self.snapshot()
+        plugin = NodeVolumeLimits(None, Handle(snapshot), with_gates(V37, VolumeLimitScaling=scaling))
+        pod = info(claiming("a"))
+        seen = [plugin.answer_version(pod, snapshot)]
+        driver = make_driver("d")
+        put(snapshot, {**driver, "spec": {**driver["spec"], "preventPodSchedulingIfMissing": True}})
+        seen.append(plugin.answer_version(pod, snapshot))
+        put(snapshot, make_csi_node("n1", {self.EBS: 5}))
+        seen.append(plugin.answer_version(pod, snapshot))
+        assert None not in seen
+        assert len({*seen}) == (3 if scaling else 1)
+
+    def test_what_is_attached_to_a_full_node_counts(self) -> None:
+        snapshot = self.snapshot()
+        plugin = NodeVolumeLimits(None, Handle(snapshot))
+        put(snapshot, make_csi_node("n1", {"d": 1}))
+        snapshot.table.add_pod(info(claiming("b", key="shop/first")), "n1")
+        before = plugin.answer_version(info(claiming("a")), snapshot)
+        snapshot.table.remove_pod(info(claiming("b", key="shop/first")).uid)
+        assert plugin.answer_version(info(claiming("a")), snapshot) != before

@@ -82,6 +82,22 @@ class TestReserve:
         assert leader.fits(claiming("two")) == [False, True]
         assert leader.fits(claiming("one")) == [True, False]  # the claim itself may have it
 
+    def test_whoever_was_asked_about_before_hears_of_the_promise_and_of_its_end(self) -> None:
+        """What was derived from a pod is kept; the objects have not changed."""
+        leader = Leader(world(NODES, (), make_class(), *claims("one", "two"), make_volume("pv-a", at=["a"])))
+        second = PodInfo(claiming("two", key="shop/second"))
+
+        def codes() -> list[int]:
+            state, table = CycleState(), leader.snapshot.table
+            leader.plugin.pre_filter(state, second, leader.snapshot)
+            return leader.plugin.filter_table(state, second, table, table.all_rows).index.tolist()
+
+        fits, first = codes(), claiming("one", key="shop/first")
+        leader.reserve(first, "a")
+        assert codes() != fits
+        leader.unreserve(first, "a")
+        assert codes() == fits
+
     def test_until_the_reservation_is_given_back(self) -> None:
         leader = Leader(world(NODES, (), make_class(), *claims("one", "two"), make_volume("pv-a", at=["a"])))
         first = claiming("one", key="shop/first")
