@@ -1,5 +1,11 @@
 """Where every ``dsched`` begins, also ``python -m dsched``: signals first, then what takes long to load."""
 
+# Before anything that takes a while to load, as `signal` itself does: Ctrl-C then would be told as a traceback.
+import _signal  # type: ignore[import-not-found]
+
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 import signal
 import sys
 

@@ -16,7 +16,8 @@ AGAIN_S = 0.05
 def at_once_while_loading() -> None:
     """From now on SIGINT and SIGTERM end the process without a word: it has done nothing yet that would have to be
     taken back."""
-    _instead_of(signal.default_int_handler, signal.SIGINT, by)
+    for before in (signal.default_int_handler, signal.SIG_DFL):
+        _instead_of(before, signal.SIGINT, by)
     _instead_of(signal.SIG_DFL, signal.SIGTERM, by)
 
 

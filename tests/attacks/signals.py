@@ -22,6 +22,8 @@ PROMPT_S = 30.0
 """Far more than any end takes."""
 OURS = re.compile(r'File ".*/(dsched|workers)/')
 """In a traceback that comes of this project, not of the first moments of Python itself."""
+NOT_LOADED = ("Could not import runpy module\n", "Fatal Python error: init_")
+"""What Python says, with the exit code 1, that is interrupted (SIGINT) before it runs anything of ours."""
 NUMBERS = (SIGINT, SIGTERM, SIGHUP, SIGKILL)
 PODS = 20
 
@@ -58,6 +60,8 @@ def _ended(process: "subprocess.Popen[str]") -> Ended:
 
 def _check(ended: Ended, number: Signals, *context: object, codes: Sequence[int] = ()) -> None:
     """It has ended as one that was not in the way, or by what it was sent, and no traceback of ours was told."""
+    if number is SIGINT and ended.told.startswith(NOT_LOADED):
+        codes = [*codes, 1]
     assert ended.code in {0, -number, 128 + number, *codes}, (context, ended)
     assert not OURS.search(ended.told), (context, ended)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from dsched import config
+from dsched import config, emulation
 from dsched.config.feature_gates import DEFAULT, Features
 from dsched.leader.observers.recording import shown
 from dsched.model import tape
@@ -46,7 +46,9 @@ class ByHand:
         self.configured = configured
         self.at = 0.0
         self.timed = timed
-        self.lines: list[tape.Line] = [tape.Began(NOW_MS, 1, 7, shown(configured), configured.hash)]
+        version, gates = emulation.written(features)
+        began = tape.Began(NOW_MS, 1, 7, shown(configured), configured.hash, version=version, gates=gates)
+        self.lines: list[tape.Line] = [began]
         node = node_manifest(NODE, cpu=str(cores), pods="1000")
         self.lines += [tape.NodeIs(msgspec.convert(node, Node))]
         self.lines += [tape.ObjectIs("Queue", each["metadata"]["name"], each) for each in queues]
