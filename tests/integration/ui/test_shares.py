@@ -17,7 +17,7 @@ from dsched.model.queues import KUEUE_LABEL, LABEL
 from dsched.observe.queue_pods import DescribedQueue
 from dsched.plugins import registry
 from dsched.scheduler.ports import QueueName
-from dsched.state import leader_config
+from dsched.state import client, leader_config
 from dsched.state.client import Store
 from dsched.state.leader_config import LeaderConfig
 from dsched.ui import share_view, shares
@@ -25,9 +25,10 @@ from dsched.ui.shares import SharesTable, WaitingTable
 from dsched.ui.system import System
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.fsck.by_hand import ByHand
-from tests.integration.ui.conftest import Page
+from tests.integration.ui.conftest import NEVER_S, Page
 from tests.integration.ui.test_pages import FAIR_SHARE, HOSTILE, publish, seen
 from tests.manifests import Json, guaranteed, node_manifest, other_manifest, pod_manifest, queue_manifest
+from tests.redis_server import RedisServer
 
 TOP = queue_manifest("ml")
 RESEARCH = queue_manifest("research", "ml", resources={"cpu": {"guaranteed": 16, "limit": 28}})
@@ -241,22 +242,33 @@ def test_a_thousand_queues_are_folded_to_a_page(page: Page, store: Store) -> Non
     assert page.get("/shares?levels=0").status_code == 400
 
 
-@pytest.mark.usefixtures("divided")
-def test_looking_asks_redis_for_no_queue_by_itself(page: Page, store: Store) -> None:
-    """However many queues there are: the same number of commands."""
-    page.look()
-
-    def asked() -> Counter[str]:
-        before = _calls(store)
+def test_looking_asks_redis_for_no_queue_by_itself(tmp_path: Path) -> None:
+    """However many queues there are: the same number of commands. A Redis of its own, so that nobody else asks."""
+    server = RedisServer(tmp_path)
+    server.start()
+    store = client.connect(server.url, "shares")
+    publish(store, text=FAIR_SHARE)
+    page = Page(store, "127.0.0.1", NEVER_S, {})
+    try:
         page.look()
-        page.get("/shares")
-        return _calls(store) - before
-
-    few = asked()
-    thousand(store)
-    many = asked()
+        few = asked(page, store)
+        thousand(store)
+        many = asked(page, store)
+    finally:
+        page.end()
+        store.close()
+        server.stop()
+    assert few
     assert many - few == Counter({"hscan": (many - few)["hscan"]})
     assert (many - few)["hscan"] < 20
+
+
+def asked(page: Page, store: Store) -> Counter[str]:
+    """Commands that Redis runs for one look and one visit, scripts' included."""
+    before = _calls(store)
+    page.look()
+    assert page.get("/shares").status_code == 200
+    return _calls(store) - before
 
 
 def _calls(store: Store) -> Counter[str]:
