@@ -8,7 +8,7 @@ No I/O: the caller reads the file. Imports nothing of dsched but ``dsched.errors
 """
 
 from dsched.config.feature_gates import Features
-from dsched.config.load import completed, completed_document, default, load
+from dsched.config.load import completed, completed_document, default, load, shown
 from dsched.config.schema import EXTENSION_POINTS, extension_points
 from dsched.config.types import (
     ClientConnection,
@@ -61,4 +61,5 @@ __all__ = [
     "default",
     "extension_points",
     "load",
+    "shown",
 ]

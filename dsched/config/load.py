@@ -64,6 +64,16 @@ def completed(config: SchedulerConfiguration) -> dict[str, Any]:
     return result
 
 
+def shown(config: SchedulerConfiguration) -> dict[str, Any]:
+    """The configuration as a document from which the same one is read; private keys are not in it."""
+    document = completed(config)
+    if config.percentage_of_nodes_to_score is None:
+        document.pop("percentageOfNodesToScore", None)
+    for extender in document.get("extenders") or ():
+        (extender.get("tlsConfig") or {}).pop("keyData", None)
+    return document
+
+
 def completed_document(
     text: str | bytes, source: str = "<configuration>", *, features: Features = UNSAID
 ) -> dict[str, Any]:

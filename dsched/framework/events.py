@@ -56,6 +56,14 @@ class Resource(Enum):
     QUEUE = "Queue"
 
 
+RESOURCES = {
+    each.value: each
+    for each in Resource
+    if each not in (Resource.POD, Resource.PENDING_POD, Resource.ASSIGNED_POD, Resource.NODE)
+}
+"""Kinds of objects besides pods and nodes whose changes plugins may register for."""
+
+
 class ClusterEvent(msgspec.Struct, frozen=True):
     """Something that happened in the cluster; ``old`` and ``new`` are records (`Pod`, `Node`) or plain objects."""
 

@@ -10,13 +10,13 @@ import msgspec
 
 from dsched.cluster.interface import Change, Cluster, Event
 from dsched.errors import ClusterUnavailable
+from dsched.framework.events import RESOURCES
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.binders.crowding import crowded_out
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.parts import LeaderMemory, StoredState
-from dsched.leader.promises import ends_unheard, released
 from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
@@ -24,29 +24,10 @@ from dsched.model.pod import Pod
 from dsched.model.pod_groups import POD_GROUP
 from dsched.model.queues import QUEUE
 from dsched.model.resource_claims import RESOURCE_CLAIM
+from dsched.scheduler.nominations import ends_unheard, released
 from dsched.scheduler.pod_groups import Changes
 from dsched.scheduler.ports import Move, QueueName, Record
 from dsched.scheduler.queue import QueuedPod, resizes
-
-RESOURCES = {
-    "Namespace": Resource.NAMESPACE,
-    "Service": Resource.SERVICE,
-    "PersistentVolume": Resource.PV,
-    "PersistentVolumeClaim": Resource.PVC,
-    "StorageClass": Resource.STORAGE_CLASS,
-    "CSINode": Resource.CSI_NODE,
-    "CSIDriver": Resource.CSI_DRIVER,
-    "CSIStorageCapacity": Resource.CSI_STORAGE_CAPACITY,
-    "VolumeAttachment": Resource.VOLUME_ATTACHMENT,
-    "PodDisruptionBudget": Resource.PDB,
-    "ResourceClaim": Resource.RESOURCE_CLAIM,
-    "ResourceSlice": Resource.RESOURCE_SLICE,
-    "DeviceClass": Resource.DEVICE_CLASS,
-    "DeviceTaintRule": Resource.DEVICE_TAINT_RULE,
-    POD_GROUP: Resource.POD_GROUP,
-    QUEUE: Resource.QUEUE,
-}
-"""Kinds whose changes plugins may register for."""
 
 
 class Intake:

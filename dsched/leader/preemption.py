@@ -13,11 +13,12 @@ from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.leader.promises import Happened, released
+from dsched.leader.promises import Happened
 from dsched.log import logger
 from dsched.metrics import GROUP_PREEMPTION_VICTIMS, PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.scheduler.decision import Decision, GroupDecision
+from dsched.scheduler.nominations import released
 from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)

@@ -7,44 +7,20 @@ age from the record, and ends it again.
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from msgspec.structs import replace
-
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
-from dsched.framework.interface import Action, ClusterEvent, Resource
-from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
+from dsched.framework.interface import ClusterEvent
 from dsched.framework.snapshot import Snapshot
 from dsched.leader.events import Events
 from dsched.log import logger
 from dsched.metrics import PROMISES_EXPIRED, collect
-from dsched.model.meta import NO_NODE, NodeName
-from dsched.scheduler.nominations import PROMISE_S
+from dsched.model.meta import NO_NODE
+from dsched.scheduler.nominations import PROMISE_S, released
 from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)
 
 Happened = Callable[[ClusterEvent], None]
-
-
-def released(pod: PodInfo, node: NodeName) -> ClusterEvent:
-    """The event that a promise's end is for the pods that respected it and for the pod itself: as if the pod had left
-    the node, where it was nominated only.
-
-    Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``, which is
-    called for a pod that is bound, too; see `ends_unheard`.
-    """
-    was = pod.pod.on(NO_NODE)
-    nominated = replace(was, status=replace(was.status, nominated_node_name=node))
-    return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=nominated)
-
-
-def ends_unheard(framework: Framework) -> bool:
-    """Whether nobody is told that a promise has ended because the pod was bound, there or elsewhere: since 1.35.
-
-    Source: pkg/scheduler/eventhandlers.go ``deletePodFromSchedulingQueue``, its ``inBinding``.
-    """
-    return framework.profile.features.since(35)
 
 
 class Promises:

@@ -17,11 +17,10 @@ from dsched.clock import ManualClock
 from dsched.config import SchedulerConfiguration
 from dsched.engine.select import Selector
 from dsched.framework.cycle_state import CycleState
+from dsched.framework.events import RESOURCES
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.leader.intake import RESOURCES
-from dsched.leader.promises import released
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
@@ -30,7 +29,7 @@ from dsched.recording.units import Batch, units
 from dsched.recording.world import Fate, Recorded
 from dsched.scheduler.decision import Candidate, Decision, GroupDecision, told_by_pod
 from dsched.scheduler.memory import Memory
-from dsched.scheduler.nominations import Nomination
+from dsched.scheduler.nominations import Nomination, released
 from dsched.scheduler.ports import QueueName, Record
 from dsched.scheduler.queue import Backoff, QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPod

@@ -6,14 +6,13 @@ What the leader would tell of the same: what there is, each decision, what becam
 from collections.abc import Iterator
 
 from dsched import emulation
-from dsched.config import Features, SchedulerConfiguration
+from dsched.config import Features, SchedulerConfiguration, shown
 from dsched.framework import deferred_resizes
 from dsched.framework.interface import ClusterEvent, Registry
-from dsched.leader.observers.recording import choice, group_choices, shown
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid, key_of
 from dsched.model.resource_claims import RESOURCE_CLAIM
-from dsched.scheduler.decision import Decision, GroupDecision, told_by_pod
+from dsched.scheduler.decision import Decision, GroupDecision, choice, group_choices, told_by_pod
 from dsched.simulation.from_manifests import ManifestCluster
 from dsched.simulation.placing import simulate
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -11,6 +12,7 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.model import tape
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NO_NODE, NodeName
 from dsched.model.pod_groups import PodGroup
@@ -161,3 +163,57 @@ def turned_away(framework: Framework, candidate: Candidate, state: CycleState, s
     if status.code is Code.ERROR or not status.rejected:
         return Decision(candidate, framework, state, error=status)
     return Decision(candidate, framework, state, diagnosis=Diagnosis.of_node(status), nominated=NO_NODE)
+
+
+def decision_line(decision: Decision, sequence: int, epoch: int, table_version: int, seed: int) -> dict[str, Any]:
+    """A decision as a line of a decisions file."""
+    info = decision.candidate.info
+    found: dict[str, Any] = {
+        "sequence": sequence,
+        "epoch": epoch,
+        "pod": info.key,
+        "uid": info.uid,
+        "attempt": decision.candidate.attempt,
+        "tableVersion": table_version,
+        "seed": seed,
+    }
+    if decision.node is not None:
+        found["node"] = decision.node
+        if len(decision.best) > 1:
+            found["best"] = list(decision.best)
+    elif decision.error is not None:
+        found["error"] = decision.error.message
+    elif decision.diagnosis is not None:
+        found["diagnosis"] = decision.diagnosis.message
+    return found
+
+
+def choice(decision: Decision, message: str, preempting: dict[str, str] | None = None) -> tape.Choice:
+    """A decision as it stands in a recording; ``preempting`` as there."""
+    uid, attempt = decision.candidate.info.uid, decision.candidate.attempt
+    if decision.node is not None:
+        return tape.Choice(uid, attempt, decision.node, preempting=preempting)
+    return tape.Choice(
+        uid,
+        attempt,
+        NO_NODE,
+        message,
+        decision.error is not None,
+        decision.nominated,
+        tuple(victim.uid for victim in decision.victims),
+        preempting,
+    )
+
+
+def group_choices(decided: Sequence[Decision | GroupDecision]) -> tuple[tape.GroupChoice, ...]:
+    """The groups of a batch as they stand in a recording."""
+    found: list[tape.GroupChoice] = []
+    first = 0
+    for each in decided:
+        if not isinstance(each, GroupDecision):
+            first += 1
+            continue
+        pods = len(each.decisions)
+        found.append(tape.GroupChoice(each.candidate.group.key, first, pods, str(each.end), each.message))
+        first += pods
+    return tuple(found)

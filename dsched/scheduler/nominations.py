@@ -7,6 +7,11 @@ bound or deleted has no record any more and begins anew.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
+from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.model import raw
 from dsched.model.meta import NO_NODE, NodeName
 
@@ -131,3 +136,23 @@ _FIELDS = frozenset({"promised", "promised_ms", "evictions", "expired", "stopped
 
 def _pause_ms(before: int) -> int:
     return 1000 * min(FIRST_STOP_S << min(before, 32), LONGEST_STOP_S)
+
+
+def released(pod: PodInfo, node: NodeName) -> ClusterEvent:
+    """The event that a promise's end is for the pods that respected it and for the pod itself: as if the pod had left
+    the node, where it was nominated only.
+
+    Source: pkg/scheduler/eventhandlers.go ``updatePodInSchedulingQueue``, ``deletePodFromSchedulingQueue``, which is
+    called for a pod that is bound, too; see `ends_unheard`.
+    """
+    was = pod.pod.on(NO_NODE)
+    nominated = replace(was, status=replace(was.status, nominated_node_name=node))
+    return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=nominated)
+
+
+def ends_unheard(framework: Framework) -> bool:
+    """Whether nobody is told that a promise has ended because the pod was bound, there or elsewhere: since 1.35.
+
+    Source: pkg/scheduler/eventhandlers.go ``deletePodFromSchedulingQueue``, its ``inBinding``.
+    """
+    return framework.profile.features.since(35)

@@ -1,11 +1,10 @@
-"""Decisions of a simulation as lines of a decisions file, as in `leader.observers.decision_log`, epoch 0."""
+"""Decisions of a simulation as lines of a decisions file, epoch 0."""
 
 from typing import Any
 
 import msgspec
 
-from dsched.leader.observers import decision_log
-from dsched.scheduler.decision import Decision, GroupDecision, by_pod
+from dsched.scheduler.decision import Decision, GroupDecision, by_pod, decision_line
 
 EPOCH = 0
 """Of simulations: no leader ever has it."""
@@ -25,7 +24,7 @@ class DecisionLines:
     def hear(self, decided: Decision | GroupDecision, table_version: int) -> None:
         """Take a decision in; of a group a line a pod."""
         for decision in by_pod([decided]):
-            self._lines.append(decision_log.line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
+            self._lines.append(decision_line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
 
     def encoded(self) -> bytes:
         """All lines."""

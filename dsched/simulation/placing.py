@@ -18,12 +18,12 @@ from dsched.engine.select import Selector
 from dsched.framework.extender import ReadObjects
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource, Status
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.promises import released
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.scheduler.cycle import ON_A_NODE
 from dsched.scheduler.decision import Candidate, Decision, GroupCandidate, GroupDecision
 from dsched.scheduler.memory import Memory
+from dsched.scheduler.nominations import released
 from dsched.scheduler.ports import entity_key
 from dsched.scheduler.queue import QueuedPod
 from dsched.simulation import capacity

@@ -12,10 +12,9 @@ import msgspec
 
 from dsched.cluster.standalone import stored
 from dsched.config import SchedulerConfiguration
+from dsched.framework.events import RESOURCES
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.intake import RESOURCES
-from dsched.leader.promises import released
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
 from dsched.model.pod import Pod
@@ -23,6 +22,7 @@ from dsched.model.pod_groups import POD_GROUP
 from dsched.model.resource_claims import RESOURCE_CLAIM
 from dsched.plugins import registry
 from dsched.scheduler.decision import Candidate, Decision, GroupCandidate
+from dsched.scheduler.nominations import released
 from dsched.scheduler.queue import QueuedPod
 from dsched.scheduler.quota.ledger import Ledger
 from dsched.simulation.from_manifests import ManifestCluster

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from dsched.framework.events import RESOURCES
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.judging.cluster import KINDS
-from dsched.leader.intake import RESOURCES
-from dsched.leader.promises import released
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
+from dsched.scheduler.nominations import released
 from tests.parity import fresh, random_storage
 
 Json = dict[str, Any]

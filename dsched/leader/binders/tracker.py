@@ -25,11 +25,11 @@ from dsched.leader.binders.sender import BindSender
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
 from dsched.leader.observers.traces import Traces
 from dsched.leader.parts import LeaderMemory, StoredState
-from dsched.leader.promises import ends_unheard, released
 from dsched.log import logger
 from dsched.metrics import BINDS, PODS_PARKED, REBINDS, RESERVATIONS, STALE_RESULTS, collect
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.scheduler.nominations import ends_unheard, released
 from dsched.scheduler.ports import Move, QueueName
 from dsched.scheduler.queue import PARKED
 from dsched.state.results import OTHER_CLUSTER, OTHER_CONFIGURATION, PROCESS_LOST, REJECTED, WAITING, Outcome, Result

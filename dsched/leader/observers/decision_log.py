@@ -7,9 +7,8 @@ did not happen.
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from dsched.scheduler.decision import Decision
+from dsched.scheduler.decision import Decision, decision_line
 from dsched.scheduler.observer import Observer
 from dsched.state import counters, keys
 from dsched.state.client import Store
@@ -31,31 +30,8 @@ class DecisionLog(Observer):
         last = counters.add(self._store, keys.DECISIONS, len(decisions))
         first = last - len(decisions) + 1
         written = [
-            json.dumps(line(decision, first + number, self._epoch, version, self._seed)) + "\n"
+            json.dumps(decision_line(decision, first + number, self._epoch, version, self._seed)) + "\n"
             for number, decision in enumerate(decisions)
         ]
         with self._path.open("a", encoding="utf-8") as file:
             file.write("".join(written))
-
-
-def line(decision: Decision, sequence: int, epoch: int, table_version: int, seed: int) -> dict[str, Any]:
-    """A decision as a line of the file."""
-    info = decision.candidate.info
-    found: dict[str, Any] = {
-        "sequence": sequence,
-        "epoch": epoch,
-        "pod": info.key,
-        "uid": info.uid,
-        "attempt": decision.candidate.attempt,
-        "tableVersion": table_version,
-        "seed": seed,
-    }
-    if decision.node is not None:
-        found["node"] = decision.node
-        if len(decision.best) > 1:
-            found["best"] = list(decision.best)
-    elif decision.error is not None:
-        found["error"] = decision.error.message
-    elif decision.diagnosis is not None:
-        found["diagnosis"] = decision.diagnosis.message
-    return found

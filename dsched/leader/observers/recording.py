@@ -11,19 +11,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dsched import __version__, config, emulation
+from dsched import __version__, emulation
 from dsched.clock import Clock
-from dsched.config import SchedulerConfiguration
+from dsched.config import SchedulerConfiguration, shown
 from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.select import Selector
 from dsched.errors import RedisUnavailable
 from dsched.log import logger
 from dsched.metrics import RECORDED, RECORDING_INTERRUPTED
 from dsched.model import tape
-from dsched.model.meta import NO_NODE, PodUid
+from dsched.model.meta import PodUid
 from dsched.model.tape import Line
 from dsched.scheduler.cache import Cache
-from dsched.scheduler.decision import Candidate, Decision, GroupDecision, told_by_pod
+from dsched.scheduler.decision import Candidate, Decision, GroupDecision, choice, group_choices, told_by_pod
 from dsched.scheduler.observer import Observer
 from dsched.scheduler.queue import PendingPods, QueuedPod
 from dsched.scheduler.waiting_pods import WaitingPods
@@ -238,44 +238,3 @@ def _chunks(lines: Sequence[bytes]) -> list[bytes]:
     if gathered:
         chunks.append(b"\n".join(gathered) + b"\n")
     return chunks
-
-
-def choice(decision: Decision, message: str, preempting: dict[str, str] | None = None) -> tape.Choice:
-    """A decision as it stands in a recording; ``preempting`` as there."""
-    uid, attempt = decision.candidate.info.uid, decision.candidate.attempt
-    if decision.node is not None:
-        return tape.Choice(uid, attempt, decision.node, preempting=preempting)
-    return tape.Choice(
-        uid,
-        attempt,
-        NO_NODE,
-        message,
-        decision.error is not None,
-        decision.nominated,
-        tuple(victim.uid for victim in decision.victims),
-        preempting,
-    )
-
-
-def group_choices(decided: Sequence[Decision | GroupDecision]) -> tuple[tape.GroupChoice, ...]:
-    """The groups of a batch as they stand in a recording."""
-    found: list[tape.GroupChoice] = []
-    first = 0
-    for each in decided:
-        if not isinstance(each, GroupDecision):
-            first += 1
-            continue
-        pods = len(each.decisions)
-        found.append(tape.GroupChoice(each.candidate.group.key, first, pods, str(each.end), each.message))
-        first += pods
-    return tuple(found)
-
-
-def shown(configured: SchedulerConfiguration) -> dict[str, Any]:
-    """The configuration as a document from which the same one is read; private keys are not in it."""
-    document = config.completed(configured)
-    if configured.percentage_of_nodes_to_score is None:
-        document.pop("percentageOfNodesToScore", None)
-    for extender in document.get("extenders") or ():
-        (extender.get("tlsConfig") or {}).pop("keyData", None)
-    return document

@@ -5,10 +5,9 @@ import random
 import pytest
 
 from dsched import config
-from dsched.config import Features
+from dsched.config import Features, shown
 from dsched.judging import program
 from dsched.judging.judging import Judgement, Judging
-from dsched.leader.observers.recording import shown
 from dsched.model import tape as lines_of
 from dsched.model.meta import NO_NODE, NodeName
 from tests.builders import make_node, make_pod

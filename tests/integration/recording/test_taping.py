@@ -178,7 +178,7 @@ extenders:
   tlsConfig: {certData: Y2VydA==, keyData: c2VjcmV0}
 """
     from dsched import config
-    from dsched.leader.observers.recording import shown
+    from dsched.config import shown
 
     document = shown(config.load(text))
     assert "c2VjcmV0" not in str(document)

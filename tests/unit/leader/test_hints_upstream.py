@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from dsched.clock import ManualClock
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.promises import released
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.scheduler.hints import Hints
+from dsched.scheduler.nominations import released
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods
 from tests.builders import make_node, make_pod

@@ -11,10 +11,10 @@ import pytest
 from dsched.clock import ManualClock
 from dsched.framework.interface import ClusterEvent
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.promises import released
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
 from dsched.scheduler.hints import Hints
+from dsched.scheduler.nominations import released
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods
 from tests.builders import make_pod

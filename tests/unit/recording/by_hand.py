@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from dsched import config, emulation
+from dsched.config import shown
 from dsched.config.feature_gates import DEFAULT, Features
-from dsched.leader.observers.recording import shown
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.model.node import Node

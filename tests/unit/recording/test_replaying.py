@@ -8,10 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from dsched import config, emulation
-from dsched.config import Features, feature_gates
+from dsched.config import Features, feature_gates, shown
 from dsched.emulation import NOTHING, Asked, asked
 from dsched.errors import ConfigError, RecordingError
-from dsched.leader.observers.recording import shown
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid, from_builtins
 from dsched.model.pod import Pod

@@ -9,10 +9,10 @@ from dsched.config import Features
 from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
-from dsched.leader.promises import released
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.node import Node
 from dsched.scheduler.hints import Hints
+from dsched.scheduler.nominations import released
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods, QueuedPod
 from tests.builders import make_node, make_pod

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dsched import config
 from dsched.cli.commands import judge
-from dsched.leader.observers.recording import shown
+from dsched.config import shown
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.pod import Pod

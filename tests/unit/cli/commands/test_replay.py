@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dsched import config
 from dsched.cli.commands import replay
 from dsched.cli.render import division as division_report
-from dsched.leader.observers.recording import shown
+from dsched.config import shown
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
 from dsched.recording.files import RecordingFile
