@@ -10,6 +10,7 @@ from dsched.metrics import RESERVATIONS_REFUSED
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Rig
 from tests.manifests import node_manifest, pod_manifest
+from tests.metrics import value
 
 WEB = "shop/web"
 
@@ -25,8 +26,7 @@ def moved(rig: Rig, node: str, *fields: str) -> None:
 
 
 def refused() -> float:
-    found: float = RESERVATIONS_REFUSED.labels("changed")._value.get()
-    return found
+    return value(RESERVATIONS_REFUSED.labels("changed"))
 
 
 def test_a_batch_on_one_node(rig: Rig, check: Checker) -> None:

@@ -20,6 +20,7 @@ from dsched.plugins import profiles, registry
 from dsched.state import leaders
 from dsched.state.client import Store
 from tests.integration.workers.processes import wait_until
+from tests.metrics import value
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 MORE = "podInitialBackoffSeconds: 2\n"
@@ -65,7 +66,7 @@ class Reloads:
         return {result: count - self._before[result] for result, count in self._now().items()}
 
     def _now(self) -> dict[str, int]:
-        return {result: int(CONFIG_RELOADS.labels(result)._value.get()) for result in ("taken", "unchanged", "refused")}
+        return {result: int(value(CONFIG_RELOADS.labels(result))) for result in ("taken", "unchanged", "refused")}
 
 
 @pytest.fixture
@@ -112,11 +113,11 @@ def test_a_bad_file_leaves_the_last_good_one(watched: Watched, file: Path) -> No
     watched.look(4)
     assert (watched.hash, watched.taken) == (watched.first.hash, 0)
     assert "percentageOfNodesToScore" in watched.told().error
-    assert CONFIG_REFUSED._value.get() == 1
+    assert value(CONFIG_REFUSED) == 1
     assert reloads()["refused"] == 1, "what stays bad is refused once"
     file.write_text(HEAD)
     watched.look(2)
-    assert (watched.told().error, CONFIG_REFUSED._value.get()) == ("", 0)
+    assert (watched.told().error, value(CONFIG_REFUSED)) == ("", 0)
     assert watched.taken == 0
 
 

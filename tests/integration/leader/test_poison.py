@@ -19,6 +19,7 @@ from dsched.metrics import UNREADABLE, WATCH_UNREADABLE
 from dsched.state import keys
 from tests.integration.leader.rig import Rig
 from tests.manifests import Json, node_manifest, pod_manifest
+from tests.metrics import value
 
 
 def requests(**amounts: str) -> Json:
@@ -122,9 +123,9 @@ UNREADABLE_PODS: dict[str, Json] = {
 
 @pytest.mark.parametrize("spec", UNREADABLE_PODS.values(), ids=UNREADABLE_PODS)
 def test_pods_that_mean_nothing_are_left_out_counted_and_named_by_fsck(rig: Rig, spec: Json) -> None:
-    before = WATCH_UNREADABLE.labels("Pod")._value.get()
+    before = value(WATCH_UNREADABLE.labels("Pod"))
     scheduled_around(rig, lambda: put(rig, spec))
-    assert WATCH_UNREADABLE.labels("Pod")._value.get() > before
+    assert value(WATCH_UNREADABLE.labels("Pod")) > before
     rig.apply(pod_manifest("default/later"))
     rig.lead().run()
     assert rig.node_of("default/later")
@@ -176,11 +177,11 @@ def test_state_that_somebody_has_spoilt_is_made_anew_by_the_next_leader(
     rig.apply(node_manifest("n1", cpu="1"), pod_manifest("default/m", **requests(cpu="2")))
     rig.lead().run()
     assert rig.queue("default/m") == "unschedulable"
-    before = UNREADABLE.labels(what)._value.get()
+    before = value(UNREADABLE.labels(what))
     spoil = spoil_record if what == "record" else spoil_reservation
     spoil(rig, rig.uid("default/m"), field, text)
     led = rig.lead()
-    assert UNREADABLE.labels(what)._value.get() == before + 1
+    assert value(UNREADABLE.labels(what)) == before + 1
     led.run()
     assert rig.queue("default/m") == "unschedulable"
     rig.apply(node_manifest("n2", cpu="4"))

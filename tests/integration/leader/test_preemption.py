@@ -13,6 +13,7 @@ from dsched.scheduler.nominations import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMIS
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import Json, node_manifest, pod_manifest
+from tests.metrics import total, value
 
 BIG = "shop/big"
 SMALL = "shop/small"
@@ -47,11 +48,6 @@ def nominated(rig: Rig, key: str) -> str:
     return str(found.status.nominated_node_name)
 
 
-def count(metric: Any) -> float:
-    found: float = metric._value.get()
-    return found
-
-
 def labelled(name: str, **more: str) -> Json:
     return node_manifest(name, labels={"kubernetes.io/hostname": name}, **more)
 
@@ -76,11 +72,11 @@ def wait(rig: Rig, led: Led, seconds: float) -> None:
 def test_an_attempt_is_counted_whether_or_not_it_evicts(rig: Rig) -> None:
     rig.apply(labelled("n1"))
     led = rig.lead()
-    before, evicting = count(PREEMPTION_ATTEMPTS), PREEMPTION_VICTIMS._sum.get()
+    before, evicting = value(PREEMPTION_ATTEMPTS), total(PREEMPTION_VICTIMS)
 
     def counted() -> tuple[float, float]:
         led.run()
-        return count(PREEMPTION_ATTEMPTS) - before, PREEMPTION_VICTIMS._sum.get() - evicting
+        return value(PREEMPTION_ATTEMPTS) - before, total(PREEMPTION_VICTIMS) - evicting
 
     rig.apply(pod("shop/low", "2"))
     assert counted() == (0, 0)  # it fits
@@ -100,11 +96,11 @@ def test_a_promise_whose_victims_never_go_ends(rig: Rig, check: Checker) -> None
     rig.apply(pod(SMALL, "2"))
     led.run()
     assert rig.node_of(SMALL) == ""
-    before = count(PROMISES_EXPIRED)
+    before = value(PROMISES_EXPIRED)
     wait(rig, led, PROMISE_S - 1)
     assert (rig.node_of(SMALL), nominated(rig, BIG)) == ("", "n1")
     wait(rig, led, 1 + PROMISES_EVERY_S)
-    assert count(PROMISES_EXPIRED) == before + 1
+    assert value(PROMISES_EXPIRED) == before + 1
     assert nominated(rig, BIG) == ""
     assert "NominationExpired" in [reason for reason, _ in rig.events(BIG)]
     assert rig.condition(BIG)[1].endswith("1 node(s) did not become free in time when promised to the pod.")
@@ -200,11 +196,11 @@ def test_a_pod_that_evicts_again_and_again_without_landing_is_stopped(rig: Rig) 
     rig.apply(node_manifest("n1"))
     others = Refilled(rig)
     led = rig.lead()
-    before = count(PREEMPTION_STOPPED)
+    before = value(PREEMPTION_STOPPED)
     rig.apply(pod(BIG, "3", 10))
     led.run()
     assert others.evicted == EVICTIONS_ALLOWED
-    assert count(PREEMPTION_STOPPED) == before + 1
+    assert value(PREEMPTION_STOPPED) == before + 1
     wait(rig, led, 11)
     assert others.evicted == EVICTIONS_ALLOWED
     assert "preemption: not eligible after 5 preemptions without landing on a node" in rig.condition(BIG)[1]
@@ -214,7 +210,7 @@ def test_a_pod_that_evicts_again_and_again_without_landing_is_stopped(rig: Rig) 
     rig.clock.advance(FIRST_STOP_S)
     rig.lead().run()
     assert others.evicted == EVICTIONS_ALLOWED + 1
-    assert count(PREEMPTION_STOPPED) == before + 2
+    assert value(PREEMPTION_STOPPED) == before + 2
     assert rig.record(BIG)["evictions"] == "6"
 
 
@@ -283,10 +279,10 @@ def test_a_pod_that_fits_and_is_turned_away_is_no_attempt(rig: Rig) -> None:
     Refuses.code = Code.UNSCHEDULABLE
     rig.configure(REFUSING, Refuses)
     rig.apply(labelled("n1"), pod(BIG, "3", 10))
-    before = count(PREEMPTION_ATTEMPTS)
+    before = value(PREEMPTION_ATTEMPTS)
     rig.lead().run()
     assert "Unschedulable" in rig.condition(BIG)[0]
-    assert count(PREEMPTION_ATTEMPTS) == before
+    assert value(PREEMPTION_ATTEMPTS) == before
 
 
 @pytest.mark.parametrize("code", [Code.UNSCHEDULABLE, Code.ERROR])

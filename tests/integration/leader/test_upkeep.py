@@ -25,6 +25,7 @@ from tests.builders import make_node, make_snapshot
 from tests.integration.leader.rig import Led, Rig
 from tests.integration.state.support import take_over
 from tests.manifests import node_manifest, pod_manifest
+from tests.metrics import value
 
 NOW_MS = 1_700_000_000_000
 WRONG = [key for key in keys.ALL if key not in (keys.REPLIES, keys.EXPLAINED)]
@@ -46,7 +47,7 @@ def spoil(store: Store, key: Key, member: str = "") -> str:
 
 
 def counted(what: str) -> float:
-    return UNREADABLE.labels(what)._value.get()
+    return value(UNREADABLE.labels(what))
 
 
 def bound(rig: Rig, led: Led, name: str) -> None:

@@ -13,6 +13,7 @@ from dsched.state.recording import Listening, RecordingStream, Taken
 from tests.integration.leader.rig import Rig
 from tests.integration.recording.conftest import MakeTape, comparing, replayed
 from tests.integration.recording.scene import make_node, make_pod
+from tests.metrics import value
 
 
 def waiting(rig: Rig) -> int:
@@ -21,14 +22,14 @@ def waiting(rig: Rig) -> int:
 
 
 def test_nothing_is_told_when_nobody_records(rig: Rig) -> None:
-    before = RECORDED._value.get()
+    before = value(RECORDED)
     rig.apply(make_node("n1"), make_pod("shop/web"))
     led = rig.lead()
     led.term.recording.look()
     led.run()
     assert rig.node_of("shop/web") == "n1"
     assert not rig.store.redis.exists(rig.store.key(keys.RECORDING.name))
-    assert RECORDED._value.get() == before
+    assert value(RECORDED) == before
     assert led.term.memory.cache.heard is None
 
 
@@ -73,13 +74,13 @@ def test_a_recorder_that_does_not_keep_up_gets_a_new_beginning(
     led = rig.lead()
     taped = tape(rig)
     taped.seen_by(led)
-    before = RECORDING_INTERRUPTED._value.get()
+    before = value(RECORDING_INTERRUPTED)
     for number in range(5):
         rig.apply(make_pod(f"shop/early-{number}"))
         led.turn()
     led.run()
     assert not led.term.recording.on
-    assert RECORDING_INTERRUPTED._value.get() == before + 1
+    assert value(RECORDING_INTERRUPTED) == before + 1
     assert waiting(rig) == 3
     rig.apply(make_pod("shop/unheard"))
     led.run()

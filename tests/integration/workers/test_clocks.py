@@ -16,6 +16,7 @@ from dsched.state.client import Store
 from tests.faults.scenarios.s24_clocks_jump import CLOCKS, HOUR_S
 from tests.integration.leader.scattering import Room
 from tests.integration.workers.processes import Workers, wait_until
+from tests.metrics import value
 from tests.unit.framework.random_clusters import CONFIGURATION
 
 
@@ -50,9 +51,9 @@ def test_pings_and_shards_are_answered(wrong: Workers, dispatcher: Dispatcher, m
     before = wrong.known()["evaluator-1"]
     dispatcher.ping([before.name], expires_s=60)
     wait_until("a sign of life", lambda: wrong.known()["evaluator-1"].last_seen_ms > before.last_seen_ms)
-    fallbacks = SHARD_FALLBACKS._value.get()
+    fallbacks = value(SHARD_FALLBACKS)
     Room(wrong.store, config=before.config, dispatcher=dispatcher).judged_right()
-    assert SHARD_FALLBACKS._value.get() == fallbacks
+    assert value(SHARD_FALLBACKS) == fallbacks
 
 
 def test_what_is_late_is_dropped(wrong: Workers, dispatcher: Dispatcher) -> None:

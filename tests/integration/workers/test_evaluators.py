@@ -22,6 +22,7 @@ from tests.integration.leader.rig import Rig
 from tests.integration.leader.scattering import Room
 from tests.integration.workers.processes import Workers, wait_until
 from tests.manifests import node_manifest, pod_manifest
+from tests.metrics import value
 from tests.unit.framework.random_clusters import random_node
 
 
@@ -43,11 +44,6 @@ def refresh(farm: Workers, dispatcher: Dispatcher) -> None:
     wait_until(
         "signs of life", lambda: all(worker.last_seen_ms > before[name] for name, worker in farm.known().items())
     )
-
-
-def value(counter: Any) -> float:
-    found: float = counter._value.get()
-    return found
 
 
 class Fallbacks:

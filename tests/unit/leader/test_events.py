@@ -25,6 +25,7 @@ from dsched.scheduler.pod_groups import QueuedGroups
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods, QueuedPod
 from tests.builders import make_node, make_pod
+from tests.metrics import value
 from tests.unit.framework.frameworks import NAME, default_framework, framework_of
 from tests.unit.leader.queues import AgreeingQueue, as_queue
 from tests.unit.scheduler.grouped import make_group, members
@@ -131,14 +132,14 @@ def test_pods_nobody_helped_are_rescued_after_five_minutes(room: Room) -> None:
     assert LONGEST_UNSCHEDULABLE_S == 300
     room.pod("old", QueueName.UNSCHEDULABLE, "NodePorts", "NodeName", attempts=3)
     room.pod("gated", QueueName.GATED, "SchedulingGates", gates=["later"])
-    before = {plugin: RESCUED.labels(plugin)._value.get() for plugin in ("NodePorts", "NodeName", "TaintToleration")}
+    before = {plugin: value(RESCUED.labels(plugin)) for plugin in ("NodePorts", "NodeName", "TaintToleration")}
     room.clock.advance(299)
     room.pod("young", QueueName.UNSCHEDULABLE, "TaintToleration")
     assert room.events.rescue(room.clock.now_ms()) == 0
     room.clock.advance(2)
     assert room.events.rescue(room.clock.now_ms()) == 1
     assert room.queue.taken() == [("shop/old", "active")]
-    after = {plugin: RESCUED.labels(plugin)._value.get() - count for plugin, count in before.items()}
+    after = {plugin: value(RESCUED.labels(plugin)) - count for plugin, count in before.items()}
     assert after == {"NodePorts": 1, "NodeName": 1, "TaintToleration": 0}
 
 

@@ -7,6 +7,7 @@ from redis.exceptions import ConnectionError as Away
 from dsched import metrics
 from dsched.metrics.instruments import DECLARED
 from dsched.observe.exposition import Exposition
+from tests.metrics import value
 
 
 class Source:
@@ -42,12 +43,12 @@ def test_while_redis_is_away_the_rest_is_told_and_the_failure_counted(caplog):
     exposition = Exposition("leader", [source, REGISTRY])
     assert "dsched_inflight_pods" in names(exposition)
     source.away = True
-    before = metrics.SCRAPE_FAILURES._value.get()
+    before = value(metrics.SCRAPE_FAILURES)
     for _ in range(3):
         found = names(exposition)
         assert "dsched_inflight_pods" not in found
         assert "dsched_reservations" in found
-    assert metrics.SCRAPE_FAILURES._value.get() - before == 3
+    assert value(metrics.SCRAPE_FAILURES) - before == 3
     assert len([each for each in caplog.records if "Redis does not answer" in each.message]) == 1
 
 

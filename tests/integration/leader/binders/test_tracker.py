@@ -23,6 +23,7 @@ from dsched.state.results import OTHER_CONFIGURATION, WAITING
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
 from tests.manifests import node_manifest, pod_manifest
+from tests.metrics import value
 
 WEB = "shop/web"
 
@@ -47,11 +48,10 @@ class Counted:
 
     def __init__(self, counter: Any) -> None:
         self._counter = counter
-        self._before = counter._value.get()
+        self._before = value(counter)
 
     def __call__(self) -> float:
-        more: float = self._counter._value.get() - self._before
-        return more
+        return value(self._counter) - self._before
 
 
 def scheduled() -> Counted:

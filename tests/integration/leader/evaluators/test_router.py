@@ -37,14 +37,10 @@ from tests.integration.leader.scattering import (
     of_another,
     refuse,
 )
+from tests.metrics import value
 from tests.unit.framework.answers import said
 from tests.unit.framework.frameworks import framework_of
 from tests.unit.framework.random_clusters import CONFIGURATION, random_node
-
-
-def value(counter: Any) -> float:
-    found: float = counter._value.get()
-    return found
 
 
 @pytest.fixture(autouse=True)

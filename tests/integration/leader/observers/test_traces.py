@@ -15,6 +15,7 @@ from tests.collector import Collector, Span
 from tests.integration.leader.rig import Rig
 from tests.integration.workers.processes import wait_until
 from tests.manifests import node_manifest, pod_manifest
+from tests.metrics import value
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def rig(store: Store, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 
 def counted() -> dict[str, int]:
-    return {result: int(SPANS.labels(result)._value.get()) for result in ("exported", "failed", "dropped")}
+    return {result: int(value(SPANS.labels(result))) for result in ("exported", "failed", "dropped")}
 
 
 def pod(key: str, cpu: str = "100m") -> dict[str, Any]:
