@@ -4,6 +4,7 @@ Killed between `decide` and `finish`: Redis has reserved the batch or not, and p
 reserved is adopted by the next leader, what is in flight goes back to active.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,9 @@ CYCLE_S = 0.05
 LARGEST_BATCH = LIGHT_AT_MOST
 SMALL_BATCH, BUSY_CYCLE_S = 64, 0.2
 """So few pods may take this long: on a busy machine even small batches take long, and smaller ones only cost more."""
+
+ASK_AGAIN_S = 1.0
+"""How often Redis is asked for pods where the leader knows of none."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,7 @@ class Batches:
         self._alone = False
         """Whether the last one was a pod alone, because processes were lost with it."""
         self._ending = False
+        self._popped_at = -math.inf
 
     @property
     def begun(self) -> bool:
@@ -135,13 +140,25 @@ class Batches:
                 return ahead.name, ahead.popped
         if self._ending or self._binding.is_full(len(self._waiting)):
             return "", ()
+        if self._nobody():
+            self._full = False
+            return "", ()
         name, size = self._next()
+        self._popped_at = self._clock.monotonic()
         if self._picking is not None and self._picking.any_active():
             popped = self._pick(self._picking, name, size)
         else:
             popped = self._queue.pop(name, size, self._clock.now_ms(), from_backoff=True)
         self._came(popped, size)
         return name, popped
+
+    def _nobody(self) -> bool:
+        """Whether the leader knows of nobody who could be popped, once it has heard what has become of all moves. Redis
+        is asked now and then all the same: it is what counts."""
+        if self._pending.any_poppable or self._clock.monotonic() - self._popped_at >= ASK_AGAIN_S:
+            return False
+        self._line.settle()
+        return not self._pending.any_poppable
 
     def _pick(self, picking: Picking, name: str, size: int) -> Sequence[Popped]:
         """Pods whose turn it is; where profiles are paused, of the others."""

@@ -139,6 +139,8 @@ def _names(text: str) -> frozenset[str]:
 
 _TOLD = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.GATED})
 """Places where no decision puts a pod."""
+_POPPED = frozenset({QueueName.ACTIVE, QueueName.BACKOFF})
+"""Places from which a pod is popped."""
 
 WINDOW_MS = 1000
 """Pauses end with whole seconds. Source: backoff_queue.go ``backoffQOrderingWindowDuration``."""
@@ -211,6 +213,7 @@ class PendingPods:
         self._naming: dict[str, dict[PodKey, QueuedPod]] = {}
         self._last_us = 0
         self._suspects: set[PodKey] = set()
+        self._poppable: set[PodKey] = set()
         self.heard: Callable[[tape.Line], None] | None = None
 
     def __len__(self) -> int:
@@ -238,6 +241,11 @@ class PendingPods:
     def members(self, key: str) -> list[QueuedPod]:
         """The pods beside a pod group, those that are being decided with it included."""
         return list(self._beside.get(key, {}).values())
+
+    @property
+    def any_poppable(self) -> bool:
+        """Whether pods, or pod groups, stand where they may be popped."""
+        return bool(self._poppable)
 
     @property
     def any_rejected(self) -> bool:
@@ -323,6 +331,7 @@ class PendingPods:
         self._pods[pod.key] = pod
         self._told.add(info.pod)
         self._index(pod)
+        self._stands(pod)
         if self._follower is not None:
             self._follower.moved(pod)
         return pod
@@ -361,6 +370,7 @@ class PendingPods:
         """The pod is no longer pending."""
         pod = self._pods.pop(key, None)
         if pod is not None:
+            self._poppable.discard(key)
             self._unindex(pod)
             pod.leaving = False
             self._told.drop(pod.info.pod)
@@ -380,6 +390,7 @@ class PendingPods:
         """No pod stands beside a pod group any more."""
         group = self._groups.pop(key, None)
         if group is not None:
+            self._poppable.discard(group.key)
             group.leaving = False
             if self._follower is not None:
                 self._follower.dropped(group)
@@ -409,6 +420,7 @@ class PendingPods:
         self._unindex(pod)
         let_go = pod.place is QueueName.WAITING and place is QueueName.RESERVED
         pod.place = place
+        self._stands(pod)
         if pod.group:
             if place in (QueueName.GROUP, QueueName.INFLIGHT):
                 self.beside(pod)
@@ -419,6 +431,15 @@ class PendingPods:
             self._follower.moved(pod, self.members(pod.pod_group.key) if isinstance(pod, QueuedGroup) else ())
         if self.heard is not None and (let_go or place in _TOLD):
             self.heard(tape.Moved(pod.uid, place))
+
+    def _stands(self, pod: QueuedPod) -> None:
+        """Keep who may be popped; of a pod that is gone, or there anew, a move may be heard late."""
+        if self.standing(pod.key) is not pod:
+            return
+        if pod.place in _POPPED:
+            self._poppable.add(pod.key)
+        else:
+            self._poppable.discard(pod.key)
 
     def crashed(self, pod: QueuedPod, crashes: int) -> None:
         """So many processes have been lost with it by now; 0 when an attempt went well."""

@@ -225,6 +225,8 @@ class Led:
         assert {name: usage.seen(name) for name in table.names} == read_versions(store, table.names)
         records = {record.key: record.fields for record in read_records(store)}
         pending = self.term.memory.pending
+        poppable = [pod.key for pod in (*pending, *pending.groups()) if str(pod.place) in ("active", "backoff")]
+        assert pending.any_poppable == bool(poppable), poppable
         known = {pod.key: (str(pod.place), pod.turn, str(pod.order)) for pod in (*pending, *pending.groups())}
         assert known == {key: (fields["queue"], fields["place"], fields["order"]) for key, fields in records.items()}
         homes = {found.uid: found.node for found in read_reservations(store)}

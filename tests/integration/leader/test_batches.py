@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from dsched.leader.batches import ASK_AGAIN_S
 from dsched.leader.sources import Answered
+from dsched.scheduler.ports import QueueName
 from dsched.state import keys
 from dsched.state.queue import read_records
 from tests.integration.leader.checker import Checker
@@ -49,6 +51,48 @@ def test_a_batch_is_reserved_and_the_next_one_in_flight_when_it_is_finished(rig:
     led.run()
     check.at_rest()
     assert all(rig.node_of(name) for name in PODS)
+
+
+def test_redis_is_asked_for_pods_where_there_are_some_and_else_now_and_then(
+    rig: Rig, check: Checker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.apply(node_manifest("n1"))
+    led = rig.lead()
+    led.turns()
+    asked: list[str] = []
+    pop = led.term.state.queue.pop
+
+    def counted(batch: str, *args: Any, **others: Any) -> Any:
+        asked.append(batch)
+        return pop(batch, *args, **others)
+
+    monkeypatch.setattr(led.term.state.queue, "pop", counted)
+    for _ in range(3):
+        led.turn()
+    assert not asked
+    rig.apply(pod("shop/a"))
+    led.turn()
+    assert len(asked) == 1 and rig.reserved()
+    led.run()
+    assert len(asked) == 1
+    rig.clock.advance(ASK_AGAIN_S)
+    for _ in range(3):
+        led.turn()
+    assert len(asked) == 2
+    check.at_rest()
+
+
+def test_a_pod_that_stands_in_redis_where_the_leader_does_not_believe_it_is_popped_all_the_same(rig: Rig) -> None:
+    rig.apply(node_manifest("n1", cpu="100m"), pod("shop/a"))
+    led = rig.lead()
+    led.run()
+    state, pending = led.term.state, led.term.memory.pending
+    state.queue.move([pending.move(pending.get("shop/a"), QueueName.ACTIVE)])
+    led.turns()
+    assert [record.queue for record in read_records(rig.store)] == [QueueName.ACTIVE]
+    rig.clock.advance(ASK_AGAIN_S)
+    led.run()
+    assert [(each.queue, each.attempts) for each in read_records(rig.store)] == [(QueueName.UNSCHEDULABLE, 2)]
 
 
 def test_nothing_is_popped_ahead_of_a_batch_that_was_not_full(rig: Rig, check: Checker) -> None:

@@ -250,4 +250,16 @@ def test_the_index_follows_every_move(steps: list[tuple[str, QueueName | None, s
                 if plugin in pod.plugins and pod.place in (QueueName.UNSCHEDULABLE, QueueName.GATED)
             }
             assert {key for pods in pending.rejected_by(plugin) for key in pods} == standing
+        poppable = [pod.key for pod in pending if pod.place in (QueueName.ACTIVE, QueueName.BACKOFF)]
+        assert pending.any_poppable == bool(poppable)
     assert len(pending) == len(list(pending))
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_move_that_is_heard_late_is_nobodys_who_is_there_by_now(pending: PendingPods, again: bool) -> None:
+    gone = added(pending, "a")
+    pending.drop(gone.key)
+    if again:
+        pending.placed(added(pending, "a"), QueueName.ACTIVE)
+    pending.placed(gone, QueueName.GATED if again else QueueName.ACTIVE)
+    assert pending.any_poppable == again
