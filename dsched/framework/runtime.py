@@ -137,16 +137,8 @@ class Framework:
         self._searchers = tuple(each for each in self.at("podGroupPostFilter") if hasattr(each, "note_search"))
         self._class_parts = tuple(plugin for plugin in self._built.values() if hasattr(plugin, "class_part"))
         judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}
-        self._label_readers = {
-            name: _said(plugin, "label_keys", _JUDGES)
-            for name, plugin in judging.items()
-            if _said(plugin, "label_blind", _JUDGES) is not True
-        }
-        self._claim_readers = {
-            name: _said(plugin, "claims_meaning", _JUDGES)
-            for name, plugin in judging.items()
-            if _said(plugin, "claim_blind", _JUDGES) is not True
-        }
+        self._label_readers = _readers(judging, "label_keys", blind="label_blind")
+        self._claim_readers = _readers(judging, "claims_meaning", blind="claim_blind")
         self._followers = tuple(
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
@@ -688,6 +680,15 @@ def _said(plugin: Any, name: str, about: Collection[str]) -> Any:
         if any(each in namespace for each in about):
             break
     return None
+
+
+def _readers(judging: Mapping[str, Any], name: str, *, blind: str) -> dict[str, Any]:
+    """Of the plugins that do not say that they are blind, by name, what they say of how they see."""
+    return {
+        each: _said(plugin, name, _JUDGES)
+        for each, plugin in judging.items()
+        if _said(plugin, blind, _JUDGES) is not True
+    }
 
 
 def _widened(plugin: Any, scope: Scope) -> Scope:

@@ -114,10 +114,8 @@ def propose(
         return Proposal(outcome, keys)
     pod = next(pod for pod in mine.pending if pod.key == explained.key)
     simulation.memory.forget(pod.uid, released=True)
-    left = {each.key for each in outcome.pods if each.ending not in WITH_NODE}
-    others = [each for each in together.pending if each.key in left and each.uid != pod.uid]
-    known = tuple((each, None) for each in others if each.spec.scheduler_name in names)
-    standing = LiveCluster(simulation.memory, pod, pending=known)
+    others = [each for each in _left(together, outcome) if each.uid != pod.uid and each.spec.scheduler_name in names]
+    standing = LiveCluster(simulation.memory, pod, pending=tuple((each, None) for each in others))
     explained_pod = explain(configured, plugins, standing, seed, read)
     group = _explain_group(configured, plugins, simulation, pod, together, seed, read)
     return Proposal(outcome, keys, explained_pod, standing, group)
@@ -161,6 +159,12 @@ class _Reader:
         elsewhere = [key for key in keys if (kind, key) not in self._own]
         found = dict(zip(elsewhere, self._cluster.get_objects(kind, elsewhere), strict=True)) if elsewhere else {}
         return [self._own.get((kind, key), found.get(key)) for key in keys]
+
+
+def _left(together: ManifestCluster, outcome: Outcome) -> list[Pod]:
+    """The pods that have no node at the end."""
+    without = {each.key for each in outcome.pods if each.ending not in WITH_NODE}
+    return [each for each in together.pending if each.key in without]
 
 
 def _to_explain(outcome: Outcome, keys: Sequence[PodKey], wanted: PodKey | None) -> PodOutcome | None:
