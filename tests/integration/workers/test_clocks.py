@@ -62,6 +62,8 @@ def test_what_is_late_is_dropped(wrong: Workers, dispatcher: Dispatcher) -> None
     dispatcher.evaluate([(worker.name, late), (worker.name, soon)])
     assert replies.take(store, "s", 60.0) is not None
     assert replies.take(store, "l", 0.01) is None
+    seen_ms = worker.last_seen_ms
+    wait_until("it lives", lambda: wrong.known()["evaluator-1"].last_seen_ms > seen_ms)  # said after the answer
     store.redis.delete(store.key(keys.WORKERS.name))
     dispatcher.ping([worker.name], expires_s=-1)
     wait_until("it is taken", lambda: not store.redis.exists(f"{store.key('celery:')}{worker.name}.dq2"))
