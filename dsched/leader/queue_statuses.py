@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 
 from dsched.cluster.interface import Cluster, SchedulingStatus
 from dsched.leader.failure import UNSCHEDULABLE, Failures
@@ -15,8 +14,6 @@ from dsched.scheduler.quota.picking import Picking
 from dsched.scheduler.quota.tree import Share
 
 EVERY_S = 2.0
-
-
 TOLD_AT_ONCE = 500
 """Pods at a look that are told that a limit holds them back."""
 
@@ -32,7 +29,7 @@ class QueueStatuses:
         self._held: dict[PodUid, str] = {}
         self._written: dict[str, QueueStatus] = {}
         self._counted: dict[str, int] = {}
-        self._measured: dict[str, set[tuple[str, str]]] = {}
+        self._measured: dict[str, dict[tuple[str, str], float]] = {}
         self._told: Counter[str] = Counter()
 
     def write(self) -> None:
@@ -42,7 +39,8 @@ class QueueStatuses:
         changed = {name: status for name, status in found.items() if self._written.get(name) != status}
         if changed:
             self._cluster.report_queues(changed)
-        self._clear(self._written.keys() - found.keys())
+        for name in self._written.keys() - found.keys():
+            self._forget(name)
         self._written = found
         for name, share in shares.items():
             self._measure(name, share)
@@ -52,7 +50,8 @@ class QueueStatuses:
 
     def close(self) -> None:
         """Another leader says how things are from now on."""
-        self._clear(self._written.keys())
+        QUEUE_AMOUNTS.clear()
+        QUEUE_PODS.clear()
 
     def _tell_held(self) -> None:
         """Say why on pods that wait in the active queue for room below a limit, once for each reason."""
@@ -68,12 +67,12 @@ class QueueStatuses:
         if news:
             self._failures.tell(news)
 
-    def _clear(self, names: AbstractSet[str]) -> None:
-        for gauge in (QUEUE_AMOUNTS, QUEUE_PODS):
-            for name in names:
-                gauge.remove_by_labels({"queue": name})
-        for name in names:
-            self._measured.pop(name, None)
+    def _forget(self, name: str) -> None:
+        """The queue is gone. Each of its series by itself: `remove_by_labels` looks at those of all queues."""
+        for resource, what in self._measured.pop(name, {}):
+            QUEUE_AMOUNTS.remove(name, resource, what)
+        for what in ("running", "pending"):
+            QUEUE_PODS.remove(name, what)
 
     def _status(self, share: Share) -> QueueStatus:
         assert share.queue is not None
@@ -90,12 +89,13 @@ class QueueStatuses:
         )
 
     def _measure(self, name: str, share: Share) -> None:
-        measured = _amounts(share)
-        for resource, what in self._measured.get(name, measured.keys()) - measured.keys():
+        measured, before = _amounts(share), self._measured.get(name, {})
+        self._measured[name] = measured
+        for resource, what in before.keys() - measured.keys():
             QUEUE_AMOUNTS.remove(name, resource, what)
-        self._measured[name] = set(measured)
         for (resource, what), amount in measured.items():
-            QUEUE_AMOUNTS.labels(name, resource, what).set(amount / 1000 if resource == "cpu" else amount)
+            if before.get((resource, what)) != amount:
+                QUEUE_AMOUNTS.labels(name, resource, what).set(amount / 1000 if resource == "cpu" else amount)
         QUEUE_PODS.labels(name, "running").set(share.running)
         QUEUE_PODS.labels(name, "pending").set(share.waiting)
 

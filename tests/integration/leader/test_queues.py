@@ -286,6 +286,19 @@ def test_metrics_of_queues_tell_nothing_of_what_was(rig: Rig) -> None:
     led.run()
     led.term.queues.write()
     assert (amount("a", "cpu", "limit"), amount("b", "cpu", "used")) == (0, 0)
+    rig._applier.delete(kinds.QUEUE, ["b"])
+    led.run()
+    led.term.queues.write()
+    assert "a" in told() and "b" not in told()
+    led.term.queues.close()
+    assert not told()
+
+
+def told() -> set[str]:
+    """Queues of which the metrics say something."""
+    names = ("dsched_queue_resource", "dsched_queue_pods")
+    samples = (each for family in REGISTRY.collect() if family.name in names for each in family.samples)
+    return {each.labels["queue"] for each in samples}
 
 
 def amount(queue: str, resource: str, what: str) -> float:
