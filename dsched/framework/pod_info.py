@@ -139,13 +139,14 @@ class PodInfo:
 
     def counts_as(self, other: "PodInfo") -> bool:
         """Whether scheduling sees the same in two versions of a pod that is on a node. Of its status it sees what
-        changes its demand, and since when it runs, by which victims are chosen."""
+        changes its demand, which claims were made for it, and since when it runs, by which victims are chosen."""
         mine, theirs = self.pod, other.pod
         return (
             self.class_key == other.class_key
             and self.demand == other.demand
             and mine.metadata.deletion_timestamp == theirs.metadata.deletion_timestamp
             and mine.status.start_time == theirs.status.start_time
+            and mine.named_claims == theirs.named_claims
         )
 
 

@@ -176,6 +176,7 @@ class ApiObjects:
             deferred=pod.resize_deferred,
             queue=queue,
             by_kueue=by_kueue,
+            claims=pod.named_claims,
         )
 
 

@@ -85,7 +85,7 @@ def seen_claim(key: str, value: Mapping[str, Any]) -> SeenClaim:
     parts = tuple(str(each.id) for each in given if str(each.id) not in alone)
     users = (each for each in claim.status.reserved_for if each.resource == "pods")
     pods = tuple((PodKey(f"{key.partition('/')[0]}/{each.name}"), PodUid(each.uid)) for each in users)
-    return SeenClaim(key, claim.metadata.uid, owner, alone, parts, pods)
+    return SeenClaim(key, claim.metadata.uid, owner, alone, parts, pods, queues.claimed_devices(claim))
 
 
 def queue_labels(pod: Pod) -> tuple[str, bool]:

@@ -54,17 +54,25 @@ def _used(view: View, queue: SeenQueue, fields: Mapping[str, str], true: Mapping
 
 
 def _counted(view: View) -> dict[str, Counter[str]] | None:
-    """Queue to what pods on nodes request of it and of those below it; None where that is not sure."""
+    """Queue to what pods on nodes request of it and of those below it, a claim that several use once for their queue;
+    None where that is not sure."""
     found = {name: Counter[str]() for name in view.queues}
     above = _above(view)
+    used: set[tuple[str, str]] = set()
     for residents in view.residents.values():
         for resident in residents:
             if resident.pod.by_kueue:
                 return None
             amounts = dict(charged(resident.pod))
             pod = resident.pod
-            for queue in above.get(pod.queue or view.default_queues.get(pod.key.partition("/")[0], ""), ()):
+            name = pod.queue or view.default_queues.get(pod.key.partition("/")[0], "")
+            used.update((name, claim) for claim in pod.claims)
+            for queue in above.get(name, ()):
                 found[queue].update(amounts)
+    for name, key in used:
+        if (claim := view.devices.claims.get(key)) is not None:
+            for queue in above.get(name, ()):
+                found[queue].update(claim.counted)
     return found
 
 

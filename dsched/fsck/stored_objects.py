@@ -135,6 +135,7 @@ def seen_pod(raw: RawPod) -> SeenPod:
         deferred=value.resize_deferred,
         queue=queue,
         by_kueue=by_kueue,
+        claims=value.named_claims,
     )
 
 

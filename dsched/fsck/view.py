@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dsched.framework.pod_info import Demand
@@ -33,6 +34,7 @@ class SeenPod(NamedTuple):
         group: ``namespace/name`` of its pod group, empty where it has none.
         deferred: a resize of it waits until its node has room.
         queue: the queue that its own label names; by_kueue: whether Kueue's may name one instead.
+        claims: ``namespace/name`` of the claims for devices that it names.
     """
 
     key: PodKey
@@ -51,6 +53,7 @@ class SeenPod(NamedTuple):
     deferred: bool = False
     queue: str = ""
     by_kueue: bool = False
+    claims: tuple[str, ...] = ()
 
     @property
     def scheduled(self) -> bool:
@@ -107,6 +110,7 @@ class SeenClaim(NamedTuple):
         owner: uid of the pod that it was made for; empty for one that stands for itself.
         devices: ``driver/pool/device`` of those that it has to itself; shares: of those that it has a part of.
         pods: key and uid of those that may use it.
+        counted: what it counts for a queue.
     """
 
     key: str
@@ -115,6 +119,7 @@ class SeenClaim(NamedTuple):
     devices: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
     pods: tuple[tuple[PodKey, PodUid], ...] = ()
+    counted: Amounts = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

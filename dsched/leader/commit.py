@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dsched.engine.diagnosis import Diagnosis
+from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import amounts
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.failure import Failures
@@ -28,6 +29,7 @@ from dsched.scheduler.observer import Observer
 from dsched.scheduler.pod_groups import Changes
 from dsched.scheduler.ports import Move, Popped, QueueName
 from dsched.scheduler.queue import QueuedGroup, QueuedPod
+from dsched.scheduler.quota.limits import Charges
 from dsched.state import reservations
 from dsched.state.pieces import LIGHT_AT_MOST
 from dsched.state.reservations import Request
@@ -280,8 +282,8 @@ class Commit:
         """The requests; each expects the node as its predecessors in the batch leave it."""
         ahead: Counter[NodeName] = Counter()
         requests: list[Request] = []
-        for decision, node in placed:
-            pod = self._pending.get(decision.candidate.info.key)
+        charges = self._charges(placed)
+        for at, (decision, node) in enumerate(placed):
             info, seen = decision.candidate.info, self._cache.usage.seen(node)
             version = seen.version + ahead[node]
             ahead[node] += 1
@@ -296,11 +298,23 @@ class Commit:
                     has_ports=bool(info.demand.ports),
                     deadline_ms=(decision.waiting.deadline_ms or self._clock.now_ms()) if decision.waiting else 0,
                     devices=charges_of(decision.state),
-                    group="" if pod is None else pod.group,
-                    queues=() if self._cache.limits is None else self._cache.limits.charges(info),
+                    group=self._group_of(info),
+                    queues=charges[at] if charges else (),
                 )
             )
         return requests
+
+    def _charges(self, placed: Sequence[Placed]) -> list[Charges]:
+        """What counts against limits of queues; nothing where there are none."""
+        if self._cache.limits is None:
+            return []
+        infos = [decision.candidate.info for decision, _ in placed]
+        return self._cache.limits.charges([(info, self._group_of(info)) for info in infos])
+
+    def _group_of(self, info: PodInfo) -> str:
+        """The pod group beside which a pod stands in the queue."""
+        pod = self._pending.get(info.key)
+        return "" if pod is None else pod.group
 
     def _reserved(self, decision: Decision, node: NodeName) -> AssumedPod:
         info = decision.candidate.info

@@ -96,7 +96,7 @@ def leader_memory(
     if arguments is None:
         picking, cache = None, Cache(usage, state.node_log, snapshot=snapshot)
     else:
-        ledger = Ledger(snapshot, kueue=arguments.kueue_label)
+        ledger = Ledger(snapshot, kueue=arguments.kueue_label, features=config.features)
         limits = Limits(ledger, Usage(state.lined, state.epoch, keys.QUOTA))
         picking, cache = Picking(ledger), Cache(usage, state.node_log, snapshot=snapshot, limits=limits)
     pending, waiting = PendingPods(clock, backoff, snapshot.pod_groups, picking), WaitingPods(clock)

@@ -3,11 +3,20 @@
 They are dsched's own: see docs/queues.md. A pod says by a label which queue it is of.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from dsched.model.meta import ApiRecord, Int32, Int64, ObjectMeta
 from dsched.model.quantity import Quantity
+from dsched.model.resource_claims import (
+    ALL,
+    EXACT_COUNT,
+    MOST_DEVICES,
+    DeviceRequest,
+    DeviceRequirements,
+    ResourceClaim,
+)
 
 QUEUE = "Queue"
 API_VERSION = "dsched.io/v1alpha1"
@@ -95,3 +104,30 @@ def named_by(labels: Mapping[str, str], namespace_labels: Mapping[str, str], *, 
     """
     own = labels.get(LABEL, "") or (labels.get(KUEUE_LABEL, "") if kueue else "")
     return own or namespace_labels.get(LABEL, "")
+
+
+def claimed_devices(claim: ResourceClaim) -> dict[str, int]:
+    """The resources, and how much of each, that a claim counts for a queue: of each class the most devices that it may
+    get. Of alternatives the largest of each class counts, for all devices as many as an allocation has at most. What
+    is asked for with admin access takes no device away from anybody, and counts nothing.
+
+    Source: pkg/quota/v1/evaluator/core/resource_claims.go ``Usage``, where admin access counts.
+    """
+    found: Counter[str] = Counter()
+    for request in claim.spec.devices.requests:
+        found.update(_most(request))
+    return {name + DEVICES: count for name, count in found.items() if count}
+
+
+def _most(request: DeviceRequest) -> dict[str, int]:
+    """Class to the most devices of it that a request gets; nothing where a later version asks in a way of its own."""
+    found: dict[str, int] = {}
+    exact = request.exactly
+    alternatives: Sequence[DeviceRequirements] = request.first_available
+    if not alternatives and exact is not None and not exact.admin_access:
+        alternatives = [exact]
+    for asked in alternatives:
+        counts = {EXACT_COUNT: asked.count, ALL: MOST_DEVICES}
+        name = asked.device_class_name
+        found[name] = max(found.get(name, 0), counts.get(asked.allocation_mode, 0))
+    return found

@@ -260,12 +260,11 @@ class _Pool:
     """The newest generation of a pool, and what devices in use have left of its counters."""
 
     def __init__(self, index: DeviceIndex, id: PoolId, taken: Taken) -> None:
-        every = index.devices_of(id)
         slices = index.slices_of(id)
         self._id, self._taken = id, taken
         self.generation = max((each.spec.pool.generation for each in slices), default=0)
         self._slices = [each for each in slices if each.spec.pool.generation == self.generation]
-        self.devices = [each for each in every if each.slice.generation == self.generation]
+        self.devices = index.newest_of(id)
         self._value = {
             (each.name, name): counter.value
             for record in self._slices

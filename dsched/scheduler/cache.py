@@ -135,6 +135,8 @@ class Cache:
             self.usage.add(node, amounts(pod))
             if self.limits is not None:
                 self.limits.bound(pod)
+        elif self.limits is not None and self.limits.differs(pod):
+            self.limits.bound(pod)
         self._put(pod, node)
         if self.heard is not None:
             self.heard(tape.PodOn(node, pod.pod))

@@ -18,7 +18,7 @@ from dsched.framework.interface import Registry, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.table import PODS, amounts
+from dsched.framework.table import PODS
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.pod import Pod
 from dsched.scheduler.decision import Candidate
@@ -203,7 +203,7 @@ def _queues(picking: Picking | None, pod: PodInfo) -> tuple[tuple[QueueHas, ...]
     """What queues above the pod have, and what it is told where a limit holds it back."""
     if picking is None or (leaf := picking.ledger.divide().leaf(picking.ledger.name_of(pod))) is None:
         return (), ""
-    wanted = amounts(pod)
+    wanted = picking.ledger.requested([pod])
     found = tuple(
         QueueHas(
             share.name,
@@ -217,7 +217,7 @@ def _queues(picking: Picking | None, pod: PodInfo) -> tuple[tuple[QueueHas, ...]
         for resource in sorted(wanted)
         if resource != PODS or PODS in share.limits
     )
-    full = leaf.full(wanted)
+    full = leaf.full(picking.ledger.added([pod]))
     return found, "" if full is None else HELD_BACK.format(queue=full[0].name, resource=full[1])
 
 

@@ -60,7 +60,11 @@ class OfflineCycle:
         self.memory = memory
         self.waiting = WaitingPods(clock)
         arguments = fair_share.arguments(configured)
-        ledger = None if arguments is None else Ledger(memory.snapshot, kueue=arguments.kueue_label)
+        ledger = (
+            None
+            if arguments is None
+            else Ledger(memory.snapshot, kueue=arguments.kueue_label, features=configured.features)
+        )
         self.picking = None if ledger is None else Picking(ledger)
         self.pending = PendingPods(clock, backoff or Backoff(), memory.snapshot.pod_groups, self.picking)
         handle = LeaderHandle(memory, self.waiting, self.pending, clock, ledger)

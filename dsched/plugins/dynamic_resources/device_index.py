@@ -94,6 +94,12 @@ class DeviceIndex:
         """The devices of all slices of a pool, whatever their generation."""
         return [device for each in self._of_pool.get(pool, ()) for device in each.devices]
 
+    def newest_of(self, pool: PoolId) -> Sequence[OfferedDevice]:
+        """The devices of a pool's newest generation, whether it is complete or not."""
+        slices = self._of_pool.get(pool, ())
+        newest = max((each.generation for each in slices), default=0)
+        return [device for each in slices if each.generation == newest for device in each.devices]
+
     def slices_of(self, pool: PoolId) -> Sequence[ResourceSlice]:
         """All slices of a pool, whatever their generation."""
         return [each.record for each in self._of_pool.get(pool, ())]

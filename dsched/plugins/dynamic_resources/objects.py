@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from dsched.framework.snapshot import Snapshot
-from dsched.model import names
+from dsched.model import names, queues
 from dsched.model.claim_requests import FINALIZER
 from dsched.model.devices import DEVICE_TAINT_RULE, RESOURCE_SLICE, DeviceTaintRule, ResourceSlice
 from dsched.model.meta import OwnerReference, PodUid
@@ -44,6 +44,11 @@ class KnownClaim:
     def allocation(self) -> Allocation | None:
         """The devices that it has."""
         return self.record.status.allocation
+
+    @cached_property
+    def counted(self) -> Mapping[str, int]:
+        """What it counts for a queue."""
+        return queues.claimed_devices(self.record)
 
     @cached_property
     def spec_key(self) -> bytes:

@@ -1,4 +1,5 @@
-"""How many devices of a class there are on nodes, and how many of them are in use: for scores of extended resources.
+"""How many devices of a class there are: on nodes, and how many of them are in use, for scores of extended resources;
+and altogether, for queues.
 
 Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go ``calculateDRAResourceTotals``.
 """
@@ -35,8 +36,7 @@ class ClassTotals:
     """The devices of one class, kept up to date node by node."""
 
     def __init__(self, cls: DeviceClass) -> None:
-        expressions = [each.cel.expression for each in cls.spec.selectors if each.cel is not None]
-        self._criteria = Criteria(tuple(expressions), ())
+        self._criteria = _criteria(cls)
         self._at: tuple[object, ...] = ()
         self._allocated_at = 0
         self._found = Totals(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
@@ -70,6 +70,10 @@ class ClassTotals:
         return devices, in_use
 
 
+def _criteria(cls: DeviceClass) -> Criteria:
+    return Criteria(tuple(each.cel.expression for each in cls.spec.selectors if each.cel is not None), ())
+
+
 def _in_use(device: OfferedDevice, known: Inventory) -> bool:
     pool, allocated = PoolId(device.id.driver, device.id.pool), known.allocated
     return device.id.device in allocated.whole(pool) or device.id.device in allocated.shared(pool)
@@ -101,3 +105,23 @@ def with_devices(
     devices = totals.devices[rows]
     by_devices = (whole == 0) & (devices > 0)
     return np.where(by_devices, totals.in_use[rows], used), np.where(by_devices, devices, whole)
+
+
+_matching: WeakKeyDictionary[Inventory, dict[str, tuple[DeviceClass, int, int]]] = WeakKeyDictionary()
+"""By name the class, the version of the index, and how many there are."""
+
+
+def matching(name: str, known: Inventory) -> int:
+    """How many devices there are of a class, wherever they can be used, and whoever has them; none where there is no
+    such class. A device for which an expression fails is none of it."""
+    cls = known.objects.classes.get(name)
+    if cls is None:
+        return 0
+    kept = _matching.setdefault(known, {})
+    before = kept.get(name)
+    if before is None or before[0] is not cls or before[1] != known.index.version:
+        wanted, select = _criteria(cls), known.selectors.select
+        devices = (device for pool in known.index.pool_ids for device in known.index.newest_of(pool))
+        count = sum(select(wanted, each.id.driver, each.record, each.said) is True for each in devices)
+        before = kept[name] = cls, known.index.version, count
+    return before[2]

@@ -17,6 +17,7 @@ from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
     Action,
+    ClusterEvent,
     Code,
     PodGroupPostFilterResult,
     PostFilterResult,
@@ -25,10 +26,10 @@ from dsched.framework.interface import (
     Status,
 )
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.table import amounts
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, key_of
 from dsched.model.pod import Pod
 from dsched.model.queues import QUEUE
+from dsched.model.resource_claims import RESOURCE_CLAIM
 from dsched.plugins.fair_share.reclaim import Reclaim
 from dsched.plugins.priority_sort import PrioritySort
 
@@ -54,7 +55,7 @@ class Arguments(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
 class FairShare(PrioritySort):
     name = NAME
     takes_features = True
-    pre_enqueue_reads = (QUEUE, "Namespace")
+    pre_enqueue_reads = (QUEUE, "Namespace", RESOURCE_CLAIM)
 
     def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
         """Without a leader that divides the cluster (``handle.queues``), it only sorts."""
@@ -81,7 +82,7 @@ class FairShare(PrioritySort):
             return interface.unresolvable(self._wrong(name, pod) or UNKNOWN.format(queue=name))
         for share in leaf.path():
             for resource, limit in share.limits.items():
-                if share.usage.get(resource, 0) > limit and amounts(pod).get(resource, 0):
+                if share.usage.get(resource, 0) > limit and self._queues.freed(pod).get(resource, 0):
                     return Status(Code.UNSCHEDULABLE, (FULL.format(queue=share.name, resource=resource),))
         return None
 
@@ -101,10 +102,12 @@ class FairShare(PrioritySort):
         return self._reclaim.pod_group_post_filter(attempt)
 
     def events_to_register(self) -> Sequence[Registration]:
-        """Queues that come and change, labels of namespaces, and pods that leave room below a limit."""
+        """Queues that come and change, labels of namespaces, claims that say what a pod asks for, and pods that leave
+        room below a limit."""
         return (
             Registration(Resource.QUEUE, frozenset({Action.ADD, Action.UPDATE, Action.DELETE})),
             Registration(Resource.NAMESPACE, frozenset({Action.ADD, Action.UPDATE})),
+            Registration(Resource.RESOURCE_CLAIM, frozenset({Action.ADD, Action.DELETE}), claim=_key),
             Registration(Resource.ASSIGNED_POD, frozenset({Action.DELETE})),
         )
 
@@ -120,13 +123,18 @@ class FairShare(PrioritySort):
         allowed = share.queue.spec.namespaces
         if allowed and namespace not in allowed:
             return NOT_ALLOWED.format(queue=name, namespace=namespace)
-        wanted = amounts(pod)
+        wanted = self._queues.requested([pod])
         for above in share.path():
             for resource, limit in above.limits.items():
                 if wanted.get(resource, 0) > limit:
                     amount = f"{wanted[resource]}m" if resource == "cpu" else str(wanted[resource])
                     return TOO_LARGE.format(amount=amount, resource=resource, queue=above.name)
         return ""
+
+
+def _key(event: ClusterEvent) -> str:
+    """``namespace/name`` of the claim that an event is about."""
+    return key_of(event.old if event.new is None else event.new)
 
 
 def arguments(config: SchedulerConfiguration) -> Arguments | None:

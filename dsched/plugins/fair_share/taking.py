@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from dsched.arithmetic.fair_division import is_more
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.framework.table import amounts
 from dsched.model.queues import Queue
 from dsched.plugins.default_preemption.victims import Victim, lower_priority, victims_of
 
@@ -84,7 +83,7 @@ class Taking:
         self._now_ms = now_ms
         queues.divide()
         self.mine: Share | None = queues.share_of(pods[0])
-        self._wants = _requests(pods)
+        self._wants: Counter[str] = queues.added(pods)
         self._gone = self._sums(leaving)
         nominations, own = snapshot.nominations, {pod.uid for pod in pods}
         self._coming = self._sums(
@@ -104,7 +103,7 @@ class Taking:
 
     def ask_for(self, pods: int) -> None:
         """Take for the first so many alone from now on."""
-        self._wants = _requests(self._pods[:pods])
+        self._wants = self._queues.added(self._pods[:pods])
         self._concerned = self._find_concerned()
 
     def counts(self, least: int) -> list[int]:
@@ -122,7 +121,7 @@ class Taking:
     def _is_too_much(self, ours: Sequence[Share], pods: int) -> bool:
         """Whether these queues, the own one and those above it, are due less than so many pods request of what the
         siblings of the last one contend for."""
-        wants = _requests(self._pods[:pods])
+        wants = self._queues.added(self._pods[:pods])
         contended = [resource for resource in ours[-1].parent.contended if wants[resource]]
         return not self._is_due(ours, contended, wants)[1]
 
@@ -148,7 +147,7 @@ class Taking:
             elif (
                 theirs is not None
                 and self._given_back(victim, theirs)
-                and self._may_take(self.mine, theirs, _requests_of(victim), {})
+                and self._may_take(self.mine, theirs, self._requests_of(victim), {})
             ):
                 found.append(victim)
         return found
@@ -218,7 +217,7 @@ class Taking:
             theirs = self._share_of(victim)
             if self.mine is None or theirs is None or theirs is self.mine:
                 found.append(victim)
-            elif self._may_take(self.mine, theirs, requested := _requests_of(victim), taken):
+            elif self._may_take(self.mine, theirs, requested := self._requests_of(victim), taken):
                 _count(taken, theirs, requested)
                 found.append(victim)
         return found
@@ -282,7 +281,12 @@ class Taking:
         for pod in pods:
             share = self._queues.share_of(pod)
             if share is not None:
-                _count(found, share, _requests([pod]))
+                _count(found, share, self._queues.requested([pod]))
+        return found
+
+    def _requests_of(self, victim: Victim) -> Counter[str]:
+        """What its queue has less without it, or more than that: a claim that others use as well is not given back."""
+        found: Counter[str] = self._queues.requested([pod for pod, _ in victim.pods])
         return found
 
 
@@ -312,14 +316,3 @@ def _still_above(share: Share, left: Mapping[str, int]) -> bool:
 def _count(sums: dict[str, Counter[str]], leaf: Share, amounts: Mapping[str, int]) -> None:
     for share in leaf.path():
         sums.setdefault(share.name, Counter()).update(amounts)
-
-
-def _requests_of(victim: Victim) -> Counter[str]:
-    return _requests([pod for pod, _ in victim.pods])
-
-
-def _requests(pods: Sequence[PodInfo]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for pod in pods:
-        total.update(amounts(pod))
-    return total

@@ -2,31 +2,57 @@
 
 A pod waits from when it is pending, unless a gate holds it back, and as long as it is on no node. A pod that is assumed
 on a node is used room, not demand, even though it is still pending.
+
+A claim for devices counts once for a queue, with what it asks for now (`devices`): as usage if a pod of the queue that
+uses it is on a node, else as demand if one waits.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
+from dsched.config.feature_gates import UNSAID, Features
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import PODS, amounts
 from dsched.model.meta import PodUid, from_builtins
 from dsched.model.queues import QUEUE, Queue, named_by
 from dsched.scheduler.ports import Amounts
+from dsched.scheduler.quota.devices import Devices, claims_of
 from dsched.scheduler.quota.tree import Share, Tree
 
 
 class Placed(NamedTuple):
-    """A pod that counts for a queue; ``name`` is empty for one of no queue."""
+    """A pod that counts for a queue.
+
+    Attributes:
+        name: of the queue; empty for a pod of none.
+        amounts: what it counts for itself.
+        claims: ``namespace/name`` of those that it uses, for devices.
+    """
 
     name: str
     info: PodInfo
     amounts: Amounts
+    claims: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Use:
+    """Of a claim by a queue.
+
+    Attributes:
+        devices: what it counts.
+        running, waiting: how many pods of the queue use it; those that are on nodes do not wait.
+    """
+
+    devices: Amounts
+    running: int = 0
+    waiting: int = 0
 
 
 @dataclass(slots=True)
@@ -46,11 +72,16 @@ class Ledger:
 
     Attributes:
         kueue: whether Kueue's label says of which queue a pod is, where dsched's own does not.
+        devices: claims, and what these count.
         reclaimed: queue to how many pods were taken back from it.
+        moved: claims that began or ceased to count as used by a queue, or count something else, for who looks at
+            pods that wait; who has done so clears it.
     """
 
-    def __init__(self, snapshot: Snapshot, *, kueue: bool = False) -> None:
+    def __init__(self, snapshot: Snapshot, *, kueue: bool = False, features: Features = UNSAID) -> None:
         self.kueue = kueue
+        self.devices = Devices(snapshot, features)
+        self.moved: set[str] = set()
         self._snapshot = snapshot
         self.reclaimed: Counter[str] = Counter()
         self._accounts: dict[str, Account] = {}
@@ -58,6 +89,11 @@ class Ledger:
         self._waiting: dict[PodUid, Placed] = {}
         self._tree = Tree()
         self._known = -1, -1
+        self._claims: dict[str, dict[str, _Use]] = {}
+        """Claim to queue to how pods of it use it."""
+        self._claims_at = self.devices.version
+        self._classes: set[str] = set()
+        """Resources that stand for devices, as far as claims have counted any."""
         self._others: dict[str, int] = {}
         """What pods take of which no queue is charged."""
         self._total: dict[str, float] = {}
@@ -78,7 +114,46 @@ class Ledger:
 
     def entry(self, pod: PodInfo) -> Placed:
         """What a pod counts for its queue."""
-        return Placed(self.name_of(pod), pod, amounts(pod))
+        return Placed(self.name_of(pod), pod, amounts(pod), claims_of(pod.pod))
+
+    def requested(self, pods: Iterable[PodInfo]) -> Counter[str]:
+        """What pods of one queue request together, a claim that several use once."""
+        found: Counter[str] = Counter()
+        claims: dict[str, None] = {}
+        for pod in pods:
+            found.update(amounts(pod))
+            claims.update(dict.fromkeys(claims_of(pod.pod)))
+        for claim in claims:
+            found.update(self.devices.counted(claim))
+        return found
+
+    def added(self, pods: Iterable[PodInfo]) -> Counter[str]:
+        """What their queue would have more if pods of it, which wait, were on nodes: what they request, without claims
+        that others of the queue use there already."""
+        found: Counter[str] = Counter()
+        claims: dict[str, str] = {}
+        for pod in pods:
+            found.update(amounts(pod))
+            if pod.pod.spec.resource_claims:
+                claims.update(dict.fromkeys(claims_of(pod.pod), self.name_of(pod)))
+        for claim, name in claims.items():
+            use = self._claims.get(claim, {}).get(name)
+            if use is None or not use.running:
+                found.update(self.devices.counted(claim))
+        return found
+
+    def freed(self, pod: PodInfo) -> Amounts:
+        """What its queue would have less if a pod was on its node no more: what it requests, without claims that others
+        of the queue use as well."""
+        claims = claims_of(pod.pod)
+        if not claims:
+            return amounts(pod)
+        name, found = self.name_of(pod), Counter(amounts(pod))
+        for claim in claims:
+            use = self._claims.get(claim, {}).get(name)
+            if use is not None and use.running == 1:
+                found.update(use.devices)
+        return found
 
     def share_of(self, pod: PodInfo) -> Share | None:
         """The pod's queue; None where it is of none, or that cannot have pods."""
@@ -97,6 +172,8 @@ class Ledger:
     @property
     def tree(self) -> Tree:
         """The queues with what they have and ask for now; what they are due is as of the last `divide`."""
+        if self._claims_at != self.devices.version:
+            self._look_at_claims()
         queues, namespaces = self._snapshot.version_of(QUEUE), self._snapshot.version_of("Namespace")
         if (queues, namespaces) != self._known:
             if namespaces != self._known[1]:
@@ -135,6 +212,18 @@ class Ledger:
             if placed.name != self.name_of(placed.info):
                 self.waits_no_more(placed.info.uid)
                 self.waits(placed.info)
+
+    def _look_at_claims(self) -> None:
+        """Claims have come, changed or gone."""
+        before, self._claims_at = self._claims_at, self.devices.version
+        for claim in self.devices.changed(before, self._claims):
+            counted = self.devices.counted(claim)
+            for name, use in self._claims[claim].items():
+                if counted != use.devices:
+                    self._count(name, use, -1)
+                    use.devices = counted
+                    self._count(name, use, 1)
+                    self.moved.add(claim)
 
     # -- what they do ------------------------------------------------------------------------------------------------
 
@@ -191,6 +280,8 @@ class Ledger:
             self._tree.charge(leaf, placed.amounts, pods)
         else:
             _add(self._others, placed.amounts, pods)
+        for claim in placed.claims:
+            self._use(placed.name, claim, running=pods)
 
     def _ask(self, entry: Placed, pods: int) -> None:
         account = self._accounts.setdefault(entry.name, Account())
@@ -198,6 +289,44 @@ class Ledger:
         account.waiting += pods
         if (leaf := self._tree.leaf(entry.name)) is not None:
             self._tree.wants(leaf, entry.amounts, pods)
+        for claim in entry.claims:
+            self._use(entry.name, claim, waiting=pods)
+
+    def _use(self, name: str, claim: str, *, running: int = 0, waiting: int = 0) -> None:
+        """So many more pods of a queue use a claim."""
+        of_claim = self._claims.setdefault(claim, {})
+        use = of_claim.get(name)
+        if use is None:
+            use = of_claim[name] = _Use(self.devices.counted(claim))
+        before = use.running > 0
+        self._count(name, use, -1)
+        use.running += running
+        use.waiting += waiting
+        self._count(name, use, 1)
+        if (use.running > 0) is not before:
+            self.moved.add(claim)
+        if not use.running and not use.waiting:
+            del of_claim[name]
+            if not of_claim:
+                del self._claims[claim]
+
+    def _count(self, name: str, use: _Use, sign: int) -> None:
+        """Count what a queue has or asks for by a claim, or count it no longer."""
+        if not use.devices or not (use.running or use.waiting):
+            return
+        self._classes.update(use.devices)
+        account, leaf = self._accounts.setdefault(name, Account()), self._tree.leaf(name)
+        devices = {resource: sign * count for resource, count in use.devices.items()}
+        if use.running:
+            _add(account.usage, devices, 1)
+            if leaf is None:
+                _add(self._others, devices, 1)
+            else:
+                self._tree.charge(leaf, devices, 0)
+        else:
+            _add(account.pending, devices, 1)
+            if leaf is not None:
+                self._tree.wants(leaf, devices, 0)
 
     def _to_divide(self, taken: Amounts) -> dict[str, float]:
         """What queues may have altogether: what nodes have, without what pods of no queue take."""
@@ -206,9 +335,10 @@ class Ledger:
             self._total_of = table.layout, table.objects_version
             self._total = {name: float(table.allocatable(name).sum(dtype=float)) for name in table.resources}
             self._total[PODS] = float(table.allowed_pods.sum(dtype=float))
+        total = self._total | self.devices.there_are(self._classes) if self._classes else self._total
         others = {**self._others}
         _add(others, taken, 1)
-        return {name: max(0.0, amount - others.get(name, 0)) for name, amount in self._total.items()}
+        return {name: max(0.0, amount - others.get(name, 0)) for name, amount in total.items()}
 
 
 def _add(sums: dict[str, int], more: Amounts, sign: int) -> None:

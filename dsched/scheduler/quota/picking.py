@@ -6,7 +6,8 @@ well off, the one whose pod QueueSort puts first. What is picked counts as used 
 
 A pod for which a limit leaves no room is passed over: the next of its queue that fits is tried, and it stays in the
 active queue until there is room. Pods that ask for the same stand in one line, so the next one that fits is found by
-looking at one pod of each line.
+looking at one pod of each line. A pod whose claim others of its queue use on nodes already asks for so much less; it
+stands elsewhere once that changes.
 
 How long anybody is held up: a queue whose last `PATIENCE` attempts placed nothing gets one attempt a batch until one of
 its pods is placed, and all such queues together a quarter of a batch as long as others have pods.
@@ -17,10 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from dsched.framework.table import PODS, amounts
+from dsched.framework.table import amounts
 from dsched.model.meta import PodKey
 from dsched.scheduler.ports import Amounts, QueueName
 from dsched.scheduler.queue import QueuedGroup, QueuedPod
+from dsched.scheduler.quota.devices import claims_of
 from dsched.scheduler.quota.ledger import Ledger
 from dsched.scheduler.quota.tree import Share, Tree
 
@@ -63,6 +65,10 @@ class Picking:
         self._lines: dict[str, dict[object, _Line]] = {}
         self._stands: dict[PodKey, tuple[_Line, Turn]] = {}
         """The one place in a line that counts, of each pod that is active and not picked."""
+        self._users: dict[str, dict[PodKey, tuple[QueuedPod, Sequence[QueuedPod]]]] = {}
+        """Claim for devices to the pods and groups that stand in lines and use it, groups with their members."""
+        self._claims: dict[PodKey, Sequence[str]] = {}
+        """The same the other way round."""
         self._may_run: set[str] = set()
         """Keys of the pod groups in the queue that no gate holds back."""
         self._changed: set[str] = set()
@@ -79,15 +85,14 @@ class Picking:
         if isinstance(pod, QueuedGroup):
             self._gated(pod, members)
             if pod.place is QueueName.ACTIVE:
-                self._join(pod, _together(members), pod.key)
+                self._line_up(pod, members)
             return
         if pod.place in _WAITS and (pod.place is not QueueName.GROUP or pod.group in self._may_run):
             self.ledger.waits(pod.info)
         else:
             self.ledger.waits_no_more(pod.uid)
         if pod.place is QueueName.ACTIVE:
-            requested = amounts(pod.info)
-            self._join(pod, requested, tuple(sorted(requested.items())))
+            self._line_up(pod, ())
         elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
             self._in_vain.pop(self.ledger.name_of(pod.info), None)
 
@@ -115,7 +120,7 @@ class Picking:
 
     def held_back(self) -> Iterator[tuple[QueuedPod, str]]:
         """Pods in the active queue for which limits leave no room, and what they are told."""
-        tree = self.ledger.tree
+        tree = self._tree()
         for name, lines in self._lines.items():
             leaf = tree.leaf(name)
             for line in lines.values():
@@ -125,7 +130,8 @@ class Picking:
 
     def count_held_back(self) -> int:
         """How many pods, and pod groups, `held_back` names."""
-        leaves = ((self.ledger.tree.leaf(name), lines.values()) for name, lines in self._lines.items())
+        tree = self._tree()
+        leaves = ((tree.leaf(name), lines.values()) for name, lines in self._lines.items())
         return sum(
             line.standing
             for leaf, lines in leaves
@@ -137,7 +143,7 @@ class Picking:
         """Up to so many pods of the active queue, in the order in which they are to be decided. They stay there until
         they are popped; those that are not popped have to be told with `moved`."""
         self._batches += 1
-        tree = self.ledger.tree
+        tree = self._tree()
         shares = {name: tree.leaf(name) for name in self._lines}
         picked, taken = self._of_no_queue([name for name, share in shares.items() if share is None], count)
         self.ledger.divide(taken)
@@ -182,6 +188,28 @@ class Picking:
         self._turns.undo()
         return picked
 
+    def _tree(self) -> Tree:
+        """The queues as they are, once pods stand where they do now that others use their claims, or do no more."""
+        tree = self.ledger.tree
+        for claim in self.ledger.moved & self._users.keys():
+            for pod, members in [*self._users.get(claim, {}).values()]:
+                self._line_up(pod, members)
+        self.ledger.moved.clear()
+        return tree
+
+    def _line_up(self, pod: QueuedPod, members: Sequence[QueuedPod]) -> None:
+        """A pod, or a pod group with its members, stands where its queue has pods that ask for the same."""
+        infos = [member.info for member in members] if isinstance(pod, QueuedGroup) else [pod.info]
+        claims = [claim for info in infos for claim in claims_of(info.pod)]
+        requested = amounts(pod.info) if len(infos) == 1 and not claims else self.ledger.added(infos)
+        kind = pod.key if isinstance(pod, QueuedGroup) else tuple(sorted(requested.items()))
+        self._forget_claims(pod.key)
+        self._join(pod, requested, kind)
+        if claims:
+            self._claims[pod.key] = claims
+        for claim in claims:
+            self._users.setdefault(claim, {})[pod.key] = pod, members
+
     def _join(self, pod: QueuedPod, amounts: Amounts, kind: object) -> None:
         name, profile = self.ledger.name_of(pod.info), pod.info.pod.spec.scheduler_name
         lines = self._lines.setdefault(name, {})
@@ -202,6 +230,15 @@ class Picking:
         if stood is not None:
             stood[0].standing -= 1
             self._changed.add(stood[0].queue)
+        self._forget_claims(pod.key)
+
+    def _forget_claims(self, key: PodKey) -> None:
+        """It does not matter to a pod any more who uses its claims."""
+        for claim in self._claims.pop(key, ()):
+            users = self._users.get(claim, {})
+            users.pop(key, None)
+            if not users:
+                self._users.pop(claim, None)
 
     def _counts(self, line: _Line, turn: Turn, pod: QueuedPod) -> bool:
         """Whether a pod stands in a line with this turn still."""
@@ -386,11 +423,3 @@ class _Turns:
                 heapq.heapreplace(heap, entry)
             share.parent.unsorted |= share.unsorted
             share = share.parent
-
-
-def _together(members: Sequence[QueuedPod]) -> Amounts:
-    """What pods request altogether."""
-    total: Counter[str] = Counter()
-    for pod in members:
-        total.update(pod.info.demand.requests)
-    return {**total, PODS: len(members)}

@@ -169,8 +169,8 @@ class Tree:
     # -- what pods do to it ------------------------------------------------------------------------------------------
 
     def charge(self, leaf: Share, amounts: Amounts, pods: int = 1) -> None:
-        """Pods of a queue are on nodes; a negative number: they left."""
-        sign = 1 if pods > 0 else -1
+        """Pods of a queue are on nodes; a negative number: they left; none: by its pods it has more, or less."""
+        sign = 1 if pods >= 0 else -1
         share: Share | None = leaf
         while share is not None:
             _add(share.usage, amounts, sign)
@@ -179,8 +179,8 @@ class Tree:
             share = share.parent
 
     def wants(self, leaf: Share, amounts: Amounts, pods: int = 1) -> None:
-        """Pods of a queue wait; a negative number: they do so no more."""
-        sign = 1 if pods > 0 else -1
+        """Pods of a queue wait; a negative number: they do so no more; none: its pods ask for more, or less."""
+        sign = 1 if pods >= 0 else -1
         share: Share | None = leaf
         while share is not None:
             _add(share.pending, amounts, sign)
