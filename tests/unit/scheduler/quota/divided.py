@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from dsched.clock import ManualClock
+from dsched.config.feature_gates import UNSAID, Features
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, key_of
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.queues import LABEL
@@ -21,9 +22,13 @@ from tests.manifests import Json, node_manifest, pod_manifest
 NODE = NodeName("n1")
 
 
-def make_pod(name: str, queue: str = "", cpu: int = 1, *, namespace: str = "shop", **spec: Any) -> PodInfo:
-    """A pod of a queue that requests so many cores."""
+def make_pod(
+    name: str, queue: str = "", cpu: int = 1, *, namespace: str = "shop", claims: Sequence[str] = (), **spec: Any
+) -> PodInfo:
+    """A pod of a queue that requests so many cores, and uses these claims of its namespace."""
     containers = [{"name": "main", "resources": {"requests": {"cpu": str(cpu)}}}]
+    if claims:
+        spec["resourceClaims"] = [{"name": f"c{at}", "resourceClaimName": claim} for at, claim in enumerate(claims)]
     manifest = pod_manifest(f"{namespace}/{name}", uid=name, containers=containers, **spec)
     manifest["metadata"]["labels"] = {LABEL: queue} if queue else {}
     return PodInfo(msgspec.convert(manifest, Pod))
@@ -39,17 +44,18 @@ class ByPriority:
 class Divided:
     """One node with so many cores, and queues."""
 
-    def __init__(self, *queues: Json, cores: int = 100) -> None:
+    def __init__(self, *queues: Json, cores: int = 100, features: Features = UNSAID) -> None:
         self.snapshot = Snapshot()
-        self.ledger = Ledger(self.snapshot)
+        self.ledger = Ledger(self.snapshot, features=features)
         self.picking = Picking(self.ledger)
         self.pending = PendingPods(ManualClock(), Backoff(), follower=self.picking)
         self.snapshot.table.set_node(msgspec.convert(node_manifest("n1", cpu=str(cores), pods="100000"), Node))
         self.put(*queues)
 
-    def put(self, *queues: Json) -> None:
-        for queue in queues:
-            self.snapshot.put("Queue", queue["metadata"]["name"], queue)
+    def put(self, *objects: Json) -> None:
+        """Queues, and objects of other kinds."""
+        for each in objects:
+            self.snapshot.put(each.get("kind", "Queue"), key_of(each), each)
 
     def wait(self, pod: PodInfo, place: QueueName = QueueName.ACTIVE) -> QueuedPod:
         """The pod is pending, and stands somewhere."""

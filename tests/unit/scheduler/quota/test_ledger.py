@@ -1,5 +1,7 @@
 """What queues have, want and are due, as pods come and go."""
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from dsched.model.queues import LABEL
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import QueuedPod
 from dsched.scheduler.quota.ledger import Ledger
+from tests.devices import asking, make_claim, make_class, make_slice
 from tests.manifests import Json, queue_manifest
 from tests.unit.scheduler.quota.divided import Divided, make_pod
 
@@ -151,6 +154,8 @@ def test_a_queue_that_says_what_is_no_amount_counts_for_nothing_and_harms_nobody
 
 
 NAMES = ["a", "b", "c", "d", "e"]
+CLAIMS = ["x", "y", "z"]
+NEXT = make_pod("next", "a", claims=["x", "y"])
 
 
 class Followed(RuleBasedStateMachine):
@@ -173,10 +178,30 @@ class Followed(RuleBasedStateMachine):
     def no_queue(self, name: str) -> None:
         self.there.snapshot.drop("Queue", name)
 
-    @rule(name=st.sampled_from(["", "nowhere", *NAMES]), cpu=st.integers(1, 9), place=st.sampled_from(list(QueueName)))
-    def pod(self, name: str, cpu: int, place: QueueName) -> None:
+    @rule(
+        name=st.sampled_from(["", "nowhere", *NAMES]),
+        cpu=st.integers(1, 9),
+        claims=st.lists(st.sampled_from(CLAIMS), max_size=2),
+        place=st.sampled_from(list(QueueName)),
+    )
+    def pod(self, name: str, cpu: int, claims: list[str], place: QueueName) -> None:
         self.number += 1
-        self.pods.append(self.there.wait(make_pod(f"p{self.number}", name, cpu), place))
+        self.pods.append(self.there.wait(make_pod(f"p{self.number}", name, cpu, claims=claims), place))
+
+    @rule(name=st.sampled_from(CLAIMS), count=st.integers(0, 3), of=st.sampled_from(["gpu", "nic"]))
+    def claim(self, name: str, count: int, of: str) -> None:
+        """It comes, asks for something else, or goes."""
+        if count:
+            self.there.put(make_claim(f"shop/{name}", asking(count=count, of=of)))
+        else:
+            self.there.snapshot.drop("ResourceClaim", f"shop/{name}")
+
+    @rule(devices=st.integers(0, 4), classes=st.sets(st.sampled_from(["gpu", "nic"])))
+    def offered(self, devices: int, classes: set[str]) -> None:
+        self.there.put(make_slice("n1", [f"d{number}" for number in range(devices)]))
+        for name in ("gpu", "nic"):
+            self.there.snapshot.drop("DeviceClass", name)
+        self.there.put(*(make_class(name) for name in classes))
 
     @rule(name=st.sampled_from(["", *NAMES]))
     def namespace(self, name: str) -> None:
@@ -208,6 +233,7 @@ class Followed(RuleBasedStateMachine):
         fresh = Divided(cores=50)
         for kind, key, value in self.there.snapshot.every_other():
             fresh.snapshot.put(kind, key, value)
+        assert dict(self.there.ledger.added([NEXT])) == _added(self.there)
         for _, info in self.there.snapshot.table.placed():
             fresh.run(info)
         for pod in self.pods:
@@ -221,9 +247,32 @@ class Followed(RuleBasedStateMachine):
             assert _some(share.pending) == _some(other.pending)
             assert share.fair == other.fair
             assert share.contended == other.contended
+        asked, fresh_asked = ([_lines(each, name) for name in NAMES] for each in (self.there, fresh))
+        assert asked == fresh_asked
 
 
-def _some(amounts: dict[str, int]) -> dict[str, int]:
+def _added(there: Divided) -> dict[str, int]:
+    """What the queue of `NEXT` has more with it."""
+    share = there.ledger.tree.leaf("a")
+    if share is None:
+        return dict(there.ledger.added([NEXT]))
+    before = Counter(share.usage)
+    there.run(NEXT)
+    more = Counter(share.usage)
+    there.snapshot.table.remove_pod(NEXT.uid)
+    assert share.usage == {**before}
+    more.subtract(before)
+    return _some(more)
+
+
+def _lines(there: Divided, name: str) -> list[tuple[str, list[tuple[str, int]]]]:
+    """What each pod of a queue asks for that stands in the active queue."""
+    there.picking.count_held_back()
+    stands = there.picking._stands
+    return sorted((key, sorted(_some(line.amounts).items())) for key, (line, _) in stands.items() if line.queue == name)
+
+
+def _some(amounts: Mapping[str, int]) -> dict[str, int]:
     return {resource: amount for resource, amount in amounts.items() if amount}
 
 
