@@ -20,9 +20,10 @@ from dsched.framework.interface import Registry
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import amounts
 from dsched.model import tape
-from dsched.model.meta import PodKey, PodUid
+from dsched.model.meta import PodKey, PodUid, from_builtins
 from dsched.model.pod import Pod
-from dsched.model.queues import QUEUE
+from dsched.model.queues import QUEUE, claimed_devices
+from dsched.model.resource_claims import RESOURCE_CLAIM, ResourceClaim
 from dsched.recording.division_outcome import (
     NO_QUEUE,
     DividedQueue,
@@ -114,6 +115,12 @@ class Divided:
         self._running: dict[PodUid, tuple[PodInfo, int]] = {}
         """Since when pods run, as far as it was recorded."""
         self._recorded, self._replayed = Side(), Side()
+        self._claims = dict(_claims(history))
+        """By key, what those count that were there at any time."""
+        self._named = {
+            change.pod.uid: change.pod.named_claims for _, change in history.changes if isinstance(change, PodIs)
+        }
+        """The claims that were made for pods after they came."""
         self._evicted = self._came_again = 0
         there = [course for course in history.courses.values() if self._was_there(course)]
         kept = [(kind, key, value) for (kind, key), value in history.objects.items() if kind != QUEUE]
@@ -153,14 +160,18 @@ class Divided:
 
     def _plan(self) -> None:
         history = self._history
+        told = [each for each in history.changes if isinstance(each[1], PodIs)]
         for at_ms, change in history.changes:
-            self._at(at_ms, change)
+            if not isinstance(change, PodIs):
+                self._at(at_ms, change)
         successors = {course.successor for course in history.courses.values()}
         for course in history.courses.values():
             if not self._was_there(course):
                 self._at(max(course.came_ms, history.began_ms), _Comes(course, course in successors))
             if course.placed_ms is None and course.ended_ms is not None:
                 self._at(course.ended_ms, _Deleted(course))
+        for at_ms, change in told:  # last, so that who came in the same ms is there
+            self._at(at_ms, change)
 
     def _at(self, at_ms: int, event: _Event) -> None:
         heapq.heappush(self._agenda, (at_ms, next(self._number), event))
@@ -241,7 +252,7 @@ class Divided:
             self._replayed.waited(Wait(course.pod.key, self._queue_of[uid], now_ms - since_ms, over=False))
         if uid in self._running:
             info, began_ms = self._running.pop(uid)
-            self._replayed.ran(Run(self._queue_of[uid], amounts(info), began_ms, now_ms))
+            self._replayed.ran(self._run(uid, info.pod, began_ms, now_ms))
         return course
 
     # -- what becomes of pods ----------------------------------------------------------------------------------------
@@ -289,7 +300,7 @@ class Divided:
             wait = Wait(self._here[uid].pod.key, self._queue_of[uid], ended_ms - since_ms, over=False, waits=True)
             self._replayed.waited(wait)
         for uid, (info, began_ms) in self._running.items():
-            self._replayed.ran(Run(self._queue_of[uid], amounts(info), began_ms, _FOREVER))
+            self._replayed.ran(self._run(uid, info.pod, began_ms, _FOREVER))
         for course in history.courses.values():
             self._as_recorded(course)
         return Division(
@@ -312,7 +323,12 @@ class Divided:
             self._recorded.waited(Wait(course.pod.key, queue, waited_ms, over, waits=not over and not ended))
         if course.placed_ms is not None:
             run_ended_ms = _FOREVER if course.ended_ms is None else course.ended_ms
-            self._recorded.ran(Run(queue, amounts(PodInfo(course.pod)), course.placed_ms, run_ended_ms))
+            self._recorded.ran(self._run(course.pod.uid, course.pod, course.placed_ms, run_ended_ms))
+
+    def _run(self, uid: PodUid, pod: Pod, began_ms: int, ended_ms: int) -> Run:
+        names = {*pod.named_claims, *self._named.get(uid, ())}
+        claims = {name: self._claims[name] for name in sorted(names) if name in self._claims}
+        return Run(self._queue_of[uid], amounts(PodInfo(pod)), began_ms, ended_ms, claims)
 
     def _queues(self) -> Iterator[DividedQueue]:
         """Those that were tried out, then those that pods name besides, then what is of none."""
@@ -352,6 +368,15 @@ class Divided:
                 leaf = self._ledger.tree.leaf(name)
                 found.update([name] if leaf is None else [share.name for share in leaf.path()])
         return found
+
+
+def _claims(history: History) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Key of each claim for devices that was there, and what it counts."""
+    told = [(kind, key, value) for (kind, key), value in history.objects.items()]
+    told += [(each.kind, each.key, each.object) for _, each in history.changes if isinstance(each, tape.ObjectIs)]
+    for kind, key, value in told:
+        if kind == RESOURCE_CLAIM:
+            yield key, claimed_devices(from_builtins(value, ResourceClaim))
 
 
 def _is_deleted(course: Course, now_ms: int) -> bool:

@@ -34,12 +34,17 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a pod of a queue took up on its node, from when to when, ms since the epoch."""
+    """What a pod of a queue took up on its node, from when to when, ms since the epoch.
+
+    Attributes:
+        claims: those that it used, by key, with what each counts: of pods that run together once for their queue.
+    """
 
     queue: str
     amounts: Mapping[str, int]
     began_ms: int
     ended_ms: int
+    claims: Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +175,8 @@ class Side:
 
     def resources(self, queues: Iterable[str]) -> set[str]:
         """Of what pods of these queues took up, but for their number."""
-        runs = chain.from_iterable(self._runs.get(name, ()) for name in queues)
-        return {resource for run in runs for resource, amount in run.amounts.items() if amount and resource != PODS}
+        taken = (amounts for name in queues for _, _, amounts in self._taken(name))
+        return {resource for amounts in taken for resource, amount in amounts.items() if amount and resource != PODS}
 
     def waits_of(self, queues: Iterable[str], reclaimed: int) -> Waited:
         """How long pods of these queues waited."""
@@ -183,14 +188,33 @@ class Side:
     def use_of(self, resource: str, queues: Iterable[str], began_ms: int, ended_ms: int) -> Used:
         """What pods of these queues used."""
         runs = [
-            (run.began_ms, run.ended_ms, amount)
+            (run_began_ms, run_ended_ms, amount)
             for name in queues
-            for run in self._runs.get(name, ())
-            if (amount := run.amounts.get(resource, 0))
+            for run_began_ms, run_ended_ms, amounts in self._taken(name)
+            if (amount := amounts.get(resource, 0))
         ]
         steps = over_time(runs, began_ms, ended_ms)
         end = sum(amount for _, run_ended_ms, amount in runs if run_ended_ms > ended_ms)
         return Used(round(sum(steps) / len(steps), 3), end, steps)
+
+    def _taken(self, queue: str) -> Iterator[tuple[int, int, Mapping[str, int]]]:
+        """From when to when pods of a queue took up how much: each for itself, and each claim while any of them used
+        it."""
+        using: dict[str, list[Run]] = {}
+        for run in self._runs.get(queue, ()):
+            yield run.began_ms, run.ended_ms, run.amounts
+            for claim in run.claims:
+                using.setdefault(claim, []).append(run)
+        for claim, runs in using.items():
+            runs.sort(key=lambda run: run.began_ms)
+            counted = runs[0].claims[claim]
+            began_ms, ended_ms = runs[0].began_ms, runs[0].ended_ms
+            for run in runs:
+                if run.began_ms > ended_ms:
+                    yield began_ms, ended_ms, counted
+                    began_ms = run.began_ms
+                ended_ms = max(ended_ms, run.ended_ms)
+            yield began_ms, ended_ms, counted
 
 
 def quantile(ordered: Sequence[int], part: float) -> int | None:

@@ -62,7 +62,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class PodIs:
-    """A pod has other labels, or asks for something else."""
+    """A pod has other labels, asks for something else, or was told the claims that were made for it."""
 
     pod: Pod
 
@@ -279,7 +279,8 @@ class HistoryReader:
 
     def _changed(self, history: History, pod: Pod) -> None:
         known = self._known[pod.uid]
-        if known.on(NO_NODE).spec != pod.on(NO_NODE).spec or known.metadata.labels != pod.metadata.labels:
+        same_spec = known.on(NO_NODE).spec == pod.on(NO_NODE).spec and known.metadata.labels == pod.metadata.labels
+        if not same_spec or known.named_claims != pod.named_claims:
             self._known[pod.uid] = pod
             history.changes.append((self._now_ms, PodIs(pod)))
 

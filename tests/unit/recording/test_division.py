@@ -2,16 +2,19 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid
+from dsched.model.pod import PodResourceClaimStatus
 from dsched.plugins import registry
 from dsched.recording.division import Divided
 from dsched.recording.division_outcome import STEPS, Division, over_time, quantile
 from tests.builders import make_node
+from tests.devices import asking, make_claim, make_class, make_slice
 from tests.manifests import group_manifest, queue_manifest
 from tests.unit.plugins.fair_share.divided import GROUPED
 from tests.unit.recording.by_hand import NODE, A, B, ByHand, full_of_a, keeps, pod, queue, waits
@@ -352,3 +355,47 @@ def test_no_queue_has_more_than_its_limit_and_all_that_comes_runs_in_the_end(
     came = sum(each.replayed is not None for each in found.pods)
     assert came == len(pods) + found.came_again
     assert found.came_again == found.replayed_evicted
+
+
+GPU = "gpu.deviceclass.resource.k8s.io/devices"
+
+
+def with_gpus() -> ByHand:
+    """Two pods of a share a claim for two of three devices, one after the other; b has one of a template."""
+    made = ByHand(A, B)
+    made.told(tape.ObjectIs("DeviceClass", "gpu", make_class()))
+    made.told(tape.ObjectIs("ResourceSlice", "n1", make_slice(NODE, ["d0", "d1", "d2"])))
+    made.told(tape.ObjectIs("ResourceClaim", "shop/shared", make_claim("shop/shared", asking(count=2))))
+    made.comes("a0", "a", claims=["shared"])
+    made.begins("a0")
+    made.at = 4
+    made.comes("a1", "a", claims=["shared"])
+    made.begins("a1")
+    named = {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "one"}]}
+    made.comes("b0", "b", **named)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "b0", "uid": "b0", "controller": True}
+    own = make_claim("shop/own", asking())
+    own["metadata"]["ownerReferences"] = [owner]
+    made.told(tape.ObjectIs("ResourceClaim", "shop/own", own))
+    waiting = pod("b0", "b", **named)
+    status = msgspec.structs.replace(waiting.status, resource_claim_statuses=[PodResourceClaimStatus("c", "own")])
+    made.told(tape.Pending(msgspec.structs.replace(waiting, status=status), made.now_ms * 1000))
+    made.begins("b0")
+    made.at = 8
+    made.ends("a0")
+    made.at = 12
+    made.ends("a1", "b0")
+    return made
+
+
+def test_devices_of_claims_count_once_while_a_pod_of_the_queue_uses_them() -> None:
+    found = with_gpus().divided(A, B, ended=20)
+    for name, mean in (("a", 2 * 12 / 20), ("b", 8 / 20)):
+        (gpus,) = [each for each in queue(found, name).resources if each.resource == GPU]
+        assert (gpus.recorded.mean, gpus.replayed.mean) == (mean, mean)
+        assert (gpus.recorded.end, gpus.replayed.end) == (0, 0)
+
+
+def test_a_limit_on_devices_is_replayed() -> None:
+    found = with_gpus().divided(A, queue_manifest("b", resources={GPU: {"limit": 0}}), ended=20)
+    assert waits(found) == {"a0": (0, 0), "a1": (0, 0), "b0": (0, 16)}
