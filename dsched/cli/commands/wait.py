@@ -21,6 +21,7 @@ from dsched.manifests.defaulting import DEFAULT_NAMESPACE
 from dsched.model import raw
 from dsched.model.pod import Pod
 from dsched.observe.words import paused_lines
+from dsched.scheduler.ports import QueueName
 from dsched.state import client, keys, pauses
 from dsched.state.client import Store
 
@@ -253,16 +254,14 @@ class Waiting:
             ours = [key for key in ours if key not in beside]
         elif self._wish.everything:
             return len(ours) == queues.unschedulable + queues.gated + queues.held_back
-        aside = [keys.UNSCHEDULABLE, keys.GATED, *([keys.ACTIVE] if queues.held_back else [])]
-        names = [self._store.key(key.name) for key in aside]
+        aside = {QueueName.UNSCHEDULABLE, QueueName.GATED} | ({QueueName.ACTIVE} if queues.held_back else set())
         for start in range(0, len(ours), _ASKED_AT_ONCE):
-            batch = ours[start : start + _ASKED_AT_ONCE]
             with client.reachable(self._store):
                 pipe: Any = self._store.redis.pipeline(transaction=True)
-                for name in names:
-                    pipe.zmscore(name, batch)
+                for key in ours[start : start + _ASKED_AT_ONCE]:
+                    pipe.hget(self._store.key(keys.POD.name + key), "queue")
                 found = pipe.execute()
-            if any(all(score is None for score in scores) for scores in zip(*found, strict=True)):
+            if any(raw.text(place or b"") not in aside for place in found):
                 return False
         return True
 

@@ -75,6 +75,8 @@ def test_a_limit_holds_in_redis_and_room_below_it_is_used_at_once(rig: Rig) -> N
     assert charged(rig, "a") == charged(rig, "top") == {"cpu": 2000}
     assert rig.queue("shop/a-4") == "active"
     assert rig.store.redis.hget(rig.store.key("intake"), "held_back") == b"3"
+    settling = Waiting(rig.store, Wish("shop", selector.parse("")), SystemClock())
+    assert settling.run(Goal.SETTLED, 60)
     settling = Waiting(rig.store, Wish(None, selector.parse("")), SystemClock())
     assert settling.run(Goal.SETTLED, 60)
     assert "3 of the active held back by limits" in settling.left()
