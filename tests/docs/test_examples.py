@@ -224,7 +224,7 @@ def test_09_two_teams(reader: Reader, tmp_path: Path) -> None:
     (up, cluster, queues, page, record, first, placed, look, more, waited, again, pods, describe, *rest) = commands(
         EXAMPLES / "09-two-teams"
     )
-    back, rehearse, replay, fsck, down = rest
+    back, rehearse, replay, fsck, down, elsewhere, *devices, clean, end = rest
     assert page == "dsched ui"
     record, replay = (line.replace("two-teams.jsonl.gz", f"{tmp_path}/two-teams.jsonl.gz") for line in (record, replay))
     reader.shell(up, cluster, queues)
@@ -262,3 +262,10 @@ def test_09_two_teams(reader: Reader, tmp_path: Path) -> None:
     assert (for_production[1], for_production[-4:]) == ("8", ["0", "→", "4", "0"])
     assert reader.shell(fsck).startswith("clean: ")
     reader.shell(down)
+    gpus = "gpu.example.com.deviceclass.resource.k8s.io/devices"
+    up, applied, placed, look, claims = devices
+    said = f"production +1 +{gpus} +1 +4 +<none> +4 +4 +1 "
+    written = f"until {look} | grep -E '{said}'; do sleep 0.2; done"
+    told = reader.shell(elsewhere, up, applied, placed, written, look, claims, "echo CLEAN", clean, end)
+    assert re.search(f"research +2 +{gpus} +1 +4 +4 +4 +4 +2 ", told)
+    assert told.partition("CLEAN\n")[2].startswith("clean: ")
