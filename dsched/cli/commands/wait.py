@@ -254,14 +254,19 @@ class Waiting:
             ours = [key for key in ours if key not in beside]
         elif self._wish.everything:
             return len(ours) == queues.unschedulable + queues.gated + queues.held_back
-        aside = {QueueName.UNSCHEDULABLE, QueueName.GATED} | ({QueueName.ACTIVE} if queues.held_back else set())
         for start in range(0, len(ours), _ASKED_AT_ONCE):
+            batch = ours[start : start + _ASKED_AT_ONCE]
             with client.reachable(self._store):
                 pipe: Any = self._store.redis.pipeline(transaction=True)
-                for key in ours[start : start + _ASKED_AT_ONCE]:
-                    pipe.hget(self._store.key(keys.POD.name + key), "queue")
-                found = pipe.execute()
-            if any(raw.text(place or b"") not in aside for place in found):
+                for key in (keys.UNSCHEDULABLE, keys.GATED):
+                    pipe.zmscore(self._store.key(key.name), batch)
+                for pod in batch if queues.held_back else ():  # who is active has no entry under its own name
+                    pipe.hget(self._store.key(keys.POD.name + pod), "queue")
+                unschedulable, gated, *places = pipe.execute()
+            stand = [[score is not None for score in scores] for scores in (unschedulable, gated)]
+            if queues.held_back:
+                stand.append([raw.text(place or b"") == QueueName.ACTIVE for place in places])
+            if not all(map(any, zip(*stand, strict=True))):
                 return False
         return True
 

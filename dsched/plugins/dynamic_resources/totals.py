@@ -107,21 +107,9 @@ def with_devices(
     return np.where(by_devices, totals.in_use[rows], used), np.where(by_devices, devices, whole)
 
 
-_matching: WeakKeyDictionary[Inventory, dict[str, tuple[DeviceClass, int, int]]] = WeakKeyDictionary()
-"""By name the class, the version of the index, and how many there are."""
-
-
-def matching(name: str, known: Inventory) -> int:
-    """How many devices there are of a class, wherever they can be used, and whoever has them; none where there is no
-    such class. A device for which an expression fails is none of it."""
-    cls = known.objects.classes.get(name)
-    if cls is None:
-        return 0
-    kept = _matching.setdefault(known, {})
-    before = kept.get(name)
-    if before is None or before[0] is not cls or before[1] != known.index.version:
-        wanted, select = _criteria(cls), known.selectors.select
-        devices = (device for pool in known.index.pool_ids for device in known.index.newest_of(pool))
-        count = sum(select(wanted, each.id.driver, each.record, each.said) is True for each in devices)
-        before = kept[name] = cls, known.index.version, count
-    return before[2]
+def matching(cls: DeviceClass, known: Inventory) -> int:
+    """How many devices there are of a class, wherever they can be used, and whoever has them. A device for which an
+    expression fails is none of it."""
+    wanted, select = _criteria(cls), known.selectors.select
+    devices = (device for pool in known.index.pool_ids for device in known.index.newest_of(pool))
+    return sum(select(wanted, each.id.driver, each.record, each.said) is True for each in devices)

@@ -5,17 +5,18 @@ claims are of is kept by those who count (`ledger`, `limits`): for a queue a cla
 use it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
+from types import MappingProxyType
 
 from dsched.config import Features
 from dsched.framework.snapshot import Snapshot
 from dsched.model.pod import Pod
 from dsched.model.queues import DEVICES
-from dsched.model.resource_claims import RESOURCE_CLAIM
+from dsched.model.resource_claims import RESOURCE_CLAIM, DeviceClass
 from dsched.plugins.dynamic_resources import inventory, objects, totals
 from dsched.scheduler.ports import Amounts
 
-_NOTHING: Mapping[str, int] = {}
+_NOTHING: Amounts = MappingProxyType({})
 
 
 def claims_of(pod: Pod) -> tuple[str, ...]:
@@ -31,6 +32,8 @@ class Devices:
         self._snapshot = snapshot
         self._features = features
         self._claims = objects.of(snapshot).claims
+        self._there_are: dict[str, tuple[DeviceClass | None, int, float]] = {}
+        """By resource the class, the version of the slices, and how many devices there were then."""
 
     def counted(self, claim: str) -> Amounts:
         """What a claim ``namespace/name`` counts for a queue; nothing where it is not there."""
@@ -50,4 +53,12 @@ class Devices:
     def there_are(self, resources: Iterable[str]) -> dict[str, float]:
         """How many devices there are of some classes; of one that is not there, none."""
         known = inventory.of(self._snapshot, self._features)
-        return {each: float(totals.matching(each.removesuffix(DEVICES), known)) for each in resources}
+        found: dict[str, float] = {}
+        for each in resources:
+            cls = known.objects.classes.get(each.removesuffix(DEVICES))
+            before = self._there_are.get(each)
+            if before is None or before[0] is not cls or before[1] != known.index.version:
+                count = 0.0 if cls is None else float(totals.matching(cls, known))
+                before = self._there_are[each] = cls, known.index.version, count
+            found[each] = before[2]
+        return found

@@ -66,7 +66,8 @@ def test_claims_at_an_api_server(api: FakeApi) -> None:
     api.put("resourceclaims", claim("a", "claim-a", "web"))
     objects = ApiObjects(Access(api.kubeconfig()), frozenset({"dsched"}))
     users = ((PodKey("default/web"), PodUid("uid-web")),)
-    seen = SeenClaim("default/a", "claim-a", "", (GPU,), (f"{DRIVER}/n1/gpu-1",), users)
+    counted = {"gpu.deviceclass.resource.k8s.io/devices": 1}
+    seen = SeenClaim("default/a", "claim-a", "", (GPU,), (f"{DRIVER}/n1/gpu-1",), users, counted)
     assert objects.claims() == {"default/a": seen}
     assert not objects.sees_to_claims
 
