@@ -24,6 +24,7 @@ from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.validation import binding_failure
 from dsched.log import logger
 from dsched.metrics import BOUND, collect
 from dsched.model import messages
@@ -125,7 +126,7 @@ class Binder:
             elif status.code is Code.WAIT:
                 outcomes.append(_outcome(job.item, WAITING, status.message, status.plugin))
             else:
-                outcomes.append(_rejected(job.item, status))
+                outcomes.append(_rejected(job.item, "PreBind", status))
         ready, lost = self._still_standing(framework, ready, request.epoch)
         outcomes += lost
         outcomes += self._bind(framework, ready, request.epoch)
@@ -240,7 +241,7 @@ class Binder:
             elif status is None:
                 done.append(_outcome(job.item, BindVerdict.BOUND.value, ""))
             else:
-                done.append(_rejected(job.item, status))
+                done.append(_rejected(job.item, "Bind", status))
         return left, done
 
     def _bind_by_default(self, jobs: list[Job], epoch: int, scheduler: str) -> list[Outcome]:
@@ -305,8 +306,11 @@ def _lost(item: BindItem) -> Outcome:
     return _outcome(item, BindVerdict.RESERVATION_LOST.value, "its reservation does not stand")
 
 
-def _rejected(item: BindItem, status: Status) -> Outcome:
-    return _outcome(item, REJECTED, status.message, status.plugin)
+def _rejected(item: BindItem, point: str, status: Status) -> Outcome:
+    message = status.message
+    if status.code is Code.ERROR and status.plugin:
+        message = binding_failure(point, status.plugin, message)
+    return _outcome(item, REJECTED, message, status.plugin)
 
 
 worker = WorkerApp("binder", BINDERS)

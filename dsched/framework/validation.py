@@ -56,6 +56,14 @@ def failed(status: Status) -> PluginFailure:
     return failure
 
 
+def binding_failure(point: str, plugin: str, message: str) -> str:
+    """What is told of a pod whose binding cycle a plugin at ``PreBind`` or ``Bind`` has failed.
+
+    Source: framework/runtime/framework.go ``RunPreBindPlugins``, ``RunBindPlugins``.
+    """
+    return f'running {point} plugin "{plugin}": ' + message.removeprefix(f'running plugin "{plugin}": ')
+
+
 def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     """Call a plugin.
 

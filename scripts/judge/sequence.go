@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	core "k8s.io/api/core/v1"
@@ -19,7 +21,9 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -43,11 +47,13 @@ type sequence struct {
 	Graceful bool            `json:"graceful"`
 }
 
-// step is what happens at once; then time goes on by so many seconds, one after the other.
+// step is what happens at once; then time goes on by so many seconds, one after the other. From now on the API server
+// refuses to bind each of these pods so many times.
 type step struct {
-	Set     []change `json:"set"`
-	Gone    []change `json:"gone"`
-	Advance int      `json:"advance"`
+	Set     []change       `json:"set"`
+	Gone    []change       `json:"gone"`
+	Refuse  map[string]int `json:"refuse"`
+	Advance int            `json:"advance"`
 }
 
 // moment is what there is when nothing is left to be done.
@@ -86,7 +92,9 @@ type running struct {
 	ctx       context.Context
 	objects   *factory
 	scheduler *scheduler.Scheduler
-	clock     *clocktesting.FakeClock
+	clock     *ticking
+	deciding  sync.RWMutex // held while there is somebody to be decided
+	binds     atomic.Int64
 	first     string
 	after     int
 	graceful  bool
@@ -95,6 +103,50 @@ type running struct {
 	api  map[string]apiruntime.Object
 	news []func() error
 	told []saying
+
+	refuse map[string]int
+}
+
+// refusal is what the API server says to a bind that it refuses.
+const refusal = "this bind is refused"
+
+// ticking is a clock that stands still, but that nobody reads the same time twice, as of one that goes.
+type ticking struct {
+	*clocktesting.FakeClock
+	read atomic.Int64
+}
+
+func (c *ticking) Now() time.Time { return c.FakeClock.Now().Add(time.Duration(c.read.Add(1))) }
+
+func (c *ticking) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
+
+// slow is an API server that answers to binds once nobody is left to be decided, which takes less time.
+type slow struct {
+	kubernetes.Interface
+	of *running
+}
+
+func (s slow) CoreV1() typed.CoreV1Interface { return slowCore{s.Interface.CoreV1(), s.of} }
+
+type slowCore struct {
+	typed.CoreV1Interface
+	of *running
+}
+
+func (s slowCore) Pods(namespace string) typed.PodInterface {
+	return slowPods{s.CoreV1Interface.Pods(namespace), s.of}
+}
+
+type slowPods struct {
+	typed.PodInterface
+	of *running
+}
+
+func (s slowPods) Bind(ctx context.Context, binding *core.Binding, options metav1.CreateOptions) error {
+	s.of.deciding.RLock()
+	defer s.of.deciding.RUnlock()
+	s.of.binds.Add(1)
+	return s.PodInterface.Bind(ctx, binding, options)
 }
 
 func runSequence(raw json.RawMessage) (any, error) {
@@ -110,16 +162,17 @@ func runSequence(raw json.RawMessage) (any, error) {
 	defer end()
 	made := &running{
 		ctx:      ctx,
-		clock:    clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)),
+		clock:    &ticking{FakeClock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))},
 		first:    profiles[0].SchedulerName,
 		graceful: given.Graceful,
 		api:      map[string]apiruntime.Object{},
+		refuse:   map[string]int{},
 	}
 	client := fake.NewSimpleClientset()
 	client.PrependReactor("*", "*", made.serve)
 	made.objects = newFactory(client)
 	recorders := func(string) events.EventRecorderLogger { return recording{made} }
-	made.scheduler, err = scheduler.New(ctx, client, made.objects, nil, profile.RecorderFactory(recorders),
+	made.scheduler, err = scheduler.New(ctx, slow{client, made}, made.objects, nil, profile.RecorderFactory(recorders),
 		scheduler.WithProfiles(profiles...), scheduler.WithClock(made.clock))
 	if err != nil {
 		return nil, err
@@ -127,6 +180,8 @@ func runSequence(raw json.RawMessage) (any, error) {
 	made.scheduler.SchedulingQueue.Run(klog.FromContext(ctx))
 	defer made.scheduler.SchedulingQueue.Close()
 	time.Sleep(5 * time.Millisecond)
+	made.deciding.Lock()
+	defer made.deciding.Unlock()
 	moments := []moment{}
 	for _, each := range given.Steps {
 		if err := made.step(&each); err != nil {
@@ -139,6 +194,9 @@ func runSequence(raw json.RawMessage) (any, error) {
 
 func (r *running) step(given *step) error {
 	r.after = 0
+	r.mu.Lock()
+	maps.Copy(r.refuse, given.Refuse)
+	r.mu.Unlock()
 	for _, each := range given.Gone {
 		if err := r.gone(each.Kind, each.Key); err != nil {
 			return err
@@ -177,11 +235,20 @@ func (r *running) rest() error {
 		}
 		if r.ready() {
 			r.scheduler.ScheduleOne(r.ctx)
-		} else if len(news) == 0 {
+		} else if len(news) == 0 && !r.bound() {
 			return nil
 		}
 	}
 	return fmt.Errorf("the scheduler does not come to rest")
+}
+
+// bound has the API server answer to binds; it says whether there were any.
+func (r *running) bound() bool {
+	before := r.binds.Load()
+	r.deciding.Unlock()
+	r.quiet()
+	r.deciding.Lock()
+	return r.binds.Load() > before
 }
 
 // ready says whether there is somebody to be tried: those who wait after an error are left alone.
@@ -313,6 +380,11 @@ func (r *running) bind(asked *core.Binding) (bool, apiruntime.Object, error) {
 	found, there := r.api[key]
 	if !there {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, asked.Name)
+	}
+	if said := asked.Namespace + "/" + asked.Name; r.refuse[said] > 0 {
+		r.refuse[said]--
+		r.told = append(r.told, saying{r.after, "refuse", said, asked.Target.Name, "", ""})
+		return true, nil, apierrors.NewBadRequest(refusal)
 	}
 	pod := found.DeepCopyObject().(*core.Pod)
 	pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.Status.Conditions = asked.Target.Name, "", nil

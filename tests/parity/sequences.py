@@ -17,6 +17,7 @@ Json = dict[str, Any]
 HOST, RACK, ZONE = "kubernetes.io/hostname", "rack", "topology.kubernetes.io/zone"
 TAINT = {"key": "own", "value": "v"}
 SECONDS = (0, 1, 3, 12)
+ENDING = "2023-11-14T22:13:20Z"
 
 
 class Sequence:
@@ -33,9 +34,12 @@ class Sequence:
         self.graceful = chance.random() < 0.35
         self.steps: list[Json] = []
         self._number = 0
+        self._refuse: dict[str, int] = {}
         self._waiting: dict[str, Json] = {}
         self._groups: dict[str, Json] = {}
-        self._nodes = [self._node(f"n{number}") for number in range(chance.randint(1, 8))]
+        self._crowded, self._large = chance.random() < 0.3, chance.random() < 0.1
+        fewest = 5 if self._large else 1
+        self._nodes = [self._node(f"n{number}") for number in range(chance.randint(fewest, fewest + 7))]
         self._there: list[Json] = []
         self._begin()
         for number in range(chance.randint(1, 3)):
@@ -141,7 +145,7 @@ class Sequence:
             groups.append(self._group(name, chance.choice([None, 2]), priority))
             for pod in range(chance.randint(1, 3)):
                 self._there_already(f"{name}-{pod}", name, priority)
-        for number in range(chance.randint(0, 6)):
+        for number in range(chance.randint(6, 12) if self._crowded else chance.randint(0, 6)):
             self._there_already(f"run-{number}", priority=chance.choice([0, 0, 5, 20, -3]))
         self._happens(
             nodes=self._nodes, podGroups=groups, pods=self._there, podDisruptionBudgets=self._budgets(), seconds=0
@@ -169,12 +173,18 @@ class Sequence:
         """A group and its pods come, together or one after the other, some of the pods late."""
         chance = self._chance
         size, priority = chance.choice([1, 2, 2, 3, 3, 4, 5, 7]), chance.choice([0, 0, 10, 30, -5])
+        if self._large and not self._waiting:
+            size = chance.randint(20, 30)
+        if self._crowded:
+            priority = chance.choice([10, 30])
         spec: Json = {}
         if chance.random() < 0.5:
             spec["schedulingConstraints"] = {"topology": [{"key": chance.choice([RACK, RACK, ZONE, HOST, "nowhere"])}]}
         least = chance.choice([None, size, max(1, size - 1), max(1, size // 2), size + 1])
         group, pods = self._group(name, least, priority, **spec), self._pods(name, size, priority)
         self._waiting |= {pod["metadata"]["name"]: pod for pod in pods}
+        if chance.random() < 0.15:
+            self._refused()
         late = pods[-1:] if size > 2 and chance.random() < 0.3 else []
         now = pods[: len(pods) - len(late)]
         how = chance.randrange(4)
@@ -193,7 +203,9 @@ class Sequence:
     def _changes(self) -> list[Callable[[], None]]:
         often = [self._pod_goes, self._group_wants_another_count, self._room_comes]
         seldom = [self._pod_joins, self._single_comes, self._node_comes, self._node_changes, self._gate_opens]
-        return [*often, *often, *seldom, self._group_goes, self._time_goes_by]
+        seldom += [self._group_goes, self._group_is_another, self._pod_is_another, self._member_runs]
+        seldom += [self._refused, self._running_ends, self._labels_change, self._group_stays_away, self._node_goes]
+        return [*often, *often, *often, *seldom, self._time_goes_by]
 
     def _pod_goes(self) -> None:
         if self._waiting:
@@ -214,7 +226,7 @@ class Sequence:
 
     def _pod_joins(self) -> None:
         self._number += 1
-        name = self._chance.choice(sorted(name for name in self._groups if name.startswith("g")))
+        name = self._of_mine()
         priority = self._groups[name]["spec"]["priority"]
         self._waits(self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, priority=priority))
 
@@ -245,9 +257,85 @@ class Sequence:
             self._happens(pods=[pod])
 
     def _group_goes(self) -> None:
-        name = self._chance.choice(sorted(name for name in self._groups if name.startswith("g")))
+        name = self._of_mine()
         self._happens(gone=[("podGroups", name)])
         self._happens(podGroups=[self._groups[name]])
+
+    def _group_is_another(self) -> None:
+        """At once there is another one of that name; perhaps it wants something else."""
+        chance, name = self._chance, self._of_mine()
+        self._number += 1
+        old = self._groups[name]["spec"]
+        priority = old["priority"] if chance.random() < 0.8 else 30
+        more = {key: old[key] for key in ("schedulingConstraints",) if key in old and chance.random() < 0.6}
+        group = self._group(name, chance.choice([None, 1, 2, 3]), priority, **more)
+        group["metadata"]["uid"] += f"-{self._number}"
+        self._happens(gone=[("podGroups", name)], podGroups=[group])
+
+    def _group_stays_away(self) -> None:
+        """A group goes, and something else happens before it comes again, if it does."""
+        name = self._of_mine()
+        self._happens(gone=[("podGroups", name)])
+        self._chance.choice([self._pod_joins, self._room_comes, self._pod_goes, self._labels_change])()
+        if self._chance.random() < 0.7:
+            self._happens(podGroups=[self._groups[name]])
+
+    def _pod_is_another(self) -> None:
+        """At once there is another pod of that name."""
+        if self._waiting:
+            name = self._chance.choice(sorted(self._waiting))
+            self._number += 1
+            pod = self._waiting[name] = copy.deepcopy(self._waiting[name])
+            pod["metadata"]["uid"] += f"-{self._number}"
+            self._happens(gone=[("pods", name)], pods=[pod])
+
+    def _pod_ends(self) -> None:
+        """A pod is being deleted, but somebody holds it back."""
+        if self._waiting:
+            name = self._chance.choice(sorted(self._waiting))
+            pod = copy.deepcopy(self._waiting.pop(name))
+            pod["metadata"] |= {"deletionTimestamp": ENDING, "finalizers": ["example.com/held"]}
+            self._happens(pods=[pod])
+            if self._chance.random() < 0.5:
+                self._happens(gone=[("pods", name)])
+
+    def _running_ends(self) -> None:
+        """A pod that runs is being deleted."""
+        if self._there:
+            pod = copy.deepcopy(self._there.pop())
+            pod["metadata"] |= {"deletionTimestamp": ENDING}
+            self._happens(pods=[pod])
+            if self._chance.random() < 0.6:
+                self._happens(gone=[("pods", pod["metadata"]["name"])])
+
+    def _member_runs(self) -> None:
+        """A pod of a group comes that somebody else has put on a node."""
+        self._number += 1
+        name = self._of_mine()
+        pod = self._there_already(f"{name}-y{self._number}", name, self._groups[name]["spec"]["priority"])
+        self._happens(pods=[pod])
+
+    def _labels_change(self) -> None:
+        if self._waiting:
+            name = self._chance.choice(sorted(self._waiting))
+            pod = self._waiting[name] = copy.deepcopy(self._waiting[name])
+            pod["metadata"]["labels"] = {"app": self._chance.choice(["web", "db", "g0", "g1"])}
+            self._happens(pods=[pod])
+
+    def _node_goes(self) -> None:
+        """Its pods stay. While a group that is evicted as a whole has some there, kube-scheduler evicts nobody."""
+        if len(self._nodes) > 1 and not any("all" in each["spec"]["disruptionMode"] for each in self._groups.values()):
+            node = self._nodes.pop(self._chance.randrange(len(self._nodes)))
+            self._happens(gone=[("nodes", node["metadata"]["name"])])
+
+    def _refused(self) -> None:
+        """The API server will not bind some pods."""
+        for name in self._waiting:
+            if self._chance.random() < 0.25:
+                self._refuse[f"default/{name}"] = self._chance.choice([1, 1, 2])
+
+    def _of_mine(self) -> str:
+        return self._chance.choice(sorted(name for name in self._groups if name.startswith("g")))
 
     def _time_goes_by(self) -> None:
         self._happens(seconds=self._chance.choice([1, 4, 20]))
@@ -261,7 +349,11 @@ class Sequence:
     ) -> None:
         step: Json = {
             "set": [{"kind": kind, "object": each} for kind, found in objects.items() for each in found],
-            "gone": [{"kind": kind, "key": f"default/{name}"} for kind, name in gone or ()],
+            "gone": [
+                {"kind": kind, "key": name if kind == "nodes" else f"default/{name}"} for kind, name in gone or ()
+            ],
+            "refuse": self._refuse,
             "advance": self._chance.choice(SECONDS) if seconds is None else seconds,
         }
         self.steps.append(step)
+        self._refuse = {}

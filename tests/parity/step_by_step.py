@@ -13,6 +13,7 @@ from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey, PodUid
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
+from tests.parity.sequences import ENDING
 
 Json = dict[str, Any]
 Moment = dict[str, Any]
@@ -20,7 +21,8 @@ Moment = dict[str, Any]
 _KINDS = {"nodes": kinds.NODE, "pods": kinds.POD, "podGroups": kinds.POD_GROUP}
 _PLACES = {"gated": "waiting", "unschedulable": "waiting"}
 """Upstream has one queue for both."""
-ENDING = "2023-11-14T22:13:20Z"
+REFUSAL = "this bind is refused"
+"""What the API server says to a bind that it refuses."""
 
 
 class Telling(StandaloneCluster):
@@ -29,6 +31,7 @@ class Telling(StandaloneCluster):
     Attributes:
         after: how many seconds of the step have gone.
         told: since somebody took it.
+        refuse: how many binds of a pod will be refused.
     """
 
     def __init__(self, rig: Rig, *, graceful: bool) -> None:
@@ -36,6 +39,7 @@ class Telling(StandaloneCluster):
         self._rig, self._graceful = rig, graceful
         self.after = 0
         self.told: list[Json] = []
+        self.refuse: dict[str, int] = {}
 
     def record(self, events: Many[PodEvent]) -> None:
         for each in events:
@@ -43,13 +47,22 @@ class Telling(StandaloneCluster):
         super().record(events)
 
     def bind(self, bindings: Many[Binding]) -> Many[BindOutcome]:
-        found = super().bind(bindings)
+        refused = [each for each in bindings if self.refuse.get(each.key)]
+        found = list(super().bind([each for each in bindings if each not in refused]))
+        for each in refused:
+            self.refuse[each.key] -= 1
+            self._tell("refuse", each.key, node=each.node)
+        taken = iter(found)
+        outcomes = [
+            BindOutcome(each.key, each.uid, BindVerdict.NOT_NOW, message=REFUSAL) if each in refused else next(taken)
+            for each in bindings
+        ]
         for each in found:
             if each.verdict is BindVerdict.BOUND:
                 self._tell("bind", each.key, node=each.node)
                 text = f"Successfully assigned {each.key} to {each.node}"
                 self._tell("event", each.key, reason="Scheduled", message=text)
-        return found
+        return outcomes
 
     def delete_pods(self, pods: Many[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
         for key, _ in pods:
@@ -79,6 +92,7 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
     _one_by_one(led)
     for step in sequence["steps"]:
         cluster.after = 0
+        cluster.refuse |= step["refuse"]
         for each in step["gone"]:
             rig._applier.delete(_KINDS[each["kind"]], [each["key"]])
         if step["set"]:

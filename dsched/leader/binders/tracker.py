@@ -17,6 +17,7 @@ from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.table import amounts
+from dsched.framework.validation import binding_failure
 from dsched.leader.binders.device_claims import DeviceClaims
 from dsched.leader.binders.foreign_binds import ForeignBinds
 from dsched.leader.binders.node_quarantine import NodeQuarantine
@@ -29,6 +30,7 @@ from dsched.log import logger
 from dsched.metrics import BINDS, PODS_PARKED, REBINDS, RESERVATIONS, STALE_RESULTS, collect
 from dsched.model.messages import BindItem, BindRequest
 from dsched.model.meta import NO_NODE, NodeName, PodUid
+from dsched.plugins.default_binder import DefaultBinder
 from dsched.scheduler.nominations import ends_unheard, released
 from dsched.scheduler.ports import Move, QueueName
 from dsched.scheduler.queue import PARKED
@@ -57,6 +59,8 @@ BY_THE_NODE = frozenset({REJECTED, BindVerdict.REFUSED.value})
 """Verdicts that may have their reason in the node: those that `dsched.leader.binders.node_quarantine` counts."""
 BY_THE_BINDER = frozenset({OTHER_CONFIGURATION, OTHER_CLUSTER})
 """Verdicts that another binder may not come to."""
+BY_THE_CLUSTER = frozenset({BindVerdict.REFUSED.value, BindVerdict.NOT_NOW.value})
+"""Verdicts of the cluster on what the default Bind plugin asks of it."""
 FOR_GOOD = BY_THE_NODE | {PROCESS_LOST, BindVerdict.NOT_NOW.value}
 """Verdicts after which the pod is queued again, unless it is bound after all."""
 
@@ -342,7 +346,9 @@ class BindTracker:
         return again
 
     def _fail(self, assumed: AssumedPod, outcome: Outcome) -> None:
-        message = f"binding rejected: {outcome.message}" if outcome.message else "binding rejected"
+        message = outcome.message or "binding rejected"
+        if outcome.verdict in BY_THE_CLUSTER:
+            message = binding_failure("Bind", DefaultBinder.name, message)
         pod = self._pending.get(assumed.info.key)
         if outcome.verdict == PROCESS_LOST and pod is not None and pod.uid == assumed.info.uid:
             self._pending.crashed(pod, pod.crashes + 1)

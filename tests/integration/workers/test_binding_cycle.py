@@ -102,7 +102,10 @@ def test_the_whole_cycle_in_order(run: Run) -> None:
 def test_a_pod_whose_pre_bind_fails_is_not_bound(run: Run, rig: Rig) -> None:
     picky = plugin("Picky", pre_bind=lambda key: Status(Code.ERROR, ("no volume",)) if key == "shop/a" else None)
     after = plugin("After", post_bind=None)
-    assert run(picky, DefaultBinder, after) == {"shop/a": ("rejected", "no volume"), "shop/b": BOUND}
+    assert run(picky, DefaultBinder, after) == {
+        "shop/a": ("rejected", 'running PreBind plugin "Picky": no volume'),
+        "shop/b": BOUND,
+    }
     assert [rig.node_of(key) for key in PODS] == ["", "n1"]
     assert "After.post_bind shop/b" in CALLS
     assert "After.post_bind shop/a" not in CALLS

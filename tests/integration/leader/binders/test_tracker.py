@@ -87,9 +87,9 @@ def test_bound(rig: Rig, check: Checker, led: Led, request_: BindRequest) -> Non
 @pytest.mark.parametrize(
     ("verdict", "message"),
     [
-        ("rejected", "binding rejected: volume is busy"),
-        (BindVerdict.REFUSED, "binding rejected: volume is busy"),
-        (BindVerdict.NOT_NOW, "binding rejected: volume is busy"),
+        ("rejected", "volume is busy"),
+        (BindVerdict.REFUSED, 'running Bind plugin "DefaultBinder": volume is busy'),
+        (BindVerdict.NOT_NOW, 'running Bind plugin "DefaultBinder": volume is busy'),
     ],
 )
 def test_failed(
