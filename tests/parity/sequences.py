@@ -16,6 +16,7 @@ Json = dict[str, Any]
 
 HOST, RACK, ZONE = "kubernetes.io/hostname", "rack", "topology.kubernetes.io/zone"
 TAINT = {"key": "own", "value": "v"}
+CARD = "example.com/card"
 SECONDS = (0, 1, 3, 12)
 ENDING = "2023-11-14T22:13:20Z"
 
@@ -70,23 +71,29 @@ class Sequence:
         labels = {HOST: name, RACK: f"r{rack}", ZONE: f"z{rack % 2}"}
         if chance.random() < 0.05:
             del labels[RACK]
-        sizes = {
-            "cpu": f"{cpu}m",
-            "memory": f"{cpu + chance.randrange(400)}Mi",
-            "pods": chance.choice(["3", "10", "110"]),
-        }
+        memory = cpu + chance.randrange(400) if chance.random() < 0.6 else chance.randrange(800, 6000)
+        sizes = {"cpu": f"{cpu}m", "memory": f"{memory}Mi", "pods": chance.choice(["3", "10", "110"])}
+        if chance.random() < 0.3:
+            sizes[CARD] = str(chance.randint(1, 4))
         found = node_manifest(name, labels=labels, **sizes)
         found["metadata"]["uid"] = f"uid-{name}"
         if chance.random() < 0.1:
             found["spec"] = {"taints": [{**TAINT, "effect": chance.choice(["NoSchedule", "PreferNoSchedule"])}]}
         return found
 
-    def _pod(self, name: str, size: int, group: str = "", **spec: Any) -> Json:
+    def _pod(
+        self, name: str, size: int, group: str = "", *, cards: int = 0, port: int = 0, memory: int = 0, **spec: Any
+    ) -> Json:
         if group:
             spec["schedulingGroup"] = {"podGroupName": group}
         labels = {"app": group or self._chance.choice(["web", "db"])}
         found = pod_manifest(f"default/{name}", labels=labels, uid=f"uid-{name}", **{"priority": 0, **spec})
-        found["spec"]["containers"][0]["resources"]["requests"] = {"cpu": f"{size}m", "memory": f"{size}Mi"}
+        (container,) = found["spec"]["containers"]
+        more = {CARD: str(cards)} if cards else {}
+        asked = {"cpu": f"{size}m", "memory": f"{memory or size}Mi", **more}
+        container["resources"] = {"requests": asked, "limits": more}
+        if port:
+            container["ports"] = [{"containerPort": port, "hostPort": port}]
         return found
 
     def _there_already(self, name: str, group: str = "", priority: int = 0) -> Json:
@@ -102,6 +109,8 @@ class Sequence:
         mode = {self._chance.choice(["single", "single", "all"]): {}}
         found = group_manifest(f"default/{name}", min_count, priority=priority, disruptionMode=mode, **spec)
         found["metadata"]["uid"] = f"uid-{name}"
+        if priority == 0 and self._chance.random() < 0.3:
+            del found["spec"]["priority"]
         self._groups[name] = found
         return found
 
@@ -110,6 +119,25 @@ class Sequence:
         own = {"labelSelector": {"matchLabels": {"app": group}}}
         level = self._chance.choice([HOST, RACK])
         required = "requiredDuringSchedulingIgnoredDuringExecution"
+        preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+        wish = [{"weight": 60, "podAffinityTerm": {**own, "topologyKey": level}}]
+        racks = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r0", "r1"]}]}
+        soft: list[Json] = [
+            {"affinity": {"podAffinity": {preferred: wish}}},
+            {"affinity": {"podAntiAffinity": {preferred: wish}}},
+            {"affinity": {"nodeAffinity": {preferred: [{"weight": 30, "preference": racks}]}}},
+            {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": [racks]}}}},
+            {
+                "topologySpreadConstraints": [
+                    {**own, "maxSkew": 1, "topologyKey": level, "whenUnsatisfiable": "ScheduleAnyway"}
+                ]
+            },
+            {"cards": self._chance.randint(1, 2)},
+            {"memory": self._chance.randrange(100, 3000)},
+            {"port": 8080},
+        ]
+        if self._chance.random() < 0.5:
+            return self._chance.choice(soft)
         among: list[Json] = [
             {"affinity": {"podAntiAffinity": {required: [{**own, "topologyKey": level}]}}},
             {"affinity": {"podAffinity": {required: [{**own, "topologyKey": level}]}}},
@@ -121,16 +149,21 @@ class Sequence:
             {"nodeSelector": {RACK: self._chance.choice(["r0", "r9"])}},
             {"tolerations": [{"key": TAINT["key"], "operator": "Exists"}]},
         ]
-        return self._chance.choice(among) if self._chance.random() < 0.45 else {}
+        return self._chance.choice(among)
 
     def _pods(self, group: str, count: int, priority: int) -> list[Json]:
         chance = self._chance
-        kinds = [(chance.randrange(200, 2200), self._kind_of_pod(group)) for _ in range(chance.choice([1, 1, 2, 3]))]
+        kinds = [
+            (chance.randrange(200, 2200), self._kind_of_pod(group) if chance.random() < 0.55 else {})
+            for _ in range(chance.choice([1, 1, 2, 3]))
+        ]
         never: Json = {"preemptionPolicy": "Never"} if chance.random() < 0.1 else {}
         found = []
         for number in range(count):
             size, more = chance.choice(kinds)
             odd: Json = {"schedulingGates": [{"name": "later"}]} if chance.random() < 0.04 else {}
+            if chance.random() < 0.02:
+                odd["schedulerName"] = "another"
             own = priority if chance.random() < 0.97 else priority + 1
             found.append(self._pod(f"{group}-{number}", size, group, priority=own, **more, **never, **odd))
         return found
@@ -165,7 +198,7 @@ class Sequence:
                     "expectedPods": 1,
                 },
             }
-            for app in ("web", "db", "old0")
+            for app in ("web", "db", "old0", "g0")
             if self._chance.random() < 0.25
         ]
 
@@ -227,7 +260,7 @@ class Sequence:
     def _pod_joins(self) -> None:
         self._number += 1
         name = self._of_mine()
-        priority = self._groups[name]["spec"]["priority"]
+        priority = self._groups[name]["spec"].get("priority", 0)
         self._waits(self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, priority=priority))
 
     def _single_comes(self) -> None:
@@ -266,7 +299,7 @@ class Sequence:
         chance, name = self._chance, self._of_mine()
         self._number += 1
         old = self._groups[name]["spec"]
-        priority = old["priority"] if chance.random() < 0.8 else 30
+        priority = old.get("priority", 0) if chance.random() < 0.8 else 30
         more = {key: old[key] for key in ("schedulingConstraints",) if key in old and chance.random() < 0.6}
         group = self._group(name, chance.choice([None, 1, 2, 3]), priority, **more)
         group["metadata"]["uid"] += f"-{self._number}"
@@ -312,7 +345,7 @@ class Sequence:
         """A pod of a group comes that somebody else has put on a node."""
         self._number += 1
         name = self._of_mine()
-        pod = self._there_already(f"{name}-y{self._number}", name, self._groups[name]["spec"]["priority"])
+        pod = self._there_already(f"{name}-y{self._number}", name, self._groups[name]["spec"].get("priority", 0))
         self._happens(pods=[pod])
 
     def _labels_change(self) -> None:
