@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/informers/apps"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"reflect"
 	"strconv"
+	"sync/atomic"
 )
 
 // informer tells its handlers of a change at once, in the goroutine that makes it: nothing is listed, nothing watched,
@@ -86,7 +88,7 @@ type factory struct {
 	informers.SharedInformerFactory
 	client  kubernetes.Interface
 	made    map[reflect.Type]*informer
-	version int64
+	version atomic.Int64
 }
 
 func newFactory(client kubernetes.Interface) *factory {
@@ -115,14 +117,18 @@ func (f *factory) Storage() storage.Interface       { return storage.New(f, "", 
 // set makes an object new, or changes it. Each change has a resource version of its own: caches that assume things
 // only take what is newer.
 func (f *factory) set(object runtime.Object) error {
-	f.version++
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return err
 	}
-	accessor.SetResourceVersion(strconv.FormatInt(f.version, 10))
+	f.renew(accessor)
 	if of := f.made[reflect.TypeOf(object)]; of != nil {
 		return of.set(object)
 	}
 	return nil
+}
+
+// renew gives an object the next resource version.
+func (f *factory) renew(object metav1.Object) {
+	object.SetResourceVersion(strconv.FormatInt(f.version.Add(1), 10))
 }

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	core "k8s.io/api/core/v1"
+	resource "k8s.io/api/resource/v1"
 	scheduling "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -62,6 +64,12 @@ type moment struct {
 	Pods   map[string]seenPod   `json:"pods"`
 	Groups map[string][]seenSay `json:"groups"`
 	Queue  map[string]string    `json:"queue"`
+	Claims map[string]seenClaim `json:"claims"`
+}
+
+type seenClaim struct {
+	Devices []string `json:"devices"`
+	For     []string `json:"for"`
 }
 
 // saying is something that the scheduler has said or done; After is how many seconds of the step had gone.
@@ -328,7 +336,9 @@ func (r *running) set(kind string, raw json.RawMessage) error {
 
 func (r *running) gone(kind, key string) error {
 	r.mu.Lock()
+	found := r.api[kind+"/"+key]
 	delete(r.api, kind+"/"+key)
+	r.free(found)
 	r.mu.Unlock()
 	if of := r.objects.made[typeOf(kind)]; of != nil {
 		return of.drop(key)
@@ -347,7 +357,9 @@ func keyOf(kind, namespace, name string) string {
 func (r *running) serve(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kind := map[string]string{"pods": "pods", "podgroups": "podGroups"}[action.GetResource().Resource]
+	kind := map[string]string{
+		"pods": "pods", "podgroups": "podGroups", "resourceclaims": "resourceClaims",
+	}[action.GetResource().Resource]
 	switch asked := action.(type) {
 	case clienttesting.DeleteAction:
 		key := asked.GetNamespace() + "/" + asked.GetName()
@@ -365,11 +377,15 @@ func (r *running) serve(action clienttesting.Action) (bool, apiruntime.Object, e
 		delete(r.api, kind+"/"+key)
 		r.told = append(r.told, saying{r.after, "delete", key, "", "", ""})
 		r.news = append(r.news, func() error { return r.objects.made[typeOf(kind)].drop(key) })
+		r.free(found)
 	case clienttesting.PatchAction:
 		return r.patch(kind, asked)
 	case clienttesting.CreateAction:
 		if binding, is := asked.GetObject().(*core.Binding); is {
 			return r.bind(binding)
+		}
+		if action.GetVerb() == "update" { // whose interface is the same
+			return r.update(kind, asked.GetObject())
 		}
 	}
 	return true, nil, nil
@@ -391,6 +407,48 @@ func (r *running) bind(asked *core.Binding) (bool, apiruntime.Object, error) {
 	r.told = append(r.told, saying{r.after, "bind", asked.Namespace + "/" + asked.Name, asked.Target.Name, "", ""})
 	r.change(key, pod)
 	return true, asked, nil
+}
+
+// update writes an object, with its status or without, which nobody else writes meanwhile.
+func (r *running) update(kind string, asked apiruntime.Object) (bool, apiruntime.Object, error) {
+	changed := asked.DeepCopyObject()
+	accessor, err := meta.Accessor(changed)
+	if err != nil {
+		return true, nil, err
+	}
+	key := keyOf(kind, accessor.GetNamespace(), accessor.GetName())
+	if _, there := r.api[key]; !there {
+		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, accessor.GetName())
+	}
+	r.objects.renew(accessor)
+	r.change(key, changed)
+	return true, changed.DeepCopyObject(), nil
+}
+
+// free does as the controller of claims does once a pod is gone: nobody who uses a claim, no devices.
+func (r *running) free(pod apiruntime.Object) {
+	gone, is := pod.(*core.Pod)
+	if !is {
+		return
+	}
+	for key, object := range r.api {
+		claim, is := object.(*resource.ResourceClaim)
+		if !is {
+			continue
+		}
+		left := slices.DeleteFunc(slices.Clone(claim.Status.ReservedFor), func(user resource.ResourceClaimConsumerReference) bool {
+			return user.UID == gone.UID
+		})
+		if len(left) == len(claim.Status.ReservedFor) {
+			continue
+		}
+		claim = claim.DeepCopy()
+		claim.Status.ReservedFor = left
+		if len(left) == 0 {
+			claim.Status.ReservedFor, claim.Status.Allocation, claim.Finalizers = nil, nil, nil
+		}
+		r.change(key, claim)
+	}
 }
 
 func (r *running) change(key string, object apiruntime.Object) {
@@ -442,7 +500,7 @@ func (r recording) Eventf(regarding, _ apiruntime.Object, _, reason, _, note str
 func (r *running) moment() moment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := moment{r.told, map[string]seenPod{}, map[string][]seenSay{}, map[string]string{}}
+	found := moment{r.told, map[string]seenPod{}, map[string][]seenSay{}, map[string]string{}, map[string]seenClaim{}}
 	if found.Told == nil {
 		found.Told = []saying{}
 	}
@@ -463,6 +521,22 @@ func (r *running) moment() moment {
 			}
 			found.Groups[made.Namespace+"/"+made.Name] = says
 		}
+	}
+	for _, object := range r.api {
+		claim, is := object.(*resource.ResourceClaim)
+		if !is {
+			continue
+		}
+		seen := seenClaim{[]string{}, []string{}}
+		if claim.Status.Allocation != nil {
+			for _, each := range claim.Status.Allocation.Devices.Results {
+				seen.Devices = append(seen.Devices, each.Pool+"/"+each.Device)
+			}
+		}
+		for _, each := range claim.Status.ReservedFor {
+			seen.For = append(seen.For, each.Name)
+		}
+		found.Claims[claim.Namespace+"/"+claim.Name] = seen
 	}
 	queue := r.scheduler.SchedulingQueue
 	for place, pods := range map[string][]*core.Pod{

@@ -10,12 +10,16 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.devices import asking, make_claim, make_slice
+from tests.integration.leader.binders.working import device_class
 from tests.manifests import group_manifest, node_manifest, pod_manifest
 
 Json = dict[str, Any]
 
 HOST, RACK, ZONE = "kubernetes.io/hostname", "rack", "topology.kubernetes.io/zone"
 TAINT = {"key": "own", "value": "v"}
+CLAIMS = 0.2
+"""How often there are devices, and pods that claim some."""
 CARD = "example.com/card"
 SECONDS = (0, 1, 3, 12)
 ENDING = "2023-11-14T22:13:20Z"
@@ -42,6 +46,7 @@ class Sequence:
         fewest = 5 if self._large else 1
         self._nodes = [self._node(f"n{number}") for number in range(chance.randint(fewest, fewest + 7))]
         self._there: list[Json] = []
+        self._claims = chance.random() < CLAIMS
         self._begin()
         for number in range(chance.randint(1, 3)):
             self._come(f"g{number}")
@@ -166,7 +171,21 @@ class Sequence:
                 odd["schedulerName"] = "another"
             own = priority if chance.random() < 0.97 else priority + 1
             found.append(self._pod(f"{group}-{number}", size, group, priority=own, **more, **never, **odd))
+        if self._claims:
+            self._claim(found)
         return found
+
+    def _claim(self, pods: list[Json]) -> None:
+        """Each of these pods has a claim of its own, or most of them."""
+        share, count, claims = self._chance.choice([1.0, 1.0, 0.6]), self._chance.choice([1, 1, 1, 2]), []
+        for pod in pods:
+            if self._chance.random() < share:
+                name = pod["metadata"]["name"]
+                claim = make_claim(f"default/{name}", asking(count=count))
+                claim["metadata"]["uid"] = f"uid-claim-{name}"
+                claims.append(claim)
+                pod["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
+        self._happens(resourceClaims=claims, seconds=0)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -181,8 +200,17 @@ class Sequence:
         for number in range(chance.randint(6, 12) if self._crowded else chance.randint(0, 6)):
             self._there_already(f"run-{number}", priority=chance.choice([0, 0, 5, 20, -3]))
         self._happens(
-            nodes=self._nodes, podGroups=groups, pods=self._there, podDisruptionBudgets=self._budgets(), seconds=0
+            **self._devices(), nodes=self._nodes, podGroups=groups, pods=self._there, podDisruptionBudgets=self._budgets(), seconds=0
         )
+
+    def _devices(self) -> dict[str, list[Json]]:
+        """Some nodes have some."""
+        if not self._claims:
+            return {}
+        names = [node["metadata"]["name"] for node in self._nodes]
+        offers = {name: self._chance.choice([0, 1, 1, 2, 3]) for name in names}
+        slices = [make_slice(name, [f"d{at}" for at in range(count)]) for name, count in offers.items() if count]
+        return {"deviceClasses": [device_class()], "resourceSlices": slices}
 
     def _budgets(self) -> list[Json]:
         return [

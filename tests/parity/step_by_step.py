@@ -5,13 +5,17 @@ does here: of a batch it hears afterwards, on purpose.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from typing import Any
 
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, PodEvent
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.manifests import kinds
+from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey, PodUid
+from dsched.state.results import Outcome
+from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
 from tests.parity.sequences import ENDING
 
@@ -23,6 +27,19 @@ _PLACES = {"gated": "waiting", "unschedulable": "waiting"}
 """Upstream has one queue for both."""
 REFUSAL = "this bind is refused"
 """What the API server says to a bind that it refuses."""
+
+
+class Working(SteppedBinder):
+    """A binder that runs the plugins of the binding cycle."""
+
+    def __init__(self, rig: Rig, cluster: StandaloneCluster) -> None:
+        super().__init__(rig.store, cluster)
+        self._worker = binder_of(rig, cluster)
+
+    def work(self, request: BindRequest) -> list[Outcome]:
+        outcomes: list[Outcome] = self._worker.run(request)
+        self._worker.report(request, outcomes)
+        return outcomes
 
 
 class Telling(StandaloneCluster):
@@ -87,8 +104,10 @@ class Telling(StandaloneCluster):
 def moments(rig: Rig, sequence: Json) -> list[Moment]:
     """What there is after each step of a sequence."""
     cluster = rig.cluster = Telling(rig, graceful=sequence["graceful"])
-    rig.binder = SteppedBinder(rig.store, cluster)
-    led, found = rig.lead(), []
+    rig.binder = Working(rig, cluster)
+    led, found = rig.elect(), []
+    cluster.lead(led.epoch, lambda: True)
+    led.take_over()
     _one_by_one(led)
     for step in sequence["steps"]:
         cluster.after = 0
@@ -127,7 +146,17 @@ def _moment(cluster: Telling, led: Led) -> Moment:
         for group in listed.others.get("PodGroup", ())
     }
     told, cluster.told = cluster.told, []
-    return {"told": told, "pods": pods, "groups": groups, "queue": _queue(led)}
+    claims = {f"default/{each['metadata']['name']}": _uses(each) for each in listed.others.get("ResourceClaim", ())}
+    return {"told": told, "pods": pods, "groups": groups, "queue": _queue(led), "claims": claims}
+
+
+def _uses(claim: Mapping[str, Any]) -> Json:
+    status = claim.get("status") or {}
+    given = (status.get("allocation") or {"devices": {"results": ()}})["devices"]["results"]
+    return {
+        "devices": [f"{each['pool']}/{each['device']}" for each in given],
+        "for": [each["name"] for each in status.get("reservedFor") or ()],
+    }
 
 
 def _says(*words: str) -> Json:
@@ -149,8 +178,8 @@ def differences(theirs: Many[Moment], ours: Many[Moment]) -> list[str]:
     same second the order does not count."""
     for number, (there, here) in enumerate(zip(theirs, ours, strict=True)):
         found = []
-        for part in ("pods", "groups", "queue"):
-            one, other = _comparable(there[part]), _comparable(here[part])
+        for part in ("pods", "groups", "queue", "claims"):
+            one, other = (each[part] if part == "claims" else _comparable(each[part]) for each in (there, here))
             found += [
                 f"moment {number}, {part} {key}: kube-scheduler {one.get(key)}, dsched {other.get(key)}"
                 for key in sorted(one.keys() | other.keys())

@@ -104,18 +104,15 @@ class DeviceClaims:
         self.ended(info.uid)
         if not written or not (holding or any(_named(info.pod))):
             return
-        try:
-            claims = self._read(info)
-        except ClusterUnavailable as error:
-            extra = {"action": "release", "pod": info.key, "uid": info.uid, "error": str(error)}
-            _log.warning("claims not looked up", extra=extra)
+        claims = self._look_up(info)
+        if not claims:
             return
-        for key, claim in claims.items():
-            self._take_in(key, claim)
         releases = [ClaimRelease(key, _uid(claim), info.uid) for key, claim in claims.items() if not _made_for(claim)]
         self._tell(self._cluster.release_claims(releases))
         made = [ClaimDeletion(key, _uid(claim)) for key, claim in claims.items() if _made_for(claim) == info.uid]
         self._tell([self._cluster.delete_claim(each) for each in made])
+        # A pod of a group is decided again at once, and nobody reserves for it what seems to be reserved for it still.
+        self._look_up(info)
 
     def carry_out(self, decisions: Sequence[Decision]) -> None:
         """Take devices away, and delete claims, as PostFilter has it for pods that have no node."""
@@ -124,6 +121,18 @@ class DeviceClaims:
             self._tell(self._cluster.release_claims(releases))
         for decision in decisions:
             self._tell([self._cluster.delete_claim(each) for each in decision.deleted_claims])
+
+    def _look_up(self, info: PodInfo) -> dict[str, Mapping[str, Any]]:
+        """Count with the pod's claims as they are now; none where the cluster cannot be asked."""
+        try:
+            claims = self._read(info)
+        except ClusterUnavailable as error:
+            extra = {"action": "release", "pod": info.key, "uid": info.uid, "error": str(error)}
+            _log.warning("claims not looked up", extra=extra)
+            return {}
+        for key, claim in claims.items():
+            self._take_in(key, claim)
+        return claims
 
     def _read(self, info: PodInfo) -> dict[str, Mapping[str, Any]]:
         """The pod's claims as they are in the cluster, those that a binder has made among them."""

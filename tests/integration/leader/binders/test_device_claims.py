@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dsched import config
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict
 from dsched.cluster.standalone.objects import Objects
 from dsched.errors import StaleEpoch
@@ -14,7 +15,8 @@ from dsched.state.devices import read_ledger
 from tests.devices import make_slice
 from tests.integration.leader.binders.working import Working, device_class, pod, template
 from tests.integration.leader.rig import Rig
-from tests.manifests import Json, node_manifest, pod_manifest
+from tests.manifests import Json, group_manifest, node_manifest, pod_manifest
+from tests.unit.scheduler.grouped import features
 
 A, B, C = "default/a", "default/b", "default/c"
 
@@ -149,6 +151,22 @@ def test_a_bind_that_fails_after_the_claim_was_written(rig: Rig, working: Workin
     assert rig.condition(B)[1].startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     working.later()
     assert (rig.node_of(A), rig.node_of(B)) == ("n1", "")
+    working.healthy()
+
+
+def test_a_member_of_a_group_whose_bind_was_refused_is_in_its_claim_again(rig: Rig) -> None:
+    """It is decided at once, before the watch has told that it was taken out."""
+    rig.configuration = config.default(features())
+    working = Working(rig)
+    rig.apply(group_manifest("default/train", None), pod(A, priority=0, schedulingGroup={"podGroupName": "train"}))
+    (request,) = working.decide()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(working.binder._cluster, "bind", lambda bindings: [refused(each) for each in bindings])
+        assert working.bind([request]) == {A: "refused"}
+    working.rest()
+    assert rig.node_of(A) == "n1"
+    (claim,) = Objects(working.store).all_of(kinds.RESOURCE_CLAIM)
+    assert [each["name"] for each in claim["status"]["reservedFor"]] == ["a"]
     working.healthy()
 
 

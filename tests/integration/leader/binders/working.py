@@ -39,25 +39,26 @@ def pod(key: str, **spec: Any) -> Json:
     return value
 
 
+def binder_of(rig: Rig, cluster: StandaloneCluster) -> Any:
+    """A binder that runs the plugins of the binding cycle, as a worker does. It needs ``DSCHED_REDIS_URL``."""
+
+    def frameworks(config: Any, handle: Any) -> dict[str, Framework]:
+        return profiles.frameworks(rig.configuration, rig.plugins, handle)
+
+    system = SimpleNamespace(
+        cluster=cluster, store=rig.store, frameworks=frameworks, config=rig.configuration, following=Agreeing()
+    )
+    module = importlib.import_module("workers.binder")
+    return module.Binder(SimpleNamespace(system=system, name="binder-0", slots=RunningPlugins()))
+
+
 class Working:
     """A leader that sees to claims, and a binder."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig, self.store = rig, rig.store
         self.lead()
-
-        def frameworks(config: Any, handle: Any) -> dict[str, Framework]:
-            return profiles.frameworks(rig.configuration, rig.plugins, handle)
-
-        system = SimpleNamespace(
-            cluster=StandaloneCluster(rig.store, rig.clock),
-            store=rig.store,
-            frameworks=frameworks,
-            config=rig.configuration,
-            following=Agreeing(),
-        )
-        module = importlib.import_module("workers.binder")
-        self.binder = module.Binder(SimpleNamespace(system=system, name="binder-0", slots=RunningPlugins()))
+        self.binder = binder_of(rig, StandaloneCluster(rig.store, rig.clock))
 
     def lead(self) -> None:
         """Another leader takes over."""
