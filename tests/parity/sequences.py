@@ -18,6 +18,11 @@ Json = dict[str, Any]
 
 HOST, RACK, ZONE = "kubernetes.io/hostname", "rack", "topology.kubernetes.io/zone"
 TAINT = {"key": "own", "value": "v"}
+TWO_PROFILES: Json = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "another"}],
+}
 CLAIMS = 0.2
 """How often there are devices, and pods that claim some."""
 CARD = "example.com/card"
@@ -30,6 +35,7 @@ class Sequence:
 
     Attributes:
         steps: what happens at once, and how many seconds go by then.
+        config: a KubeSchedulerConfiguration that is not the default one.
         graceful: whether pods on nodes that preemption deletes stay until somebody takes them away.
     """
 
@@ -37,6 +43,7 @@ class Sequence:
         self._chance = chance = Random(seed)
         self.name = str(seed)
         self.graceful = chance.random() < 0.35
+        self.config = TWO_PROFILES if chance.random() < 0.15 else None
         self.steps: list[Json] = []
         self._number = 0
         self._refuse: dict[str, int] = {}
@@ -56,7 +63,7 @@ class Sequence:
     @property
     def plain(self) -> Json:
         """As the judge's program reads it."""
-        return {"name": self.name, "steps": self.steps, "graceful": self.graceful}
+        return {"name": self.name, "config": self.config, "steps": self.steps, "graceful": self.graceful}
 
     def shuffled(self, seed: int) -> Json:
         """The same, but that the nodes of a step come in another order, which may decide between equally good ones."""
@@ -167,7 +174,7 @@ class Sequence:
         for number in range(count):
             size, more = chance.choice(kinds)
             odd: Json = {"schedulingGates": [{"name": "later"}]} if chance.random() < 0.04 else {}
-            if chance.random() < 0.02:
+            if chance.random() < (0.02 if self.config is None else 0.1):
                 odd["schedulerName"] = "another"
             own = priority if chance.random() < 0.97 else priority + 1
             found.append(self._pod(f"{group}-{number}", size, group, priority=own, **more, **never, **odd))
@@ -293,8 +300,10 @@ class Sequence:
 
     def _single_comes(self) -> None:
         self._number += 1
-        priority = self._chance.choice([0, 15, 50])
-        self._waits(self._pod(f"single-{self._number}", self._chance.randrange(200, 2200), priority=priority))
+        spec: Json = {"priority": self._chance.choice([0, 15, 50])}
+        if self.config is not None and self._chance.random() < 0.5:
+            spec["schedulerName"] = "another"
+        self._waits(self._pod(f"single-{self._number}", self._chance.randrange(200, 2200), **spec))
 
     def _node_comes(self) -> None:
         self._nodes.append(self._node(f"n{len(self._nodes)}"))

@@ -4,6 +4,7 @@ The leader decides one pod or group at a time and hears of what has come of it b
 does here: of a batch it hears afterwards, on purpose.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Sequence as Many
@@ -14,6 +15,7 @@ from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.manifests import kinds
 from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey, PodUid
+from dsched.plugins import profiles
 from dsched.state.results import Outcome
 from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
@@ -103,6 +105,9 @@ class Telling(StandaloneCluster):
 
 def moments(rig: Rig, sequence: Json) -> list[Moment]:
     """What there is after each step of a sequence."""
+    if sequence["config"]:
+        text = json.dumps(sequence["config"])
+        rig.configuration = profiles.parsed(text, "test.yaml", rig.plugins, rig.configuration.features)
     cluster = rig.cluster = Telling(rig, graceful=sequence["graceful"])
     rig.binder = Working(rig, cluster)
     led, found = rig.elect(), []

@@ -56,6 +56,7 @@ def test_a_leader_does_what_kube_scheduler_does(
     path, seed = judge_program("1.37"), 1 if os.environ.get("CI") and SEED not in os.environ else seeds.seed(SEED)
     with capsys.disabled():
         print(f"\n{SEED}={seed}")
+    monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
     chance, gates = Random(f"{seed}{topology}"), [f"{GROUPS}=true", f"{TOPOLOGY}={str(topology).lower()}"]
     compared = 0
     with program.running(path, gates=gates) as asked:
