@@ -207,7 +207,12 @@ class Sequence:
         for number in range(chance.randint(6, 12) if self._crowded else chance.randint(0, 6)):
             self._there_already(f"run-{number}", priority=chance.choice([0, 0, 5, 20, -3]))
         self._happens(
-            **self._devices(), nodes=self._nodes, podGroups=groups, pods=self._there, podDisruptionBudgets=self._budgets(), seconds=0
+            **self._devices(),
+            nodes=self._nodes,
+            podGroups=groups,
+            pods=self._there,
+            podDisruptionBudgets=self._budgets(),
+            seconds=0,
         )
 
     def _devices(self) -> dict[str, list[Json]]:
