@@ -57,11 +57,14 @@ def failed(status: Status) -> PluginFailure:
 
 
 def binding_failure(point: str, plugin: str, message: str) -> str:
-    """What is told of a pod whose binding cycle a plugin at ``PreBind`` or ``Bind`` has failed.
+    """What is told of a pod whose binding cycle a plugin at ``PreBind`` or ``Bind`` has failed, unless it broke its
+    contract, which is told already.
 
     Source: framework/runtime/framework.go ``RunPreBindPlugins``, ``RunBindPlugins``.
     """
-    return f'running {point} plugin "{plugin}": ' + message.removeprefix(f'running plugin "{plugin}": ')
+    if message.startswith(f'running plugin "{plugin}": '):
+        return message
+    return f'running {point} plugin "{plugin}": {message}'
 
 
 def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
