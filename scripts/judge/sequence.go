@@ -102,7 +102,7 @@ type running struct {
 	scheduler *scheduler.Scheduler
 	clock     *ticking
 	deciding  sync.RWMutex // held while there is somebody to be decided
-	binds     atomic.Int64
+	asked     atomic.Int64 // binds that wait for an answer
 	first     string
 	after     int
 	graceful  bool
@@ -151,9 +151,10 @@ type slowPods struct {
 }
 
 func (s slowPods) Bind(ctx context.Context, binding *core.Binding, options metav1.CreateOptions) error {
+	s.of.asked.Add(1)
+	defer s.of.asked.Add(-1)
 	s.of.deciding.RLock()
 	defer s.of.deciding.RUnlock()
-	s.of.binds.Add(1)
 	return s.PodInterface.Bind(ctx, binding, options)
 }
 
@@ -252,11 +253,13 @@ func (r *running) rest() error {
 
 // bound has the API server answer to binds; it says whether there were any.
 func (r *running) bound() bool {
-	before := r.binds.Load()
+	if r.asked.Load() == 0 {
+		return false
+	}
 	r.deciding.Unlock()
 	r.quiet()
 	r.deciding.Lock()
-	return r.binds.Load() > before
+	return true
 }
 
 // ready says whether there is somebody to be tried: those who wait after an error are left alone.
