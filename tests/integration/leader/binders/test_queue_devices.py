@@ -18,8 +18,9 @@ from tests.devices import make_slice
 from tests.integration.leader.binders.working import Working, device_class, pod, template
 from tests.integration.leader.rig import Rig
 from tests.integration.leader.test_queues import charged
-from tests.manifests import Json, node_manifest, pod_manifest, queue_manifest
+from tests.manifests import Json, group_manifest, node_manifest, pod_manifest, queue_manifest
 from tests.unit.plugins.fair_share.divided import CONFIGURATION
+from tests.unit.scheduler.grouped import features
 
 GPU = "gpu.deviceclass.resource.k8s.io/devices"
 
@@ -120,6 +121,22 @@ def test_pods_that_share_a_claim_count_it_once(rig: Rig, working: Working) -> No
     working.healthy()
 
 
+def test_a_gang_counts_the_claim_that_it_shares_once(rig: Rig) -> None:
+    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", registry.intree(), features(claims=True))
+    working = Working(rig)
+    entry = {"name": "gpu", "resourceClaimTemplateName": "gpu"}
+    rig.apply(template(2), group_manifest("default/train", 3, resourceClaims=[entry]), limited("a", 2))
+    of_it = {"schedulingGroup": {"podGroupName": "train"}}
+    rig.apply(*(_labelled(pod(f"default/{name}", **of_it), "a") for name in "pqr"))
+    requests = working.decide()
+    assert charged(rig, "a") == {GPU: 2}
+    working.bind(requests)
+    working.led.settle()
+    working.rest()
+    assert (bound(rig), charged(rig, "a")) == (["p", "q", "r"], {GPU: 2})
+    working.healthy()
+
+
 def test_the_next_leader_counts_what_is_there(rig: Rig, working: Working) -> None:
     rig.apply(limited("a", 3), shared(2), *sharing("a", "p", "q"), *of("a", "r", "s"))
     requests = working.decide()
@@ -167,8 +184,8 @@ def test_what_a_queue_says_of_its_devices(rig: Rig, working: Working) -> None:
 @pytest.mark.parametrize("gate", [False, True])
 def test_devices_are_taken_back_only_where_preemption_frees_them(rig: Rig, gate: bool) -> None:
     """Gate ``DschedDevicePreemption``: without it nobody goes in vain."""
-    features = feature_gates.features(feature_gates.NEWEST, {"DschedDevicePreemption": gate})
-    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", registry.intree(), features)
+    said = feature_gates.features(feature_gates.NEWEST, {"DschedDevicePreemption": gate})
+    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", registry.intree(), said)
     working = Working(rig)
     rig.apply(queue_manifest("a"), queue_manifest("b"), *of("a", "p", "q", "r", "s"))
     working.rest()

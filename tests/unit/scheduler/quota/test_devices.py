@@ -1,6 +1,10 @@
 """Devices of claims as a resource of queues."""
 
+from random import Random
+
 import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsched.config.feature_gates import DEFAULT
 from dsched.framework.pod_info import PodInfo
@@ -139,3 +143,40 @@ def test_a_gated_pod_asks_for_no_devices() -> None:
     there = Divided(queue_manifest("a"), claim("c"))
     there.wait(make_pod("p", "a", claims=["c"]), QueueName.GATED)
     assert usage(there, "a") == (0, 0)
+
+
+CLAIMS = {"x": 1, "y": 2, "z": 3, "v": 1, "w": 2}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 6),
+    st.integers(0, 6),
+    st.lists(st.tuples(st.sampled_from("ab"), st.lists(st.sampled_from(sorted(CLAIMS)), max_size=3)), max_size=12),
+    st.integers(1, 5),
+    st.integers(0, 2**32),
+)
+def test_no_queue_ever_holds_more_than_its_limit_and_who_has_room_is_picked(
+    whole: int, part: int, pods: list[tuple[str, list[str]]], size: int, seed: int
+) -> None:
+    below = queue_manifest("a", "top", resources={GPU: {"limit": part}})
+    there = Divided(limited("top", whole), below, queue_manifest("b", "top"))
+    there.put(*(claim(name, count) for name, count in CLAIMS.items()))
+    for number, (queue, claims) in enumerate(pods):
+        there.wait(make_pod(f"p{number}", queue, claims=claims))
+    chance, shares = Random(seed), there.ledger.tree.shares
+    while True:
+        picked = there.picked(size)
+        assert all(share.usage.get(GPU, 0) <= share.limits.get(GPU, 99) for share in shares.values())
+        if not picked:
+            break
+        if chance.random() < 0.5:
+            gone = make_pod(chance.choice(list(picked)))
+            there.snapshot.table.remove_pod(gone.uid)
+            there.pending.drop(gone.key)
+    held_back = {pod.key for pod, _ in there.picking.held_back()}
+    waiting = [pod for pod in there.pending if pod.place is QueueName.ACTIVE]
+    assert {pod.key for pod in waiting} == held_back
+    for pod in waiting:
+        leaf = there.ledger.share_of(pod.info)
+        assert leaf is not None and not leaf.holds(there.ledger.added([pod.info]))
