@@ -12,7 +12,7 @@ from dsched.model.pod import PodExtendedResourceClaimStatus, ResourceRequirement
 from dsched.scheduler.ports import QueueName
 from tests.devices import asking, make_claim, make_class, make_device, make_slice
 from tests.manifests import Json, queue_manifest
-from tests.unit.scheduler.quota.divided import Divided, make_pod
+from tests.unit.scheduler.quota.divided import ByPriority, Divided, make_pod
 
 GPU = "gpu.deviceclass.resource.k8s.io/devices"
 
@@ -126,6 +126,24 @@ def test_who_waits_asks_for_a_claim_again_once_nobody_else_uses_it() -> None:
     there.run(make_pod("r", "a", claims=["y"]))
     assert there.picking.count_held_back() == 1
     assert there.picked(1) == []
+
+
+def test_a_pod_that_uses_another_claim_by_now_is_forgotten_with_it() -> None:
+    there = Divided(queue_manifest("a"), claim("x"), claim("y"))
+    waiting = there.wait(make_pod("p", "a", claims=["x"]))
+    there.pending.replace(waiting, make_pod("p", "a", claims=["y"]), ByPriority())  # type: ignore[arg-type]
+    there.pending.drop(waiting.key)
+    there.run(make_pod("q", "a", claims=["x", "y"]))
+    assert there.picked(9) == []
+
+
+def test_a_claim_that_is_made_anew_asks_for_what_it_says_then() -> None:
+    there = Divided(limited("a", 2), claim("x", 3))
+    there.wait(make_pod("p", "a", claims=["x"]))
+    assert there.picking.count_held_back() == 1
+    there.put(claim("x", 1))
+    assert there.picking.count_held_back() == 0
+    assert there.picked(9) == ["p"]
 
 
 def test_what_pods_of_a_claim_add_and_free() -> None:

@@ -155,7 +155,7 @@ def test_a_queue_that_says_what_is_no_amount_counts_for_nothing_and_harms_nobody
 
 NAMES = ["a", "b", "c", "d", "e"]
 CLAIMS = ["x", "y", "z"]
-NEXT = make_pod("next", "a", claims=["x", "y"])
+NEXT = make_pod("next", "a", claims=["x"])
 
 
 class Followed(RuleBasedStateMachine):

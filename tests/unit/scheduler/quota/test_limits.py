@@ -266,10 +266,10 @@ class Charged(RuleBasedStateMachine):
         carried_out = [info for unit in self.sent for info, group, _ in unit if group != "refused"]
         true = self._from_scratch([*self.on.values(), *carried_out])
         for queue, amounts in true.items():
-            kept = self.there.kept.used[queue] + Counter()
-            for name, gathered, sign in self.there.kept._gathered:
-                if name == queue and sign > 0:  # of a pod that is on its node already, whoever put it there
-                    kept.update(gathered)
+            kept = Counter(self.there.kept.used[queue])
+            for name, gathered, sign in self.there.kept._gathered:  # may be written at any time
+                if name == queue:
+                    kept.update({resource: sign * amount for resource, amount in gathered.items()})
             assert all(kept[resource] >= amount for resource, amount in amounts.items())
 
     @invariant()
