@@ -114,7 +114,8 @@ class Ledger:
 
     def entry(self, pod: PodInfo) -> Placed:
         """What a pod counts for its queue."""
-        return Placed(self.name_of(pod), pod, amounts(pod), claims_of(pod.pod))
+        claims = claims_of(pod.pod) if pod.pod.spec.resource_claims else ()
+        return Placed(self.name_of(pod), pod, amounts(pod), claims)
 
     def requested(self, pods: Iterable[PodInfo]) -> Counter[str]:
         """What pods of one queue request together, a claim that several use once."""

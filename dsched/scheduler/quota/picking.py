@@ -199,12 +199,16 @@ class Picking:
 
     def _line_up(self, pod: QueuedPod, members: Sequence[QueuedPod]) -> None:
         """A pod, or a pod group with its members, stands where its queue has pods that ask for the same."""
-        infos = [member.info for member in members] if isinstance(pod, QueuedGroup) else [pod.info]
-        claims = [claim for info in infos for claim in claims_of(info.pod)]
-        requested = amounts(pod.info) if len(infos) == 1 and not claims else self.ledger.added(infos)
-        kind = pod.key if isinstance(pod, QueuedGroup) else tuple(sorted(requested.items()))
-        self._forget_claims(pod.key)
-        self._join(pod, requested, kind)
+        if self._claims:
+            self._forget_claims(pod.key)
+        if isinstance(pod, QueuedGroup):
+            infos = [member.info for member in members]
+            claims = [claim for info in infos for claim in claims_of(info.pod)]
+            self._join(pod, self.ledger.added(infos), pod.key)
+        else:
+            claims = [*claims_of(pod.info.pod)]
+            requested = self.ledger.added([pod.info]) if claims else amounts(pod.info)
+            self._join(pod, requested, tuple(sorted(requested.items())))
         if claims:
             self._claims[pod.key] = claims
         for claim in claims:
@@ -230,7 +234,8 @@ class Picking:
         if stood is not None:
             stood[0].standing -= 1
             self._changed.add(stood[0].queue)
-        self._forget_claims(pod.key)
+        if self._claims:
+            self._forget_claims(pod.key)
 
     def _forget_claims(self, key: PodKey) -> None:
         """It does not matter to a pod any more who uses its claims."""
