@@ -138,6 +138,18 @@ def test_a_lower_limit_evicts_nobody_and_a_higher_one_lets_more_in(rig: Rig) -> 
     assert charged(rig, "a") == {}
 
 
+def test_a_pod_on_its_node_counts_for_the_queue_that_it_names_by_now(rig: Rig) -> None:
+    rig.apply(limited("a", 3), limited("b", 3), node_manifest("n1", cpu="8"), *pods("a", 2))
+    led = rig.lead()
+    led.run()
+    (first, _) = pods("a", 2)
+    first["metadata"]["labels"] = {LABEL: "b"}
+    rig.apply(first)
+    led.run()
+    assert placed(rig) == {"a": 1, "b": 1}
+    assert charged(rig, "a") == charged(rig, "b") == {"cpu": 1000}
+
+
 def test_the_next_leader_counts_what_is_there(rig: Rig) -> None:
     rig.apply(limited("a", 3), node_manifest("n1", cpu="8"), *pods("a", 6))
     led = rig.lead()
