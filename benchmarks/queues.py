@@ -8,6 +8,7 @@ node; nodes are not looked for.
 import random
 import time
 
+from dsched import garbage
 from dsched.scheduler.ports import QueueName
 from tests.manifests import Json, queue_manifest
 from tests.unit.scheduler.quota.divided import NODE, Divided, make_pod
@@ -33,6 +34,7 @@ def tree() -> tuple[list[Json], list[str]]:
 
 def main() -> None:
     """Print microseconds a pod, and how far usage is from the shares when the cluster is full."""
+    garbage.look_seldom()
     queues, leaves = tree()
     there = Divided(*queues, cores=CORES)
     chance = random.Random(42)

@@ -7,7 +7,7 @@ A claim for devices counts once for a queue, with what it asks for now (`devices
 uses it is on a node, else as demand if one waits.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -84,7 +84,7 @@ class Ledger:
         self.moved: set[str] = set()
         self._snapshot = snapshot
         self.reclaimed: Counter[str] = Counter()
-        self._accounts: dict[str, Account] = {}
+        self._accounts: defaultdict[str, Account] = defaultdict(Account)
         self._running: dict[PodUid, Placed] = {}
         self._waiting: dict[PodUid, Placed] = {}
         self._tree = Tree()
@@ -113,7 +113,11 @@ class Ledger:
         return named_by(meta.labels, labels, kueue=self.kueue)
 
     def entry(self, pod: PodInfo) -> Placed:
-        """What a pod counts for its queue."""
+        """What a pod counts for its queue; as it was last worked out, where the pod is the same and no namespace has
+        changed since."""
+        known = self._waiting.get(pod.uid) or self._running.get(pod.uid)
+        if known is not None and known.info is pod and self._known[1] == self._snapshot.version_of("Namespace"):
+            return known
         claims = claims_of(pod.pod) if pod.pod.spec.resource_claims else ()
         return Placed(self.name_of(pod), pod, amounts(pod), claims)
 
@@ -122,10 +126,10 @@ class Ledger:
         found: Counter[str] = Counter()
         claims: dict[str, None] = {}
         for pod in pods:
-            found.update(amounts(pod))
+            _add(found, amounts(pod), 1)
             claims.update(dict.fromkeys(claims_of(pod.pod)))
         for claim in claims:
-            found.update(self.devices.counted(claim))
+            _add(found, self.devices.counted(claim), 1)
         return found
 
     def added(self, pods: Iterable[PodInfo]) -> Counter[str]:
@@ -134,13 +138,13 @@ class Ledger:
         found: Counter[str] = Counter()
         claims: dict[str, str] = {}
         for pod in pods:
-            found.update(amounts(pod))
+            _add(found, amounts(pod), 1)
             if pod.pod.spec.resource_claims:
                 claims.update(dict.fromkeys(claims_of(pod.pod), self.name_of(pod)))
         for claim, name in claims.items():
             use = self._claims.get(claim, {}).get(name)
             if use is None or not use.running:
-                found.update(self.devices.counted(claim))
+                _add(found, self.devices.counted(claim), 1)
         return found
 
     def freed(self, pod: PodInfo) -> Amounts:
@@ -230,9 +234,10 @@ class Ledger:
 
     def joined(self, pod: PodInfo) -> None:
         """A pod is on a node: bound, or assumed there."""
-        placed = self._running[pod.uid] = self.entry(pod)
-        if pod.uid in self._waiting:
-            self._ask(self._waiting[pod.uid], -1)
+        placed = self.entry(pod)
+        self._running[pod.uid] = placed
+        if (waited := self._waiting.get(pod.uid)) is not None:
+            self._ask(waited, -1)
         self._charge(placed, 1)
 
     def left(self, pod: PodInfo) -> None:
@@ -270,7 +275,7 @@ class Ledger:
         return self._tree
 
     def _charge(self, placed: Placed, pods: int) -> None:
-        account = self._accounts.setdefault(placed.name, Account())
+        account = self._accounts[placed.name]
         _add(account.usage, placed.amounts, pods)
         account.running += pods
         priority = placed.info.priority
@@ -285,7 +290,7 @@ class Ledger:
             self._use(placed.name, claim, running=pods)
 
     def _ask(self, entry: Placed, pods: int) -> None:
-        account = self._accounts.setdefault(entry.name, Account())
+        account = self._accounts[entry.name]
         _add(account.pending, entry.amounts, pods)
         account.waiting += pods
         if (leaf := self._tree.leaf(entry.name)) is not None:
@@ -316,7 +321,7 @@ class Ledger:
         if not use.devices or not (use.running or use.waiting):
             return
         self._classes.update(use.devices)
-        account, leaf = self._accounts.setdefault(name, Account()), self._tree.leaf(name)
+        account, leaf = self._accounts[name], self._tree.leaf(name)
         devices = {resource: sign * count for resource, count in use.devices.items()}
         if use.running:
             _add(account.usage, devices, 1)

@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
-from dsched.framework.table import amounts
 from dsched.model.meta import PodKey
 from dsched.scheduler.ports import Amounts, QueueName
 from dsched.scheduler.queue import QueuedGroup, QueuedPod
@@ -94,7 +93,7 @@ class Picking:
         if pod.place is QueueName.ACTIVE:
             self._line_up(pod, ())
         elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
-            self._in_vain.pop(self.ledger.name_of(pod.info), None)
+            self._in_vain.pop(self.ledger.entry(pod.info).name, None)
 
     def _gated(self, group: QueuedGroup, members: Sequence[QueuedPod]) -> None:
         """The pods of a group that a gate holds back cannot run, and ask for nothing."""
@@ -207,15 +206,15 @@ class Picking:
             self._join(pod, self.ledger.added(infos), pod.key)
         else:
             claims = [*claims_of(pod.info.pod)]
-            requested = self.ledger.added([pod.info]) if claims else amounts(pod.info)
-            self._join(pod, requested, tuple(sorted(requested.items())))
+            requested = self.ledger.added([pod.info]) if claims else self.ledger.entry(pod.info).amounts
+            self._join(pod, requested, frozenset(requested.items()))
         if claims:
             self._claims[pod.key] = claims
         for claim in claims:
             self._users.setdefault(claim, {})[pod.key] = pod, members
 
     def _join(self, pod: QueuedPod, amounts: Amounts, kind: object) -> None:
-        name, profile = self.ledger.name_of(pod.info), pod.info.pod.spec.scheduler_name
+        name, profile = self.ledger.entry(pod.info).name, pod.info.pod.spec.scheduler_name
         lines = self._lines.setdefault(name, {})
         line = lines.get((profile, kind))
         if line is None or line.amounts != amounts:  # a pod group stands in a line of its own, and grows
