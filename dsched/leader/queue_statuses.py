@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping
 
+from prometheus_client import Gauge
+
 from dsched.cluster.interface import Cluster, SchedulingStatus
 from dsched.leader.failure import UNSCHEDULABLE, Failures
 from dsched.metrics import QUEUE_AMOUNTS, QUEUE_PODS, QUEUE_RECLAIMED
@@ -30,6 +32,7 @@ class QueueStatuses:
         self._written: dict[str, QueueStatus] = {}
         self._counted: dict[str, int] = {}
         self._measured: dict[str, dict[tuple[str, str], float]] = {}
+        self._series: dict[str, dict[tuple[str, str], Gauge]] = {}
         self._told: Counter[str] = Counter()
 
     def write(self) -> None:
@@ -69,6 +72,7 @@ class QueueStatuses:
 
     def _forget(self, name: str) -> None:
         """The queue is gone. Each of its series by itself: `remove_by_labels` looks at those of all queues."""
+        self._series.pop(name, None)
         for resource, what in self._measured.pop(name, {}):
             QUEUE_AMOUNTS.remove(name, resource, what)
         for what in ("running", "pending"):
@@ -91,11 +95,15 @@ class QueueStatuses:
     def _measure(self, name: str, share: Share) -> None:
         measured, before = _amounts(share), self._measured.get(name, {})
         self._measured[name] = measured
-        for resource, what in before.keys() - measured.keys():
-            QUEUE_AMOUNTS.remove(name, resource, what)
-        for (resource, what), amount in measured.items():
-            if before.get((resource, what)) != amount:
-                QUEUE_AMOUNTS.labels(name, resource, what).set(amount / 1000 if resource == "cpu" else amount)
+        series = self._series.setdefault(name, {})
+        for gone in before.keys() - measured.keys():
+            QUEUE_AMOUNTS.remove(name, *gone)
+            del series[gone]
+        for each, amount in measured.items():
+            if before.get(each) != amount:
+                if (one := series.get(each)) is None:  # looking it up takes longer than what it is for
+                    one = series[each] = QUEUE_AMOUNTS.labels(name, *each)
+                one.set(amount / 1000 if each[0] == "cpu" else amount)
         QUEUE_PODS.labels(name, "running").set(share.running)
         QUEUE_PODS.labels(name, "pending").set(share.waiting)
 

@@ -26,6 +26,7 @@ from dsched.framework.interface import (
     Status,
 )
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import amounts
 from dsched.model.meta import NodeName, key_of
 from dsched.model.pod import Pod
 from dsched.model.queues import QUEUE
@@ -123,8 +124,11 @@ class FairShare(PrioritySort):
         allowed = share.queue.spec.namespaces
         if allowed and namespace not in allowed:
             return NOT_ALLOWED.format(queue=name, namespace=namespace)
-        wanted = self._queues.requested([pod])
-        for above in share.path():
+        limited = [above for above in share.path() if above.limits]
+        if not limited:
+            return ""
+        wanted = self._queues.requested([pod]) if pod.pod.spec.resource_claims else amounts(pod)
+        for above in limited:
             for resource, limit in above.limits.items():
                 if wanted.get(resource, 0) > limit:
                     amount = f"{wanted[resource]}m" if resource == "cpu" else str(wanted[resource])
