@@ -80,7 +80,7 @@ class Picking:
     def moved(self, pod: QueuedPod, members: Sequence[QueuedPod] = ()) -> None:
         """A pod stands somewhere else, or has changed; or a pod group, with its members."""
         if pod.place is not QueueName.ACTIVE:
-            self._leave(pod)
+            self._leave(pod.key)
         if isinstance(pod, QueuedGroup):
             self._gated(pod, members)
             if pod.place is QueueName.ACTIVE:
@@ -107,7 +107,7 @@ class Picking:
 
     def dropped(self, pod: QueuedPod) -> None:
         """A pod is no longer pending, or no pod stands beside a group any more."""
-        self._leave(pod)
+        self._leave(pod.key)
         if isinstance(pod, QueuedGroup):
             self._may_run.discard(pod.pod_group.key)
             return
@@ -125,7 +125,7 @@ class Picking:
             for line in lines.values():
                 if leaf is not None and (full := leaf.full(line.amounts)) is not None:
                     message = HELD_BACK.format(queue=full[0].name, resource=full[1])
-                    yield from ((pod, message) for turn, pod in line.pods if self._counts(line, turn, pod))
+                    yield from ((pod, message) for turn, pod in line.pods if self._counts(line, turn))
 
     def count_held_back(self) -> int:
         """How many pods, and pod groups, `held_back` names."""
@@ -221,20 +221,20 @@ class Picking:
             line = lines[profile, kind] = _Line(name, profile, amounts)
         turn = pod.order, pod.turn, pod.key
         if self._stands.get(pod.key) != (line, turn):
-            self._leave(pod)  # another line, where the pod has changed
+            self._leave(pod.key)  # another line, where the pod has changed
             self._stands[pod.key] = line, turn
             line.standing += 1
             self._changed.add(name)
             heapq.heappush(line.pods, (turn, pod))
 
-    def _leave(self, pod: QueuedPod) -> None:
-        """It stands in no line any more."""
-        stood = self._stands.pop(pod.key, None)
+    def _leave(self, key: PodKey) -> None:
+        """A pod stands in no line any more."""
+        stood = self._stands.pop(key, None)
         if stood is not None:
             stood[0].standing -= 1
             self._changed.add(stood[0].queue)
         if self._claims:
-            self._forget_claims(pod.key)
+            self._forget_claims(key)
 
     def _forget_claims(self, key: PodKey) -> None:
         """It does not matter to a pod any more who uses its claims."""
@@ -244,23 +244,23 @@ class Picking:
             if not users:
                 self._users.pop(claim, None)
 
-    def _counts(self, line: _Line, turn: Turn, pod: QueuedPod) -> bool:
-        """Whether a pod stands in a line with this turn still."""
-        return self._stands.get(pod.key) == (line, turn)
+    def _counts(self, line: _Line, turn: Turn) -> bool:
+        """Whether the pod of this turn stands in a line with it still."""
+        return self._stands.get(PodKey(turn[2])) == (line, turn)
 
     def _first(self, line: _Line) -> Turn | None:
         """The turn of the first pod of a line that stands there."""
         while line.pods:
-            turn, pod = line.pods[0]
-            if self._counts(line, turn, pod):
+            turn = line.pods[0][0]
+            if self._counts(line, turn):
                 return turn
             heapq.heappop(line.pods)
         return None
 
     def _take(self, line: _Line) -> QueuedPod:
         """The first pod of a line, which is left out from now on."""
-        _, pod = heapq.heappop(line.pods)
-        self._leave(pod)
+        turn, pod = heapq.heappop(line.pods)
+        self._leave(PodKey(turn[2]))
         return pod
 
     def _heads(self, name: str) -> "list[_Head]":

@@ -7,7 +7,7 @@
     Tree.divide               fair shares from the top, where something has changed since
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -247,16 +247,16 @@ def _ask(share: Share) -> bool:
     if not share.touched:
         return False
     share.touched = False
+    wanted: dict[str, int] = {}
     if share.children:
         share.divided_anew |= sum(_ask(child) for child in share.children) > 0
-        wanted: Counter[str] = Counter()
         for child in share.children:
-            wanted.update(child.demands)
+            _add(wanted, child.demands, 1)
     else:
-        wanted = Counter(share.usage)
-        wanted.update(share.pending)
+        _add(wanted, share.usage, 1)
+        _add(wanted, share.pending, 1)
     for resource, limit in share.limits.items():
-        if wanted[resource] > limit:
+        if wanted.get(resource, 0) > limit:
             wanted[resource] = max(limit, share.usage.get(resource, 0))
     before, share.demands = share.demands, {resource: amount for resource, amount in wanted.items() if amount > 0}
     # Those below may have to be divided anew even where what they ask for together is as it was.
