@@ -147,7 +147,7 @@ class LeaderTerm:
         timers.every(PAUSES_EVERY_S, requested.notice)
         timers.every(LOOK_EVERY_S, watching.recording.look)
         if self.queues is not None:
-            timers.every(queue_statuses.EVERY_S, self.queues.write)
+            timers.every(queue_statuses.EVERY_S, self.queues.write, share=queue_statuses.SHARE)
         return timers
 
     def stop(self) -> None:

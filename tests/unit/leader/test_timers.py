@@ -55,3 +55,15 @@ def test_a_slow_action_is_due_again_only_after_its_interval() -> None:
 
 def test_with_nothing_to_do_the_loop_looks_up_every_second() -> None:
     assert Timers(ManualClock()).next_in_s() == 1.0
+
+
+def test_an_action_that_takes_long_runs_less_often() -> None:
+    clock = ManualClock()
+    timers, takes_s = Timers(clock), [0.5, 0.05]
+    timers.every(2.0, lambda: clock.advance(takes_s.pop(0)), share=0.1)
+    clock.advance(2.0)
+    timers.run()
+    assert timers.next_in_s() == 4.5
+    clock.advance(4.5)
+    timers.run()
+    assert timers.next_in_s() == 2.0
