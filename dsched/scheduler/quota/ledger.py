@@ -76,12 +76,14 @@ class Ledger:
         reclaimed: queue to how many pods were taken back from it.
         moved: claims that began or ceased to count as used by a queue, or count something else, for who looks at
             pods that wait; who has done so clears it.
+        renamed: whether namespaces may name other queues since, likewise.
     """
 
     def __init__(self, snapshot: Snapshot, *, kueue: bool = False, features: Features = UNSAID) -> None:
         self.kueue = kueue
         self.devices = Devices(snapshot, features)
         self.moved: set[str] = set()
+        self.renamed = False
         self._snapshot = snapshot
         self.reclaimed: Counter[str] = Counter()
         self._accounts: defaultdict[str, Account] = defaultdict(Account)
@@ -209,6 +211,7 @@ class Ledger:
 
     def _rename(self) -> None:
         """Labels of namespaces may have changed."""
+        self.renamed = True
         for placed in [*self._running.values()]:
             if placed.name != self.name_of(placed.info):
                 self.left(placed.info)

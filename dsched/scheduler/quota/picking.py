@@ -68,6 +68,8 @@ class Picking:
         """Claim for devices to the pods and groups that stand in lines and use it, groups with their members."""
         self._claims: dict[PodKey, Sequence[str]] = {}
         """The same the other way round."""
+        self._members: dict[PodKey, Sequence[QueuedPod]] = {}
+        """Of the pod groups that stand in lines."""
         self._may_run: set[str] = set()
         """Keys of the pod groups in the queue that no gate holds back."""
         self._changed: set[str] = set()
@@ -188,13 +190,26 @@ class Picking:
         return picked
 
     def _tree(self) -> Tree:
-        """The queues as they are, once pods stand where they do now that others use their claims, or do no more."""
+        """The queues as they are, once pods stand where they do now that namespaces name other queues, and others use
+        their claims, or do no more."""
         tree = self.ledger.tree
+        if self.ledger.renamed:
+            self.ledger.renamed = False
+            for pod in [*self._of_other_queues()]:
+                self._line_up(pod, self._members.get(pod.key, ()))
         for claim in self.ledger.moved & self._users.keys():
             for pod, members in [*self._users.get(claim, {}).values()]:
                 self._line_up(pod, members)
         self.ledger.moved.clear()
         return tree
+
+    def _of_other_queues(self) -> Iterator[QueuedPod]:
+        """Pods that stand in lines of queues that they are not of."""
+        for lines in self._lines.values():
+            for line in lines.values():
+                for turn, pod in line.pods:
+                    if self._counts(line, turn) and self.ledger.entry(pod.info).name != line.queue:
+                        yield pod
 
     def _line_up(self, pod: QueuedPod, members: Sequence[QueuedPod]) -> None:
         """A pod, or a pod group with its members, stands where its queue has pods that ask for the same."""
@@ -204,6 +219,7 @@ class Picking:
             infos = [member.info for member in members]
             claims = [claim for info in infos for claim in claims_of(info.pod)]
             self._join(pod, self.ledger.added(infos), pod.key)
+            self._members[pod.key] = members
         else:
             claims = [*claims_of(pod.info.pod)]
             requested = self.ledger.added([pod.info]) if claims else self.ledger.entry(pod.info).amounts
@@ -233,6 +249,7 @@ class Picking:
         if stood is not None:
             stood[0].standing -= 1
             self._changed.add(stood[0].queue)
+        self._members.pop(key, None)
         if self._claims:
             self._forget_claims(key)
 

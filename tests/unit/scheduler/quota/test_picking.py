@@ -6,6 +6,7 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dsched.model.queues import LABEL
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import QueuedPod
 from dsched.scheduler.quota.ledger import Ledger
@@ -60,6 +61,17 @@ def test_pods_of_no_queue_come_first() -> None:
     there.wait(make_pod("q"))
     there.wait(make_pod("r", priority=3))
     assert there.picked(9) == ["r", "q", "p"]
+
+
+def test_a_pod_of_the_active_queue_is_of_the_queue_that_its_namespace_names_by_now() -> None:
+    there = Divided(queue_manifest("a", resources={"cpu": {"limit": 4}}))
+    there.wait(make_pod("p", cpu=5))
+    there.wait(make_pod("q", cpu=3))
+    there.snapshot.put("Namespace", "shop", {"metadata": {"name": "shop", "labels": {LABEL: "a"}}})
+    assert there.picking.count_held_back() == 1
+    assert there.picked(9) == ["q"]
+    there.snapshot.put("Namespace", "shop", {"metadata": {"name": "shop"}})
+    assert there.picked(9) == ["p"]
 
 
 def test_a_pod_that_a_limit_leaves_no_room_for_does_not_hold_up_those_behind_it() -> None:
