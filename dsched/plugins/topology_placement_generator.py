@@ -66,7 +66,7 @@ def _domain_of_placed(table: NodeTable, group: PodGroup, key: str) -> str | None
         node = table.node_of(uid)
         row = None if node is None else table.index.get(node)
         if row is None:
-            raise LookupError(f"getting node for pod {pod.key}: nodeinfo not found for node name {node!r}")
+            raise LookupError(f'getting node for pod {pod.key}: nodeinfo not found for node name "{node}"')
         found = table.nodes[row].metadata.labels.get(key)
         if found is None:
             raise LookupError(f"no topology domain found for pod {pod.key}")

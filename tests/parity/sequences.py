@@ -398,8 +398,8 @@ class Sequence:
             self._happens(pods=[pod])
 
     def _node_goes(self) -> None:
-        """Its pods stay. While a group that is evicted as a whole has some there, kube-scheduler evicts nobody."""
-        if len(self._nodes) > 1 and not any("all" in each["spec"]["disruptionMode"] for each in self._groups.values()):
+        """Its pods stay."""
+        if len(self._nodes) > 1:
             node = self._nodes.pop(self._chance.randrange(len(self._nodes)))
             self._happens(gone=[("nodes", node["metadata"]["name"])])
 

@@ -208,6 +208,30 @@ def test_a_group_that_is_disrupted_together_goes_whole() -> None:
     assert {victim.key for victim in found.victims} == {pod.key for pod in low}
 
 
+def test_while_a_group_that_is_disrupted_together_has_pods_on_a_node_that_is_gone_nobody_is_evicted() -> None:
+    here, there = [*members(1, "shop/old", cpu="1", node="n0"), *members(1, "shop/old", 1, cpu="1", node="gone")]
+    groups = [make_group("shop/old", 1, together=True, priority=0), make_group(min_count=1, priority=10)]
+    cluster = Grouped([*nodes("1"), make_node("gone", cpu="1")], [here, there], groups)
+    cluster.snapshot.table.remove_node(NodeName("gone"))
+    found = cluster.decide(members(1, cpu="1", priority=10))
+    why = 'failed to get node info for node "gone" from snapshot: nodeinfo not found for node name "gone"'
+    text = f"pod group preemption: failed to create domain: {why}"
+    assert (found.end, found.message) == (
+        GroupEnd.ERROR,
+        f'error in "DefaultPreemption" PodGroupPostFilter plugins: {text}',
+    )
+
+
+def test_members_on_a_node_that_is_gone_have_no_rack() -> None:
+    gone = make_node("gone", cpu="1", labels={RACK: "r1"})
+    placed = members(1, cpu="1", node="gone")
+    cluster = Grouped([*nodes("2", rack="r1"), gone], placed, [make_group(topology=RACK)], topology=True)
+    cluster.snapshot.table.remove_node(NodeName("gone"))
+    found = cluster.decide(members(1, start=1, cpu="1"))
+    why = 'getting node for pod shop/train-0: nodeinfo not found for node name "gone"'
+    assert found.message == f"cannot determine domain for already scheduled pods: {why}"
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_what_is_placed_holds_and_what_is_not_leaves_no_trace(seed: int) -> None:
     """No group is partly placed; nothing takes more than there is; and a second try gives the same answer."""
