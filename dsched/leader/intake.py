@@ -274,9 +274,11 @@ class Intake:
                 self._moves[pod.key] = (pod, move)
 
     def _helped_group(self, pod: QueuedPod, event: ClusterEvent) -> None:
-        """A pod that holds its group back has changed."""
+        """A pod beside its group has changed, which the group may be held back for."""
         queued = self._pending.group(pod.group)
-        if queued is not None and queued.rejected and pod.held and self._events.helps(event, pod):
+        if queued is None or not queued.rejected:
+            return
+        if self._groups.helped_by_any_change(queued) or (pod.held and self._events.helps(event, pod)):
             move = self._groups.released(queued)
             if move is not None:
                 self._moves[queued.key] = (queued, move)

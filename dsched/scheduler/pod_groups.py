@@ -305,6 +305,12 @@ class QueuedGroups:
         status = self._gate(queued)
         return None if status is not None else self._entered(queued)
 
+    def helped_by_any_change(self, queued: QueuedGroup) -> bool:
+        """Whether PreEnqueue is asked about a gated group whichever of its pods changes, and how: nothing has
+        rejected one of them since it was last tried. Source: ``isPodWorthRequeuing``."""
+        beside = self._pending.members(queued.pod_group.key)
+        return any(pod.place is QueueName.GROUP and not pod.plugins for pod in beside)
+
     def _still_held(self, queued: QueuedGroup) -> bool:
         """Whether one of the pods that held back the group before does so now. While many are held back, and let go one
         by one, most of them need not be asked each time. The last one says what gates the group."""

@@ -407,12 +407,14 @@ class PendingPods:
             self._beside.pop(pod.group, None)
 
     def hold(self, pod: QueuedPod, plugin: str | None) -> None:
-        """A PreEnqueue plugin holds back a pod that stands beside its group; None: none does any more."""
+        """A PreEnqueue plugin holds back a pod that stands beside its group; None: none does any more. Until its next
+        attempt it is known who did. Source: ``runPreEnqueuePlugin``."""
         if plugin is None and not pod.held:
             return
         self._unindex(pod)
         pod.held = plugin is not None
-        pod.plugins = frozenset() if plugin is None else frozenset({plugin})
+        if plugin is not None:
+            pod.plugins = frozenset({plugin})
         self._index(pod)
 
     def placed(self, pod: QueuedPod, place: QueueName) -> None:

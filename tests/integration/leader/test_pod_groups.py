@@ -150,6 +150,51 @@ def test_a_gang_that_another_plugin_gates_does_not_look_at_pods_that_come(groupe
     check.at_rest()
 
 
+def gated_member(number: int, **spec: Any) -> dict[str, Any]:
+    (pod,) = members(1, start=number, schedulingGates=[{"name": "later"}], **spec)
+    return pod
+
+
+def test_a_group_is_asked_about_when_the_gate_of_a_pod_opens_that_nobody_was_asked_about(
+    grouped: Rig, check: Checker
+) -> None:
+    """The pod has come for another one of its name, which held the group back; its coming is not heard of."""
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=2), gated_member(0), *members(1, start=1))
+    led = grouped.lead()
+    led.run()
+    grouped.delete_pod("default/train-0")
+    grouped.apply(gated_member(0))
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated"
+    grouped.apply(*members(1))
+    led.run()
+    assert bound(grouped, 2) == ["n1", "n1"]
+    check.at_rest()
+
+
+@pytest.mark.parametrize("other", [False, True], ids=["never held back", "held back before"])
+def test_a_group_is_asked_about_when_a_pod_changes_that_nobody_has_held_back(
+    grouped: Rig, check: Checker, other: bool
+) -> None:
+    """The pod that held the group back is gone; what the others were held back for before is not that."""
+    grouped.apply(node_manifest("n1"), group_manifest(min_count=1 + other))
+    led = grouped.lead()
+    for pods in [members(1, start=1), [gated_member(0)]] if other else [[gated_member(0), *members(1, start=1)]]:
+        grouped.apply(*pods)
+        led.run()
+    grouped.apply(group_manifest(min_count=1))
+    led.run()
+    grouped.delete_pod("default/train-0")
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated"
+    (changed,) = members(1, start=1)
+    changed["metadata"]["labels"] = {"app": "other"}
+    grouped.apply(changed)
+    led.run()
+    assert grouped.node_of("default/train-1") == ("" if other else "n1")
+    check.settled()
+
+
 def test_who_gates_a_group_is_known_anew_once_it_was_asked_again(grouped: Rig, check: Checker) -> None:
     grouped.apply(node_manifest("n1"), group_manifest(min_count=4), *members(1))
     led = grouped.lead()
