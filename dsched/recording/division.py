@@ -116,11 +116,9 @@ class Divided:
         """Since when pods run, as far as it was recorded."""
         self._recorded, self._replayed = Side(), Side()
         self._claims = dict(_claims(history))
-        """By key, what those count that were there at any time."""
-        self._named = {
-            change.pod.uid: change.pod.named_claims for _, change in history.changes if isinstance(change, PodIs)
-        }
-        """The claims that were made for pods after they came."""
+        """By key, those that were there at any time."""
+        self._told = {each.pod.uid: each.pod for _, each in history.changes if isinstance(each, PodIs)}
+        """Pods as they were in the end, of those that claims were made for after they came, or that changed."""
         self._evicted = self._came_again = 0
         there = [course for course in history.courses.values() if self._was_there(course)]
         kept = [(kind, key, value) for (kind, key), value in history.objects.items() if kind != QUEUE]
@@ -189,6 +187,7 @@ class Divided:
                 self._name(course.pod)
             case _ComesAgain(course=course, pod=pod):
                 if not _is_deleted(course, self.simulation.now_ms):
+                    self._make_claims(pod)
                     self._comes(course, pod, self.simulation.now_ms)
             case _Deleted(course=course):
                 if course in self._as:
@@ -210,6 +209,8 @@ class Divided:
                 self.simulation.node_gone(name)
             case tape.ObjectIs(kind=kind, key=key, object=value) if kind != QUEUE:
                 self.simulation.object_is(kind, key, value)
+            case tape.ObjectGone(kind=kind, key=key) if kind == RESOURCE_CLAIM and self._goes_with_pod(key):
+                pass  # it goes with its pod
             case tape.ObjectGone(kind=kind, key=key) if kind != QUEUE:
                 self.simulation.object_is(kind, key, None)
 
@@ -270,16 +271,34 @@ class Divided:
         self._evicted += 1
         successor = course.successor
         if successor is not None and course.evicted_ms is not None:
-            again = _ComesAgain(successor, anew(successor.pod))
+            again = _ComesAgain(successor, self._anew(successor.pod))
             self._at(now_ms + max(0, successor.came_ms - course.evicted_ms), again)
         elif (delay_ms := self._made_again_after(course)) is not None:
             uid = PodUid(f"{course.pod.uid}.{next(self._number)}")
-            made, created = anew(course.pod), stored.rfc3339(now_ms + delay_ms)
+            made, created = self._anew(course.pod), stored.rfc3339(now_ms + delay_ms)
             made = replace(made, metadata=replace(made.metadata, uid=uid, creation_timestamp=created))
             self._at(now_ms + delay_ms, _ComesAgain(course, made))
         else:
             return
         self._came_again += 1
+
+    def _anew(self, pod: Pod) -> Pod:
+        """A pod as it is before it is placed, with the names of the claims that were made for it."""
+        made = anew(pod)
+        told = self._told.get(pod.uid, pod).status.resource_claim_statuses
+        return replace(made, status=replace(made.status, resource_claim_statuses=told))
+
+    def _make_claims(self, pod: Pod) -> None:
+        """The claims of a pod that comes again, which have gone with the one before, or did not come yet."""
+        there = self.simulation.memory.snapshot.others(RESOURCE_CLAIM)
+        for key in pod.named_claims:
+            if key not in there and self._goes_with_pod(key):
+                self.simulation.object_is(RESOURCE_CLAIM, key, _made_for(self._claims[key], pod))
+
+    def _goes_with_pod(self, key: str) -> bool:
+        """Whether a claim was made for a pod."""
+        owners = _owners(self._claims[key]) if key in self._claims else ()
+        return any(each.get("controller") and each.get("kind") == "Pod" for each in owners)
 
     def _made_again_after(self, course: Course) -> int | None:
         """So long after an eviction that was not recorded; None for never. Who made another pod of the queue again,
@@ -326,8 +345,8 @@ class Divided:
             self._recorded.ran(self._run(course.pod.uid, course.pod, course.placed_ms, run_ended_ms))
 
     def _run(self, uid: PodUid, pod: Pod, began_ms: int, ended_ms: int) -> Run:
-        names = {*pod.named_claims, *self._named.get(uid, ())}
-        claims = {name: self._claims[name] for name in sorted(names) if name in self._claims}
+        names = {*pod.named_claims, *self._told.get(uid, pod).named_claims}
+        claims = {key: _counted(self._claims[key]) for key in sorted(names) if key in self._claims}
         return Run(self._queue_of[uid], amounts(PodInfo(pod)), began_ms, ended_ms, claims)
 
     def _queues(self) -> Iterator[DividedQueue]:
@@ -370,13 +389,27 @@ class Divided:
         return found
 
 
-def _claims(history: History) -> Iterator[tuple[str, Mapping[str, int]]]:
-    """Key of each claim for devices that was there, and what it counts."""
+def _claims(history: History) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Key and object of each claim for devices that was there."""
     told = [(kind, key, value) for (kind, key), value in history.objects.items()]
     told += [(each.kind, each.key, each.object) for _, each in history.changes if isinstance(each, tape.ObjectIs)]
-    for kind, key, value in told:
-        if kind == RESOURCE_CLAIM:
-            yield key, claimed_devices(from_builtins(value, ResourceClaim))
+    yield from ((key, value) for kind, key, value in told if kind == RESOURCE_CLAIM)
+
+
+def _counted(claim: Mapping[str, Any]) -> Mapping[str, int]:
+    """What a claim counts for a queue."""
+    return claimed_devices(from_builtins(claim, ResourceClaim))
+
+
+def _made_for(claim: Mapping[str, Any], pod: Pod) -> dict[str, Any]:
+    """The same claim for another pod of that name."""
+    owners = [{**each, "uid": pod.uid} if each.get("controller") else each for each in _owners(claim)]
+    metadata = {**claim["metadata"], "uid": f"{claim['metadata'].get('uid', '')}.{pod.uid}", "ownerReferences": owners}
+    return {**claim, "metadata": metadata}
+
+
+def _owners(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return claim["metadata"].get("ownerReferences") or []
 
 
 def _is_deleted(course: Course, now_ms: int) -> bool:

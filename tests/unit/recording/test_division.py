@@ -385,6 +385,7 @@ def with_gpus() -> ByHand:
     made.ends("a0")
     made.at = 12
     made.ends("a1", "b0")
+    made.told(tape.ObjectGone("ResourceClaim", "shop/own"))
     return made
 
 
@@ -399,3 +400,45 @@ def test_devices_of_claims_count_once_while_a_pod_of_the_queue_uses_them() -> No
 def test_a_limit_on_devices_is_replayed() -> None:
     found = with_gpus().divided(A, queue_manifest("b", resources={GPU: {"limit": 0}}), ended=20)
     assert waits(found) == {"a0": (0, 0), "a1": (0, 0), "b0": (0, 16)}
+
+
+def test_a_claim_that_was_made_for_a_pod_is_there_as_long_as_the_pod_waits() -> None:
+    """Then it ran from 4 to 12; here it begins when the last pod of a is gone."""
+    made = with_gpus()
+    made.told(tape.ObjectIs("ResourceSlice", "n1", make_slice(NODE, ["d0", "d1"])))
+    top = queue_manifest("top", resources={GPU: {"limit": 2}})
+    found = made.divided(top, queue_manifest("a", "top"), queue_manifest("b", "top"), ended=40)
+    assert waits(found) == {"a0": (0, 0), "a1": (0, 0), "b0": (0, 8)}
+    (gpus,) = [each for each in queue(found, "b").resources if each.resource == GPU]
+    assert gpus.replayed.mean == 8 / 40
+
+
+def test_a_pod_that_comes_again_has_its_claim_again() -> None:
+    """It goes for b's, which wants the whole node, and comes again after a second."""
+    made = ByHand(A, B)
+    made.told(tape.ObjectIs("DeviceClass", "gpu", make_class()))
+    made.told(tape.ObjectIs("ResourceSlice", "n1", make_slice(NODE, ["d0"])))
+    named = {"resourceClaims": [{"name": "c", "resourceClaimTemplateName": "one"}]}
+    made.comes("a0", "a", 2, owner="job", **named)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "a0", "uid": "a0", "controller": True}
+    own = make_claim("shop/own", asking())
+    own["metadata"]["ownerReferences"] = [owner]
+    made.told(tape.ObjectIs("ResourceClaim", "shop/own", own))
+    waiting = pod("a0", "a", 2, "job", **named)
+    status = msgspec.structs.replace(waiting.status, resource_claim_statuses=[PodResourceClaimStatus("c", "own")])
+    made.told(tape.Pending(msgspec.structs.replace(waiting, status=status), made.now_ms * 1000))
+    made.begins("a0")
+    made.at = 2
+    made.comes("b0", "b", 4)
+    made.at = 10
+    made.ends("a0")
+    made.told(tape.ObjectGone("ResourceClaim", "shop/own"))
+    made.begins("b0")
+    made.at = 13
+    made.ends("b0")
+    found = made.divided(A, keeps("b", 4), ended=30)
+    assert (found.replayed_evicted, found.came_again) == (1, 1)
+    assert waits(found)["b0"] == (8, 0)
+    assert [each.replayed.ms for each in found.pods if each.recorded is None and each.replayed] == [2000]
+    (gpus,) = [each for each in queue(found, "a").resources if each.resource == GPU]
+    assert gpus.replayed.mean == (2 + 10) / 30
