@@ -300,16 +300,25 @@ def test_metrics_of_queues_tell_nothing_of_what_was(rig: Rig) -> None:
     led.run()
     led.term.queues.write()
     assert (amount("a", "cpu", "limit"), amount("b", "cpu", "used")) == (0, 0)
-    rig._applier.delete(kinds.QUEUE, ["b"])
+
+
+def test_metrics_of_queues_go_with_them_and_all_of_them_with_the_leader(rig: Rig) -> None:
+    rig.apply(limited("stays", 6), queue_manifest("goes"), node_manifest("n1", cpu="4"), *pods("goes", 2))
+    led = rig.lead()
+    led.run()
+    assert led.term.queues is not None
+    led.term.queues.write()
+    assert {"stays", "goes"} <= told()
+    rig._applier.delete(kinds.QUEUE, ["goes"])
     led.run()
     led.term.queues.write()
-    assert "a" in told() and "b" not in told()
+    assert "stays" in told() and "goes" not in told()
     led.term.queues.close()
     assert not told()
 
 
 def told() -> set[str]:
-    """Queues of which the metrics say something."""
+    """Queues of which the metrics say something; other tests' leaders, too."""
     names = ("dsched_queue_resource", "dsched_queue_pods")
     samples = (each for family in REGISTRY.collect() if family.name in names for each in family.samples)
     return {each.labels["queue"] for each in samples}
