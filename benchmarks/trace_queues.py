@@ -31,21 +31,13 @@ from dsched.scheduler.quota.tree import Share
 from dsched.simulation.from_manifests import ManifestCluster, given
 from dsched.simulation.unfolding import Unfolding
 from tests.manifests import Json, queue_manifest
+from tests.unit.plugins.fair_share.divided import CONFIGURATION
 
 TRACE = Path(__file__).parents[2] / "shared" / "data" / "openb"
 FASTER, DEPARTMENTS, TEAMS = 1000, 4, 4
 NODES_IN, PODS_IN = 16, 4
 FOR_EVER_MS = 1 << 40
 LOOK_EVERY_MS = 10_000
-CONFIGURATION = """\
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    multiPoint:
-      disabled: [{name: PrioritySort}, {name: DefaultPreemption}]
-      enabled: [{name: FairShare}]
-"""
 
 
 @dataclass(frozen=True)
