@@ -157,8 +157,9 @@ def test_a_standby_hears_that_the_lease_was_given_back(
     acquire = Lease.acquire
 
     def counted(of: Lease) -> bool:
-        asked.append(of.identity)
-        return acquire(of)
+        taken = acquire(of)
+        asked.append(of.identity)  # now that it has been refused
+        return taken
 
     monkeypatch.setattr(Lease, "acquire", counted)
     second = run("second", client.connect(store.url, store.name))
