@@ -196,7 +196,7 @@ def main() -> None:
     print(f"{len(cluster.nodes)} nodes, {gpus:.0f} GPUs, {len(courses)} pods, {run.evictions} evicted")
     if full:
         beyond, in_use = [look.beyond(total) for look in full], [sum(look.used.values()) / total for look in full]
-        print(f"more is asked for than there is for {len(full) * LOOK_EVERY_MS // 1000} s, of which are")
+        print(f"while more is asked for than there is, {len(full) * LOOK_EVERY_MS // 1000} s, of the GPUs are")
         print(f"in use: {statistics.mean(in_use):.2%}")
         print(f"with queues that are not due them: {statistics.mean(beyond):.2%}, at most {max(beyond):.2%}")
     if options.plot:

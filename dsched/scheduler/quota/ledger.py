@@ -120,8 +120,7 @@ class Ledger:
         known = self._waiting.get(pod.uid) or self._running.get(pod.uid)
         if known is not None and known.info is pod and self._known[1] == self._snapshot.version_of("Namespace"):
             return known
-        claims = claims_of(pod.pod) if pod.pod.spec.resource_claims else ()
-        return Placed(self.name_of(pod), pod, amounts(pod), claims)
+        return Placed(self.name_of(pod), pod, amounts(pod), claims_of(pod.pod))
 
     def requested(self, pods: Iterable[PodInfo]) -> Counter[str]:
         """What pods of one queue request together, a claim that several use once."""
