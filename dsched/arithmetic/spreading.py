@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic import domains
-from dsched.arithmetic.domains import Ids, Sums
+from dsched.arithmetic.domains import Sums
 from dsched.model import selectors
 from dsched.model.pod import TopologySpreadConstraint
 from dsched.model.selectors import Selector
@@ -79,31 +78,6 @@ def _constraint(record: TopologySpreadConstraint, labels: Mapping[str, str]) -> 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Division:
-    """How a constraint divides the nodes.
-
-    Attributes:
-        ids: the node's domain by row.
-        counted: by row, whether pods on the node count.
-        present: the domains that have such a node.
-    """
-
-    ids: Ids
-    counted: Flags
-    present: NDArray[np.intp]
-
-    @staticmethod
-    def of(ids: Ids, counted: Flags) -> "Division":
-        return Division(ids, counted, np.unique(ids[counted]).astype(np.intp))
-
-    def sums(self, pods: NDArray[np.int64], values: int) -> Sums:
-        """Pods by domain, from pods by row."""
-        rows = np.flatnonzero(pods)
-        rows = rows[self.counted[rows]]
-        return domains.sums(self.ids, rows, pods[rows], values)
-
-
 def fits(constraint: Constraint, pods: Sums, present: NDArray[np.intp], own: int) -> Flags:
     """By domain, whether one more pod keeps the skew within bounds.
 
@@ -134,10 +108,17 @@ def rounded(penalties: NDArray[np.float64]) -> NDArray[np.int64]:
 def normalized(scores: NDArray[np.int64]) -> NDArray[np.int64]:
     """Raw scores brought to 0..100: 100 for the fewest pods, 0 for `IGNORED` nodes; all 100 where no other node has
     any (``NormalizeScore``)."""
-    taken = scores != IGNORED
-    if not taken.any():
+    if not len(scores):
         return np.zeros_like(scores)
-    highest, lowest = int(scores[taken].max()), int(scores[taken].min())
+    highest, lowest = int(np.maximum.reduce(scores)), int(np.minimum.reduce(scores))
+    if highest == IGNORED:
+        return np.zeros_like(scores)
+    taken = None
+    if lowest == IGNORED:
+        taken = scores != IGNORED
+        lowest = int(scores[taken].min())
     if highest == 0:
-        return np.where(taken, _MAX_NODE_SCORE, 0)
-    return np.where(taken, _MAX_NODE_SCORE * (highest + lowest - scores) // highest, 0)
+        found = np.full_like(scores, _MAX_NODE_SCORE)
+    else:
+        found = _MAX_NODE_SCORE * (highest + lowest - scores) // highest
+    return found if taken is None else np.where(taken, found, 0)

@@ -45,6 +45,8 @@ class Bearings:
         self._skips: Mapping[str, Hashable] = {}
         self._answers: Mapping[str, Hashable] = {}
         self._found: _Found | None = None
+        self._compared: tuple[_Found, Collection[str]] | None = None
+        """What `_moved` said of the plugins' answers."""
         self.take()
 
     def stand_for(self, pod: PodInfo) -> None:
@@ -84,7 +86,7 @@ class Bearings:
             PluginFailure: a plugin failed to say.
         """
         found = self._now()
-        self._skips, self._answers = found.skips, found.answers
+        self._skips, self._answers, self._compared = found.skips, found.answers, None
 
     @property
     def moved_rows(self) -> bool:
@@ -142,9 +144,12 @@ class Bearings:
             return None
         if not found.answers and found.skips == self._skips:
             return ()
+        if self._compared is not None and self._compared[0] is found:
+            return self._compared[1]
         moved = {name for name, version in found.skips.items() if version != self._skips.get(name)}
         answers = found.answers.items()
         moved |= {name for name, version in answers if version is None or version != self._answers.get(name)}
+        self._compared = found, moved
         return moved
 
     def _now(self) -> "_Found":

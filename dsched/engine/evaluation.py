@@ -260,8 +260,7 @@ class Evaluation(ClassResults):
             if not changes.rows and not changes.moved and not changes.objects:
                 pass
             elif changes.moved:
-                at = self._positions(list(dict.fromkeys([*changes.rows, *self._promised()])))
-                kept = self._judge_wide(at, changes.moved)
+                kept = self._judge_wide(list(dict.fromkeys([*changes.rows, *self._promised()])), changes.moved)
             elif not changes.objects and len(changes.rows) <= FEW_ROWS and (rescored := self._plainly()) is not None:
                 self._judge_few(changes.rows, rescored)
             elif len(at := self._positions(changes.rows)):
@@ -428,35 +427,19 @@ class Evaluation(ClassResults):
         Args:
             rescored: from `_plainly`.
         """
-        state, pod, table, columns = self.state, self.pod, self._table, self._columns
         # Memoryviews: an entry of one costs less than an entry of an array.
-        passed, local, widely, unmoved = (
-            flags.data for flags in (columns.passed, self._local, self._widely, self._unmoved)
-        )
+        passed, local, widely = (flags.data for flags in (self._columns.passed, self._local, self._widely))
         before = [passed[row] for row in rows]
         self._forget_promises(rows)
-        fits = [unmoved[row] for row in rows]
-        for runner in self._moving:
-            statuses = runner.run_few(state, pod, table, rows)
-            columns.verdicts[runner.name] = overwrite_few(columns.verdicts[runner.name], rows, statuses)
-            fits = [fit and status is None for fit, status in zip(fits, statuses, strict=True)]
-        for row, fit in zip(rows, fits, strict=True):
-            local[row] = fit
-            passed[row] = fit and widely[row]
-        if self._lookahead is not None:
-            self._lookahead.forget(rows)
+        self._judge_local_few(rows)
+        for row in rows:
+            passed[row] = local[row] and widely[row]
         if promised := self._promised():
             self._keep_promises([row for row in promised if row in rows])
         if self._ranking is None:
             return
         flipped = [row for row, did in zip(rows, before, strict=True) if passed[row] != did]
-        shifts = [0] * len(rows)
-        for scorer in rescored:
-            column, fresh = columns.raw_scores[scorer.name].data, scorer.run_few(state, pod, table, rows)
-            scorer.check_few([raw for row, raw in zip(rows, fresh, strict=True) if passed[row]])
-            for place, (row, raw) in enumerate(zip(rows, fresh, strict=True)):
-                shifts[place] += (raw - column[row]) * scorer.weight
-                column[row] = raw
+        shifts = self._score_few(rows, rescored)
         if not flipped:
             self._ranking.shifted_few(rows, shifts)
             return
@@ -465,6 +448,32 @@ class Evaluation(ClassResults):
             at = np.array(joined, dtype=np.intp)
             self._score(at, at, unscored, shifting=False)
         self._ranking.update_few(rows, flipped)
+
+    def _judge_local_few(self, rows: Sequence[int]) -> None:
+        """Ask the filters that look at the pods of a node about few rows, each of them by its form for these."""
+        local, unmoved, verdicts = self._local.data, self._unmoved.data, self._columns.verdicts
+        fits = [unmoved[row] for row in rows]
+        for runner in self._moving:
+            statuses = runner.run_few(self.state, self.pod, self._table, rows)
+            verdicts[runner.name] = overwrite_few(verdicts[runner.name], rows, statuses)
+            fits = [fit and status is None for fit, status in zip(fits, statuses, strict=True)]
+        for row, fit in zip(rows, fits, strict=True):
+            local[row] = fit
+        if self._lookahead is not None:
+            self._lookahead.forget(rows)
+
+    def _score_few(self, rows: Sequence[int], scorers: Sequence[ScoreRunner]) -> list[int]:
+        """Score few rows anew by plugins that have a form for these and stand for themselves; by how much that changes
+        the sum of each, which does not matter where the pod does not fit."""
+        passed, shifts = self._columns.passed.data, [0] * len(rows)
+        for scorer in scorers if rows else ():
+            column = self._columns.raw_scores[scorer.name].data
+            fresh = scorer.run_few(self.state, self.pod, self._table, rows)
+            scorer.check_few([raw for row, raw in zip(rows, fresh, strict=True) if passed[row]])
+            for place, (row, raw) in enumerate(zip(rows, fresh, strict=True)):
+                shifts[place] += (raw - column[row]) * scorer.weight
+                column[row] = raw
+        return shifts
 
     def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
         """Ask the filters that judge a node by itself about some positions."""
@@ -501,13 +510,18 @@ class Evaluation(ClassResults):
                 open_ &= verdict.index[at] == 0
         return open_
 
-    def _judge_wide(self, at: NDArray[np.intp], moved: Collection[str]) -> bool:
-        """Ask the plugins that look at the whole cluster about every row, the others about some positions; False when
-        the pod has to be evaluated anew."""
+    def _judge_wide(self, rows: Sequence[int], moved: Collection[str]) -> bool:
+        """Ask the plugins that look at the whole cluster about every row, the others about some; False when the pod has
+        to be evaluated anew."""
         if self._in_turn or not self.framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
             return False
+        few = rows if len(rows) <= FEW_ROWS and self._few_filters and isinstance(self.rows, slice) else None
+        at = self._positions(rows)
         self._forget_promises(at.tolist() if self._alone_said else ())
-        self._judge_local(at, objects=False)
+        if few is None:
+            self._judge_local(at, objects=False)
+        elif few:
+            self._judge_local_few(few)
         # The column is replaced below, not written into, so this one still says who passed before.
         before = self._columns.passed
         for runner in self._wide:
@@ -525,7 +539,7 @@ class Evaluation(ClassResults):
             self._rank()
             self._note_dependence()
             return True
-        self._rank_again(self._ranking, at, np.flatnonzero(before != passed), moved)
+        self._rank_again(self._ranking, at, few, np.flatnonzero(before != passed), moved)
         return True
 
     def _rank(self) -> bool:
@@ -548,11 +562,17 @@ class Evaluation(ClassResults):
         return True
 
     def _rank_again(
-        self, ranking: Ranking, at: NDArray[np.intp], flipped: NDArray[np.intp], moved: Collection[str]
+        self,
+        ranking: Ranking,
+        at: NDArray[np.intp],
+        few: Sequence[int] | None,
+        flipped: NDArray[np.intp],
+        moved: Collection[str],
     ) -> None:
         """Score all rows by the plugins that look at the whole cluster, some by the others.
 
         Args:
+            few: these, too, where forms for few rows will do.
             flipped: positions that became feasible or ceased to be.
         """
         skipped = frozenset(self.state.skip_score)
@@ -569,6 +589,9 @@ class Evaluation(ClassResults):
             self._columns.raw_scores[scorer.name] = raw
         others = [scorer for scorer in ranking.scorers if scorer not in wide]
         asked = [scorer for scorer in others if scorer.follows_pods]
+        if few is not None and ranking.plain and not len(flipped) and all(scorer.together for scorer in wide):
+            ranking.shifted_few(few, self._score_few(few, asked))
+            return
         shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
         joined = flipped[self._columns.passed[flipped]]
         if len(joined):

@@ -17,6 +17,9 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.table import NodeTable
 
+LEAST = 16
+"""For fewer rows a pass over arrays does not pay; they are judged when a pod has come there."""
+
 
 class Lookahead:
     """Answers about the rows of a whole table as they will be when a pod of the class has come there."""
@@ -72,12 +75,15 @@ class Lookahead:
         self._known[rows] = False
 
     def look(self, columns: Columns) -> None:
-        """Find the answers for the feasible rows that have none.
+        """Find the answers for the feasible rows that have none, where these are not few.
 
         Raises:
             PluginFailure: a plugin raised or broke its contract.
         """
-        at = np.flatnonzero(columns.passed & ~self._known)
+        unknown = columns.passed & ~self._known
+        if np.count_nonzero(unknown) < LEAST:
+            return
+        at = np.flatnonzero(unknown)
         state, pod, table = self._state, self._pod, self._table
         change = np.zeros(len(at), dtype=np.int64)
         passed = np.ones(len(at), dtype=np.bool_)

@@ -56,6 +56,8 @@ class Ranking:
         self._highest: dict[str, int] = {}
         self._best: Best | None = None
         self._sums: NDArray[np.int64] = np.zeros(len(columns.passed), dtype=np.int64)
+        self._shares: NDArray[np.int64] = np.zeros(len(columns.passed), dtype=np.int64)
+        """What the scores add that are brought to scale together, where feasible."""
         self.totals: NDArray[np.int64] = np.full(len(columns.passed), INFEASIBLE, dtype=np.int64)
         self.rebuild()
 
@@ -131,11 +133,10 @@ class Ranking:
             PluginFailure: a plugin's normalising failed.
         """
         self._sums[at] += by
+        self.totals[at] = np.where(self._columns.passed[at], self._sums[at] + self._shares[at], INFEASIBLE)
+        self._best = None
         if self._together:
-            self._finish()
-        else:
-            self.totals[at] = np.where(self._columns.passed[at], self._sums[at], INFEASIBLE)
-            self._best = None
+            self._share()
 
     def shifted_few(self, rows: Sequence[int], by: Sequence[int]) -> None:
         """What `shifted` does, one place after the other; of rows that are not feasible it does not matter by how much.
@@ -147,16 +148,15 @@ class Ranking:
         for row, shift in zip(rows, by, strict=True):
             if shift and passed[row]:
                 sums[row] += shift
-                self._write(row, sums[row])
+                self._write(row, sums[row] + self._shares.item(row))
         if self._together:
-            self._finish()
+            self._share()
 
     def raised(self, at: int, by: int) -> None:
-        """The sum of a feasible row changed by so much; where scores are brought to scale together, `update` has to
-        follow."""
+        """The sum of a feasible row changed by so much; where scores are brought to scale together, `update` or
+        `shifted` has to follow."""
         self._sums[at] += by
-        if not self._together:
-            self._write(at, self._sums.item(at))
+        self._write(at, self._sums.item(at) + self._shares.item(at))
 
     def weighted(self) -> dict[str, NDArray[np.int64]]:
         """The summands by plugin, valid where feasible.
@@ -183,13 +183,31 @@ class Ranking:
         self._sums[at] = total
 
     def _finish(self) -> None:
-        """Add the scores that are brought to scale together."""
+        """Bring scores to scale together, and add all up."""
+        self._shares = self._scaled_together()
+        self._total()
+
+    def _share(self) -> None:
+        """Bring scores to scale together where the feasible rows are those of before, and the totals are right but for
+        what that changes."""
+        shares = self._scaled_together()
+        if not np.array_equal(shares, self._shares):
+            self._shares = shares
+            self._total()
+
+    def _scaled_together(self) -> NDArray[np.int64]:
         at = self._feasible()
-        total = self._sums[at].copy()
-        for scorer in self._together:
-            total += self._scale(scorer, at)
-        self.totals.fill(INFEASIBLE)
-        self.totals[at] = total
+        scaled = [self._scale(scorer, at) for scorer in self._together]
+        if len(scaled) == 1 and isinstance(at, slice):
+            return scaled[0]
+        shares = np.zeros(len(self.totals), dtype=np.int64)
+        shares[at] = sum(scaled)
+        return shares
+
+    def _total(self) -> None:
+        np.add(self._sums, self._shares, out=self.totals)
+        if not np.logical_and.reduce(self._columns.passed):
+            self.totals[~self._columns.passed] = INFEASIBLE
         self._best = None
 
     def _write(self, row: int, total: int) -> None:

@@ -2,12 +2,12 @@
 
 Two questions are answered without going over the pods: how many pods on each node match a `PodQuery`, and which
 (anti-)affinity terms do the pods on each node have. The table tells of every pod that comes or goes. Counts for a
-query are made when it is asked for the first time and follow the changes from then on; until any query is asked,
-nothing is noted but pods that have terms.
+query are made when it is asked for the first time and follow the changes from then on, those by domain too; until any
+query is asked, nothing is noted but pods that have terms.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import affinity_terms
 from dsched.arithmetic.affinity_terms import NO_TERMS, PodTerms
+from dsched.arithmetic.domains import Division, DomainCounts
 from dsched.arithmetic.pod_query import PodQuery
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
@@ -27,6 +28,8 @@ _MOST_CHANGES = 8192
 """Changes that are remembered; a query that was not asked for longer is counted anew."""
 _FEW_ROWS = 256
 """Counts of so few rows are kept in a dict, of more in an array."""
+_MOST_DIVISIONS = 8
+"""So many divisions of the nodes are followed by a count; the oldest goes first."""
 
 _MOST_CLASSES = 16384
 _taken_keys = PerClass(
@@ -91,6 +94,33 @@ class RowCounts:
         return np.fromiter(self._few, np.intp, length), np.fromiter(self._few.values(), np.int64, length)
 
 
+class Divided:
+    """Counts by row, as they add up in the domains of some divisions of the nodes."""
+
+    __slots__ = ("_by",)
+
+    def __init__(self) -> None:
+        self._by: dict[Division, DomainCounts] = {}
+
+    def add(self, row: int, amount: int) -> None:
+        """The count of a row changed by so much."""
+        for counts in self._by.values():
+            counts.add(row, amount)
+
+    def by(self, division: Division, counted: Callable[[], tuple[NDArray[np.intp], NDArray[np.int64]]]) -> DomainCounts:
+        """The counts of a division's domains.
+
+        Args:
+            counted: gives the rows that have a count, with that, where they have not been added up before.
+        """
+        known = self._by.get(division)
+        if known is None:
+            known = self._by[division] = DomainCounts(division, *counted())
+            if len(self._by) > _MOST_DIVISIONS:
+                del self._by[next(iter(self._by))]
+        return known
+
+
 @dataclass(slots=True)
 class TermGroup:
     """The pods that have these very terms.
@@ -105,6 +135,17 @@ class TermGroup:
     terms: PodTerms
     version: int = 0
     pods: RowCounts = field(default_factory=RowCounts)
+    divided: Divided = field(default_factory=Divided)
+
+    def add(self, row: int, sign: int) -> None:
+        """A pod came to a row (``sign`` 1) or left it (-1)."""
+        self.version += 1
+        self.pods.add(row, sign)
+        self.divided.add(row, sign)
+
+    def by_domain(self, division: Division) -> DomainCounts:
+        """How many of the pods are in each domain."""
+        return self.divided.by(division, self.pods.nonzero)
 
 
 @dataclass(slots=True)
@@ -123,6 +164,12 @@ class _Column:
 
     counts: NDArray[np.int64]
     position: int
+    divided: Divided = field(default_factory=Divided)
+
+    def nonzero(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Rows whose count is not zero, and their counts."""
+        rows = np.flatnonzero(self.counts)
+        return rows, self.counts[rows]
 
 
 _KindKey = tuple[str, frozenset[tuple[str, str]], bool]
@@ -173,16 +220,18 @@ class PodIndex:
 
     def matching(self, query: PodQuery) -> NDArray[np.int64]:
         """How many pods on each row match. It is a view that changes with the table: read it at once, do not write."""
-        column = self._columns.get(query)
-        if column is None:
-            column = self._columns[query] = self._counted(query)
-            if len(self._columns) > MOST_QUERIES:
-                self._columns.popitem(last=False)
-        else:
-            self._columns.move_to_end(query)
-            self._follow(query, column)
+        column = self._column(query)
         column.counts = _long_enough(column.counts, len(self._pods))
         return column.counts[: len(self._pods)]
+
+    def by_domain(self, query: PodQuery, division: Division) -> DomainCounts:
+        """How many pods in each domain match. They change with the table: read them at once, or copy them.
+
+        Args:
+            division: of the nodes as they are; equal ones are the same object, so that what is known can be followed.
+        """
+        column = self._column(query)
+        return column.divided.by(division, column.nonzero)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -195,8 +244,7 @@ class PodIndex:
             self.groups_version += 1
             group = self._groups[terms] = TermGroup(self.groups_version, terms)
             self._look(terms.label_keys, 1)
-        group.version += 1
-        group.pods.add(row, sign)
+        group.add(row, sign)
         if group.pods.total == 0:
             self.groups_version += 1
             del self._groups[terms]
@@ -230,6 +278,18 @@ class PodIndex:
                     self._count_kind(self._kinds, row, pod, 1)
         return self._kinds
 
+    def _column(self, query: PodQuery) -> _Column:
+        """The query's counts as they are now."""
+        column = self._columns.get(query)
+        if column is None:
+            column = self._columns[query] = self._counted(query)
+            if len(self._columns) > MOST_QUERIES:
+                self._columns.popitem(last=False)
+        else:
+            self._columns.move_to_end(query)
+            self._follow(query, column)
+        return column
+
     def _counted(self, query: PodQuery) -> _Column:
         """The query's counts from all pods, one question a kind."""
         kinds = self._all_kinds()
@@ -245,12 +305,14 @@ class PodIndex:
         end = self._changes_start + len(self._changes)
         behind = end - column.position
         if column.position < self._changes_start or behind > len(self._all_kinds()) + _FEW_ROWS:
-            column.counts = self._counted(query).counts
+            fresh = self._counted(query)
+            column.counts, column.divided = fresh.counts, fresh.divided
         elif behind:
             for kind, row, sign in self._changes[-behind:]:
                 if query.admits(kind.namespace, kind.labels, kind.deleting):
                     column.counts = _long_enough(column.counts, row + 1)
                     column.counts[row] += sign
+                    column.divided.add(row, sign)
         column.position = end
 
 

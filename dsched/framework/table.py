@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dsched.arithmetic.domains import Division
 from dsched.arithmetic.sums import plus
 from dsched.framework.beyond import Beyond
 from dsched.framework.images import Images
@@ -130,6 +131,8 @@ class NodeTable:
         self._resources_shown = MappingProxyType(self._resources)
         self._resource_names = list(self._resources)
         self._labels: dict[str, LabelColumn] = {}
+        self._divisions: dict[str, Division] = {}
+        self._divisions_of: tuple[int, int] = (0, 0)
         self._journal = Journal()
         self._pod_index: PodIndex | None = None
         self._beyond = Beyond()
@@ -251,6 +254,19 @@ class NodeTable:
                 column.ids[row] = column.intern(node.metadata.labels.get(key))
             self._labels[key] = column
         return column
+
+    def division(self, key: str) -> Division:
+        """How the values of a label divide the nodes; those without the label do not count. The same object as long as
+        the nodes stay as they are."""
+        now = (self.layout, self.objects_version)
+        if self._divisions_of != now:
+            self._divisions_of, self._divisions = now, {}
+        division = self._divisions.get(key)
+        if division is None:
+            column = self.label(key)
+            ids = column.ids[: len(self)].copy()
+            division = self._divisions[key] = Division.of(ids, ids != 0, len(column.values))
+        return division
 
     @property
     def pod_index(self) -> PodIndex:

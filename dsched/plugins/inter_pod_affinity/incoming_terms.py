@@ -7,8 +7,6 @@ filtering.go ``getIncomingAffinityAntiAffinityCounts``.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from dsched.arithmetic.affinity_terms import AffinityTerm
 from dsched.arithmetic.domains import Sums
 from dsched.arithmetic.pod_query import PodQuery, all_of
@@ -97,7 +95,5 @@ class AllIncomingTerms:
 def _gathered(queries: Iterable[tuple[int, str, PodQuery]], table: NodeTable) -> dict[str, Sums]:
     gathered: dict[str, Sums] = {}
     for weight, key, query in queries:
-        pods = table.pod_index.matching(query)
-        rows = np.flatnonzero(pods)
-        add_by_domain(gathered, key, rows, pods[rows] * weight, table)
+        add_by_domain(gathered, key, table.pod_index.by_domain(query, table.division(key)), weight)
     return gathered

@@ -120,10 +120,7 @@ class InterPodAffinity:
             PluginError: PreFilter has not run.
         """
         around = _kept(state)
-        index = np.zeros(matching.count(rows), dtype=np.int32)
-        for sums, number in ((around.repelling, _REPELLED), (around.apart, _TOO_NEAR)):
-            for key, pods in sums.items():
-                np.putmask(index, (pods > 0)[table.label(key).ids[rows]], number)
+        index = _in_the_way(around, table, rows)
         if around.terms.near is not None:
             np.putmask(index, ~_in_company(around, table, rows), _ALONE)
         return Verdict(index, _STATUSES)
@@ -161,10 +158,14 @@ class InterPodAffinity:
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         """From the lowest score to 0 to the highest to 100, truncated; all 0 where all are equal."""
-        if not len(scores) or scores.min() == scores.max():
+        if not len(scores):
             return np.zeros_like(scores)
-        shares = (scores - scores.min()).astype(np.float64) / float(scores.max() - scores.min())
-        scaled: NDArray[np.float64] = float(interface.MAX_NODE_SCORE) * shares
+        lowest, highest = int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
+        if lowest == highest:
+            return np.zeros_like(scores)
+        scaled = (scores - lowest).astype(np.float64)
+        scaled /= float(highest - lowest)
+        scaled *= float(interface.MAX_NODE_SCORE)
         return scaled.astype(np.int64)
 
     def label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str]:
@@ -242,6 +243,22 @@ def _kept(state: CycleState) -> _Around:
     if around is None:
         raise PluginError("its PreFilter has not run; enable it at preFilter, too")
     return around
+
+
+def _in_the_way(around: _Around, table: NodeTable, rows: Rows) -> NDArray[np.int32]:
+    """`_REPELLED` and `_TOO_NEAR` by row; the latter where both are true, else 0."""
+    index = np.zeros(matching.count(rows), dtype=np.int32)
+    for place, key in enumerate({**around.repelling, **around.apart}):
+        column = table.label(key)
+        of_domain = np.zeros(len(column.values), dtype=np.int32)
+        for sums, number in ((around.repelling, _REPELLED), (around.apart, _TOO_NEAR)):
+            if key in sums:
+                np.putmask(of_domain[: len(sums[key])], sums[key] > 0, number)
+        found = of_domain[column.ids[rows]]
+        if place:
+            np.putmask(found, (found == 0) | (index == _TOO_NEAR), index)
+        index = found
+    return index
 
 
 def _in_company(around: _Around, table: NodeTable, rows: Rows) -> NDArray[np.bool_]:

@@ -7,12 +7,8 @@ Source: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go ``getExist
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dsched.arithmetic import domains
 from dsched.arithmetic.affinity_terms import AffinityTerm, PodTerms
-from dsched.arithmetic.domains import Sums
+from dsched.arithmetic.domains import DomainCounts, Sums
 from dsched.framework.pod_index import PodIndex, TermGroup
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
@@ -126,18 +122,13 @@ def _gathered(groups: Iterable[tuple[TermGroup, Amounts]], table: NodeTable) -> 
     gathered: dict[str, Sums] = {}
     for group, amounts in groups:
         for key, amount in amounts.items():
-            rows, pods = group.pods.nonzero()
-            add_by_domain(gathered, key, rows, pods * amount, table)
+            add_by_domain(gathered, key, group.by_domain(table.division(key)), amount)
     return gathered
 
 
-def add_by_domain(
-    gathered: dict[str, Sums], key: str, rows: NDArray[np.intp], amounts: NDArray[np.int64], table: NodeTable
-) -> None:
-    """Add amounts on rows to the sums of a topology key; rows without the key count for nothing, and where all are
-    without it, the key is not entered."""
-    column = table.label(key)
-    labelled = column.ids[rows] != 0
-    if labelled.any():
-        added = domains.sums(column.ids, rows[labelled], amounts[labelled], len(column.values))
+def add_by_domain(gathered: dict[str, Sums], key: str, pods: DomainCounts, weight: int) -> None:
+    """Add pods, each with a weight, to the sums of a topology key; where none is in a domain, the key is not
+    entered."""
+    if pods.total:
+        added = pods.counts * weight
         gathered[key] = gathered[key] + added if key in gathered else added

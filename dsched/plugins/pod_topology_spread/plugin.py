@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.arithmetic import matching, spread_hints, spreading
-from dsched.arithmetic.domains import Sums, changed
-from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, Constraint, Division
+from dsched.arithmetic.domains import Division, Ids, Sums, changed
+from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, Constraint
 from dsched.config import Features, PodTopologySpreadArgs
 from dsched.config.feature_gates import UNSAID
 from dsched.errors import PluginError, SelectorError
@@ -78,11 +78,36 @@ class _Hard:
 
 
 @dataclass(frozen=True, slots=True)
-class _Soft:
-    """What a constraint adds to the score of each node, and which nodes have all its keys."""
+class _Penalty:
+    """What a soft constraint adds to the score of a node.
 
-    penalties: tuple[NDArray[np.float64], ...]
+    Attributes:
+        by: an amount for each of ``of``.
+        of: the node's domain by row; None where ``by`` is by row itself.
+    """
+
+    by: NDArray[np.float64]
+    of: Ids | None
+
+    def at(self, rows: Rows) -> NDArray[np.float64]:
+        return self.by[rows] if self.of is None else self.by[self.of[rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Soft:
+    """What constraints add to the score of each node, and which nodes have all their keys."""
+
+    penalties: tuple[_Penalty, ...]
     scored: NDArray[np.bool_]
+
+    def penalized(self, rows: Rows) -> NDArray[np.int64]:
+        """Matching pods around each node, weighed and rounded."""
+        if len(self.penalties) == 1 and (of := self.penalties[0].of) is not None:
+            return spreading.rounded(self.penalties[0].by)[of[rows]]
+        total = np.zeros(matching.count(rows), dtype=np.float64)
+        for penalty in self.penalties:
+            total += penalty.at(rows)
+        return spreading.rounded(total)
 
 
 class PodTopologySpread:
@@ -125,7 +150,7 @@ class PodTopologySpread:
         spreads = []
         for constraint, division in zip(constraints, divided.by, strict=True):
             column = table.label(constraint.topology_key)
-            pods = division.sums(topology_domains.matching_pods(constraint, pod.pod, table), len(column.values))
+            pods = topology_domains.matching_in(division, constraint, pod.pod, table)
             spreads.append(_Spread(constraint, column, division.present, pods, constraint.selector.matches(labels)))
         state.write(_Hard(tuple(spreads)))
         return None
@@ -182,10 +207,8 @@ class PodTopologySpread:
         soft = state.read(_Soft)
         if soft is None:
             raise PluginError("its PreScore has not run; enable it at preScore, too")
-        total = np.zeros(matching.count(rows), dtype=np.float64)
-        for penalty in soft.penalties:
-            total += penalty[rows]
-        return np.where(soft.scored[rows], spreading.rounded(total), spreading.IGNORED)
+        scored, penalized = soft.scored[rows], soft.penalized(rows)
+        return penalized if np.logical_and.reduce(scored) else np.where(scored, penalized, spreading.IGNORED)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:
         return spreading.normalized(scores)
@@ -292,17 +315,17 @@ def _kept(state: CycleState) -> _Hard:
 
 def _penalty(
     constraint: Constraint, division: Division, pod: Pod, table: NodeTable, candidates: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+) -> _Penalty:
     """What a soft constraint adds to the score of each row; nothing to that of nodes without its key."""
-    pods = topology_domains.matching_pods(constraint, pod, table)
-    column = table.label(constraint.topology_key)
+    ids = table.label(constraint.topology_key).ids[table.all_rows]
     if constraint.topology_key == HOSTNAME:
-        domain_count = int(np.count_nonzero(candidates))
-    else:
-        domain_count = int(np.count_nonzero(np.bincount(division.ids[candidates])))
-        pods = division.sums(pods, len(column.values))[division.ids]
-    penalty = spreading.penalty(constraint, pods, spreading.weight(domain_count))
-    return np.where(column.ids[table.all_rows] != 0, penalty, 0.0)
+        pods = topology_domains.matching_pods(constraint, pod, table)
+        per_pod = spreading.weight(int(np.count_nonzero(candidates)))
+        return _Penalty(np.where(ids != 0, spreading.penalty(constraint, pods, per_pod), 0.0), None)
+    of_domain = topology_domains.matching_in(division, constraint, pod, table)
+    by_domain = spreading.penalty(constraint, of_domain, spreading.weight(division.among(candidates)))
+    by_domain[0] = 0.0
+    return _Penalty(by_domain, ids)
 
 
 _pre_filter: type[interface.PreFilterPlugin] = PodTopologySpread

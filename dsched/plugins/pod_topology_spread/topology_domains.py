@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.arithmetic import matching
+from dsched.arithmetic.domains import Division, Sums
 from dsched.arithmetic.matching import TaintSetNumbers
 from dsched.arithmetic.pod_query import PodQuery
-from dsched.arithmetic.spreading import Constraint, Division
+from dsched.arithmetic.spreading import Constraint
 from dsched.framework.label_column import LabelColumn
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
@@ -122,9 +123,9 @@ def _divide(wanted: _Division, table: NodeTable) -> DomainsOfNodes:
     if any(honor_taints for _, _, honor_taints in wanted.keys):
         tolerated = _Tolerated(wanted.tolerations).all(table)[table.taint_set] != 0
     domains = []
-    for (_, honor_affinity, honor_taints), column in zip(wanted.keys, ids, strict=True):
+    for (key, honor_affinity, honor_taints), column in zip(wanted.keys, ids, strict=True):
         counted = labelled & (selected if honor_affinity else everywhere) & (tolerated if honor_taints else everywhere)
-        domains.append(Division.of(column, counted))
+        domains.append(Division.of(column, counted, len(table.label(key).values)))
     return DomainsOfNodes(labelled, tuple(domains))
 
 
@@ -138,8 +139,22 @@ def _domains(column: LabelColumn, rows: slice, require_all: bool) -> NDArray[np.
 
 def matching_pods(constraint: Constraint, pod: Pod, table: NodeTable) -> NDArray[np.int64]:
     """Pods by row that count for a pod's constraint: those of its namespace that match and are not being deleted; none
-    for a selector that restricts nothing (``countPodsMatchSelector``)."""
+    for a selector that restricts nothing (``countPodsMatchSelector``). Read it at once."""
+    query = _query(constraint, pod)
+    return np.zeros(len(table), dtype=np.int64) if query is None else table.pod_index.matching(query)
+
+
+def matching_in(division: Division, constraint: Constraint, pod: Pod, table: NodeTable) -> Sums:
+    """What `matching_pods` counts, by the domains of a division."""
+    query = _query(constraint, pod)
+    if query is None:
+        return np.zeros(division.values, dtype=np.int64)
+    return table.pod_index.by_domain(query, division).counts.copy()
+
+
+def _query(constraint: Constraint, pod: Pod) -> PodQuery | None:
+    """None where no pod counts."""
     selector = constraint.selector
     if selector.everything or selector.nothing:
-        return np.zeros(len(table), dtype=np.int64)
-    return table.pod_index.matching(PodQuery(frozenset({pod.metadata.namespace}), selector, deleting=False))
+        return None
+    return PodQuery(frozenset({pod.metadata.namespace}), selector, deleting=False)

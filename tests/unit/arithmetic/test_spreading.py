@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsched.arithmetic import spreading
-from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, IGNORED, Constraint, Division
+from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, IGNORED, Constraint
 from dsched.errors import SelectorError
 from dsched.model import selectors
 from dsched.model.meta import LabelSelector, LabelSelectorRequirement
@@ -49,13 +49,6 @@ class TestParse:
         wrong = LabelSelector(match_expressions=[LabelSelectorRequirement("app", "In", [])])
         with pytest.raises(SelectorError):
             spreading.parse([record(label_selector=wrong)], {}, DO_NOT_SCHEDULE)
-
-
-def test_division() -> None:
-    """Rows 0 and 1 are in domain 2, row 2 in domain 1 but not counted, row 3 in domain 3."""
-    divided = Division.of(np.array([2, 2, 1, 3], np.int32), np.array([True, True, False, True]))
-    assert divided.present.tolist() == [2, 3]
-    assert divided.sums(np.array([4, 1, 9, 0]), 5).tolist() == [0, 0, 5, 0, 0]
 
 
 class TestFits:

@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsched.engine import lookahead
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.framework.interface import Normalization, Scope, Verdict, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
+from dsched.model.node import Node
 from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.answers import said
 from tests.unit.framework.frameworks import Handle, default_framework, framework_of, frameworks
 from tests.unit.framework.random_clusters import CONFIGURATION, random_change, random_cluster
 from tests.unit.framework.shards import replica_of, replicas_of, through_the_wire
+from tests.unit.plugins.neighbours import HOST, ZONE, affinity, constraint, term
 
 
 def keep_up(seed: int) -> int:
@@ -335,14 +338,33 @@ def test_a_plugin_that_looks_at_the_cluster_is_kept_up_to_date(changes: list[tup
         assert said(evaluation, snapshot.table) == said(evaluate(framework, evaluation.pod, snapshot), snapshot.table)
 
 
-@settings(max_examples=80, deadline=None)
+IN_A_ROW: list[dict[str, Any]] = [
+    {},
+    {"topologySpreadConstraints": [constraint(2, ZONE, "app In web")]},
+    {"topologySpreadConstraints": [constraint(1, ZONE, "app In web", hard=False)]},
+    {"topologySpreadConstraints": [constraint(1, key, "app In web", hard=False) for key in (HOST, ZONE)]},
+    affinity(near=[term(ZONE, "app In web")]),
+    affinity(apart=[term(HOST, "app In web")]),
+    affinity(likes=[(3, term(HOST, "app In web")), (1, term(ZONE, "app In web"))]),
+]
+
+
+@settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]),
     st.lists(st.sampled_from(["place", "place", "place", "place", "other", "leave", "node"]), max_size=40),
     st.integers(0, 2**16),
+    st.sampled_from([1, 3, 16]),
+    st.sampled_from(IN_A_ROW),
 )
-def test_placing_pods_of_a_class_in_a_row_is_evaluating_each_anew(strategy: str, steps: list[str], seed: int) -> None:
-    """What was foreseen of a node is what the plugins say once the pod is there, whatever happens in between."""
+def test_placing_pods_of_a_class_in_a_row_is_evaluating_each_anew(
+    strategy: str, steps: list[str], seed: int, least: int, spec: dict[str, Any]
+) -> None:
+    """What was foreseen of a node is what the plugins say once the pod is there, whatever happens in between.
+
+    Args:
+        least: of how many nodes at least it is foreseen; there are six.
+    """
     text = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -358,11 +380,18 @@ profiles:
     if strategy != "RequestedToCapacityRatio":
         text = "\n".join(line for line in text.splitlines() if "requestedToCapacityRatio" not in line)
     rng = Random(seed)
-    snapshot = make_snapshot([make_node(f"n{number}", cpu=str(rng.randint(1, 3)), pods=9) for number in range(6)])
+
+    def node(number: int) -> Node:
+        labels = {HOST: f"n{number}", ZONE: f"z{number % 2}"}
+        return make_node(f"n{number}", cpu=str(rng.randint(1, 3)), pods=9, labels=labels)
+
+    snapshot = make_snapshot([node(number) for number in range(6)])
     framework = frameworks(text)["default-scheduler"]
-    evaluation = evaluate(framework, PodInfo(make_pod("shop/first", cpu="250m")), snapshot)
+    first = make_pod("shop/first", labels={"app": "web"}, cpu="250m", spec=spec)
+    evaluation = evaluate(framework, PodInfo(first), snapshot)
     for number, step in enumerate(steps):
-        info = PodInfo(make_pod(f"shop/p{number}", cpu="250m" if step == "place" else "90m"))
+        alike = {"labels": {"app": "web"}, "cpu": "250m", "spec": spec}
+        info = PodInfo(make_pod(f"shop/p{number}", **(alike if step == "place" else {"cpu": "90m"})))
         if not evaluation.refresh():
             evaluation = evaluate(framework, evaluation.pod, snapshot)
         fresh = evaluate(framework, evaluation.pod, snapshot)
@@ -371,12 +400,14 @@ profiles:
         match step:
             case "place" if len(best):
                 row = int(rng.choice(best.tolist()))
-                evaluation.before_placing(row)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(lookahead, "LEAST", least)
+                    evaluation.before_placing(row)
                 snapshot.table.add_pod(info, snapshot.table.names[row])
                 evaluation.placed(row)
             case "leave" if any(snapshot.table.pods):
                 snapshot.table.remove_pod(rng.choice([uid for pods in snapshot.table.pods for uid in pods]))
             case "node":
-                snapshot.table.set_node(make_node("n1", cpu=str(rng.randint(1, 3)), pods=9))
+                snapshot.table.set_node(node(1))
             case _:
                 snapshot.table.add_pod(info, NodeName(f"n{rng.randrange(6)}"))

@@ -136,6 +136,45 @@ def test_updates_lead_to_what_a_rebuild_leads_to(
             assert ranking.weighted()[name][columns.passed].tolist() == weighted[columns.passed].tolist()
 
 
+@settings(max_examples=200)
+@given(
+    st.lists(ROW, min_size=1, max_size=8),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["shifted", "shifted_few", "raised"]),
+            st.integers(0, 7),
+            st.integers(0, 100),
+            st.one_of(st.none(), st.lists(st.integers(0, 50), min_size=8, max_size=8)),
+        ),
+        max_size=6,
+    ),
+)
+def test_sums_that_shift_lead_to_what_a_rebuild_leads_to(
+    rows: list[tuple[int, ...]], steps: list[tuple[str, int, int, list[int] | None]]
+) -> None:
+    """The raw scores that are brought to scale together are others then, or not."""
+    columns = columns_of(rows)
+    ranking = Ranking(FRAMEWORK, CycleState(), POD, columns)
+    for how, place, plain, ranked in steps:
+        row = place % len(rows)
+        by, fits = plain - rows[row][1], rows[row][0]
+        if how == "raised" and not fits:
+            continue  # it is for rows that are feasible
+        rows[row] = (fits, plain, *rows[row][2:])
+        columns.raw_scores["Plain"][row] = plain
+        if ranked is not None:
+            rows[:] = [(*each[:4], rank) for each, rank in zip(rows, ranked, strict=False)]
+            columns.raw_scores["Ranked"] = np.array([each[4] for each in rows], dtype=np.int64)
+        if how == "shifted":
+            ranking.shifted(np.array([row]), np.array([by]))
+        elif how == "shifted_few":
+            ranking.shifted_few([row], [by])
+        else:
+            ranking.raised(row, by)
+            ranking.shifted_few([], [])
+        check(ranking, rows)
+
+
 PLAIN = framework_of(scorer("Plain", Normalization.NONE))
 TOTAL = st.one_of(st.just(INFEASIBLE), st.integers(0, 4))
 

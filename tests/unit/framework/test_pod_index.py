@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.arithmetic.affinity_terms import PodTerms, pod_terms
+from dsched.arithmetic.domains import DomainCounts
 from dsched.arithmetic.pod_query import PodQuery
 from dsched.framework import pod_index
 from dsched.framework.pod_index import PodIndex, RowCounts, label_keys_of, terms_of
@@ -21,6 +22,7 @@ from tests.builders import make_node, make_pod, make_table
 from tests.unit.plugins.neighbours import HOST, ZONE, affinity, deleting, term
 
 NODE_NAMES = [f"n{number}" for number in range(5)]
+KEYS = (HOST, ZONE)
 POD_NAMES = [f"p{number}" for number in range(8)]
 WEB = selectors.labels_equal({"app": "web"})
 QUERIES = [
@@ -52,7 +54,7 @@ CHANGES = st.lists(
         st.tuples(st.just("add"), PODS, st.sampled_from(NODE_NAMES)),
         st.tuples(st.just("add"), PODS, st.sampled_from(NODE_NAMES)),
         st.tuples(st.just("remove"), st.sampled_from(POD_NAMES)),
-        st.tuples(st.just("node"), st.sampled_from(NODE_NAMES)),
+        st.tuples(st.just("node"), st.sampled_from(NODE_NAMES), st.sampled_from([None, "z1", "z2"])),
         st.tuples(st.just("node-gone"), st.sampled_from(NODE_NAMES)),
         st.tuples(st.just("ask"), st.sampled_from(QUERIES)),
     ),
@@ -66,12 +68,33 @@ def do(table: NodeTable, what: str, *args: Any) -> None:
             table.add_pod(PodInfo(pod), NodeName(node))
         case "remove", (name,):
             table.remove_pod(f"uid-{name}")  # type: ignore[arg-type]
-        case "node", (name,):
-            table.set_node(make_node(name))
+        case "node", (name, zone):
+            table.set_node(make_node(name, labels={HOST: name} if zone is None else {HOST: name, ZONE: zone}))
         case "node-gone", (name,):
             table.remove_node(name)
         case "ask", (query,):
             assert table.pod_index.matching(query).tolist() == counted(table, query)
+            assert by_domain(table, query) == {key: summed(table, key, counted(table, query)) for key in KEYS}
+
+
+def by_domain(table: NodeTable, query: PodQuery) -> dict[str, dict[str, int]]:
+    """By topology key and value, from the counts that follow the table."""
+    return {key: named(table, key, table.pod_index.by_domain(query, table.division(key))) for key in KEYS}
+
+
+def named(table: NodeTable, key: str, counts: DomainCounts) -> dict[str, int]:
+    assert counts.total == counts.counts.sum()
+    values = table.label(key).values[: len(counts.counts)]
+    return {str(value): count for value, count in zip(values, counts.counts.tolist(), strict=True) if count}
+
+
+def summed(table: NodeTable, key: str, by_row: list[int]) -> dict[str, int]:
+    """What `named` has, node by node."""
+    found = Counter[str]()
+    for node, count in zip(table.nodes, by_row, strict=True):
+        found[node.metadata.labels.get(key, "")] += count
+    del found[""]
+    return {value: count for value, count in found.items() if count}
 
 
 def counted(table: NodeTable, query: PodQuery) -> list[int]:
@@ -102,7 +125,12 @@ def groups(index: PodIndex) -> dict[PodTerms, dict[int, int]]:
 def same(table: NodeTable) -> None:
     for query in QUERIES:
         assert table.pod_index.matching(query).tolist() == counted(table, query)
+        assert by_domain(table, query) == {key: summed(table, key, counted(table, query)) for key in KEYS}
     assert groups(table.pod_index) == grouped(table)
+    for group in table.pod_index.groups:
+        by_row = [grouped(table)[group.terms].get(row, 0) for row in range(len(table))]
+        for key in KEYS:
+            assert named(table, key, group.by_domain(table.division(key))) == summed(table, key, by_row)
 
 
 @settings(max_examples=200, deadline=None)
@@ -114,7 +142,7 @@ def test_any_history_leads_to_what_counting_gives(changes: list[tuple[Any, ...]]
         if change[0] != "ask" or number >= used_from:
             do(table, *change)
         if number == used_from:
-            assert groups(table.pod_index) == grouped(table)
+            same(table)
     same(table)
 
 
@@ -224,3 +252,13 @@ def test_it_knows_at_which_labels_the_terms_of_its_pods_look() -> None:
         table.remove_pod(pod.uid)
         asking = asking[1:]
     assert not table.pod_index.label_keys
+
+
+def test_so_many_divisions_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_index, "_MOST_DIVISIONS", 2)
+    table = make_table([make_node("n0", labels={HOST: "n0", ZONE: "z"})])
+    first, second, third = (table.division(key) for key in (HOST, ZONE, "rack"))
+    known = [table.pod_index.by_domain(QUERIES[0], division) for division in (first, second, third)]
+    assert table.pod_index.by_domain(QUERIES[0], third) is known[2]
+    assert table.pod_index.by_domain(QUERIES[0], second) is known[1]
+    assert table.pod_index.by_domain(QUERIES[0], first) is not known[0]
