@@ -39,9 +39,9 @@ class LeaderHandle:
         """The cluster as the present attempt sees it."""
         return self._cache.snapshot
 
-    def waiting_pods(self) -> Iterator[WaitingPod]:
-        """Pods that Permit holds back."""
-        return iter(self._waiting)
+    def waiting_pods(self, group: str = "") -> Iterator[WaitingPod]:
+        """Pods that Permit holds back; those of a pod group, where its key is given."""
+        return self._waiting.of_group(group) if group else iter(self._waiting)
 
     def waiting_pod(self, uid: PodUid) -> WaitingPod | None:
         """A pod that Permit holds back, None when it does not."""

@@ -56,6 +56,7 @@ class WaitingPods:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._pods: dict[PodUid, WaitingPod] = {}
+        self._of_group: dict[str, dict[PodUid, WaitingPod]] = {}
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
@@ -77,14 +78,25 @@ class WaitingPods:
     def again(self, waiting: WaitingPod) -> None:
         """A pod goes on waiting that did so elsewhere before."""
         self._pods[waiting.pod.uid] = waiting
+        self._of_group.setdefault(waiting.pod.pod.group_key, {})[waiting.pod.uid] = waiting
 
     def get(self, uid: PodUid) -> WaitingPod | None:
         """A waiting pod, None when it does not wait."""
         return self._pods.get(uid)
 
+    def of_group(self, key: str) -> Iterator[WaitingPod]:
+        """The pods of a pod group that wait."""
+        return iter(list(self._of_group.get(key, {}).values()))
+
     def drop(self, uid: PodUid) -> WaitingPod | None:
         """The pod no longer waits."""
-        return self._pods.pop(uid, None)
+        waiting = self._pods.pop(uid, None)
+        if waiting is not None:
+            alike = self._of_group[waiting.pod.pod.group_key]
+            del alike[uid]
+            if not alike:
+                del self._of_group[waiting.pod.pod.group_key]
+        return waiting
 
     def expire(self) -> None:
         """Reject pods for which a plugin's patience has ended."""
