@@ -279,10 +279,10 @@ class Evaluation(ClassResults):
             return
         if self._lookahead is None:
             scorers = self._ranking.following
-            self._lookahead = Lookahead.of(self.state, self.pod, self._table, self._moving, scorers)
+            self._lookahead = Lookahead.of(self.state, self.pod, self._table, self.rows, self._moving, scorers)
         if self._lookahead is None:
             self._in_a_row = _NEVER
-        elif not self._lookahead.knows(row):
+        elif (at := self._place(row)) is not None and not self._lookahead.knows(at):
             try:
                 self._lookahead.look(self._columns)
             except PluginFailure:  # it will be asked about what has become of the row instead
@@ -291,20 +291,21 @@ class Evaluation(ClassResults):
     def placed(self, row: int) -> None:
         """A pod of the class has been put on the node of a table row: where nothing else has changed, and it was
         foreseen what the plugins would say of it then, they need not be asked."""
-        if not self._baseline.one_pod_moved or not isinstance(self.rows, slice):
+        at = self._place(row)
+        if at is None or not self._baseline.one_pod_moved:
             return
         self._in_a_row += 1
-        if self._lookahead is None or self._ranking is None or not self._lookahead.knows(row):
+        if self._lookahead is None or self._ranking is None or not self._lookahead.knows(at):
             return
         # Of a pod that means something else on its node, plugins would say what the next one is not concerned with.
         wide: bool | None = self._passing
         if not wide:
             changes = None if self._snapshot.nominations else self._baseline.changes()
             wide = None if changes is None else bool(changes.moved)
-        change = None if wide is None or self._snapshot.nominations else self._lookahead.take(row, self._columns)
+        change = None if wide is None or self._snapshot.nominations else self._lookahead.take(at, self._columns)
         if change is None:
             return
-        self._ranking.raised(row, change)
+        self._ranking.raised(at, change)
         if wide:
             self._baseline.take_rows()  # what looks at the whole cluster is still to be asked
         else:
@@ -417,7 +418,7 @@ class Evaluation(ClassResults):
 
     def _plainly(self) -> Sequence[ScoreRunner] | None:
         """The scores that look at pods, where `_judge_few` can judge rows."""
-        if self._ranking is None or self._in_turn or not self._few_filters or not isinstance(self.rows, slice):
+        if self._ranking is None or self._in_turn or not self._few_filters:
             return None
         return self._ranking.following if self._ranking.plain else None
 
@@ -427,52 +428,62 @@ class Evaluation(ClassResults):
         Args:
             rescored: from `_plainly`.
         """
+        at, rows = self._few(rows)
         # Memoryviews: an entry of one costs less than an entry of an array.
         passed, local, widely = (flags.data for flags in (self._columns.passed, self._local, self._widely))
-        before = [passed[row] for row in rows]
-        self._forget_promises(rows)
-        self._judge_local_few(rows)
-        for row in rows:
-            passed[row] = local[row] and widely[row]
+        before = [passed[place] for place in at]
+        self._forget_promises(at)
+        self._judge_local_few(at, rows)
+        for place in at:
+            passed[place] = local[place] and widely[place]
         if promised := self._promised():
             self._keep_promises([row for row in promised if row in rows])
         if self._ranking is None:
             return
-        flipped = [row for row, did in zip(rows, before, strict=True) if passed[row] != did]
-        shifts = self._score_few(rows, rescored)
+        flipped = [place for place, did in zip(at, before, strict=True) if passed[place] != did]
+        shifts = self._score_few(at, rows, rescored)
         if not flipped:
-            self._ranking.shifted_few(rows, shifts)
+            self._ranking.shifted_few(at, shifts)
             return
-        joined = [row for row in flipped if passed[row]]
+        joined = [place for place in flipped if passed[place]]
         if joined and (unscored := [each for each in self._unscored(self._ranking.scorers) if each not in rescored]):
-            at = np.array(joined, dtype=np.intp)
-            self._score(at, at, unscored, shifting=False)
-        self._ranking.update_few(rows, flipped)
+            places = np.array(joined, dtype=np.intp)
+            self._score(places, self._rows_at(places), unscored, shifting=False)
+        self._ranking.update_few(at, flipped)
 
-    def _judge_local_few(self, rows: Sequence[int]) -> None:
+    def _few(self, rows: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """Positions of few table rows, and the rows; those that are not searched are left out."""
+        if isinstance(self.rows, slice):
+            return rows, rows
+        places = {at: row for row in rows if (at := self._place(row)) is not None}
+        return list(places), list(places.values())
+
+    def _judge_local_few(self, at: Sequence[int], rows: Sequence[int]) -> None:
         """Ask the filters that look at the pods of a node about few rows, each of them by its form for these."""
+        if not at:
+            return
         local, unmoved, verdicts = self._local.data, self._unmoved.data, self._columns.verdicts
-        fits = [unmoved[row] for row in rows]
+        fits = [unmoved[place] for place in at]
         for runner in self._moving:
             statuses = runner.run_few(self.state, self.pod, self._table, rows)
-            verdicts[runner.name] = overwrite_few(verdicts[runner.name], rows, statuses)
+            verdicts[runner.name] = overwrite_few(verdicts[runner.name], at, statuses)
             fits = [fit and status is None for fit, status in zip(fits, statuses, strict=True)]
-        for row, fit in zip(rows, fits, strict=True):
-            local[row] = fit
+        for place, fit in zip(at, fits, strict=True):
+            local[place] = fit
         if self._lookahead is not None:
-            self._lookahead.forget(rows)
+            self._lookahead.forget(at)
 
-    def _score_few(self, rows: Sequence[int], scorers: Sequence[ScoreRunner]) -> list[int]:
+    def _score_few(self, at: Sequence[int], rows: Sequence[int], scorers: Sequence[ScoreRunner]) -> list[int]:
         """Score few rows anew by plugins that have a form for these and stand for themselves; by how much that changes
         the sum of each, which does not matter where the pod does not fit."""
         passed, shifts = self._columns.passed.data, [0] * len(rows)
         for scorer in scorers if rows else ():
             column = self._columns.raw_scores[scorer.name].data
             fresh = scorer.run_few(self.state, self.pod, self._table, rows)
-            scorer.check_few([raw for row, raw in zip(rows, fresh, strict=True) if passed[row]])
-            for place, (row, raw) in enumerate(zip(rows, fresh, strict=True)):
-                shifts[place] += (raw - column[row]) * scorer.weight
-                column[row] = raw
+            scorer.check_few([raw for place, raw in zip(at, fresh, strict=True) if passed[place]])
+            for number, (place, raw) in enumerate(zip(at, fresh, strict=True)):
+                shifts[number] += (raw - column[place]) * scorer.weight
+                column[place] = raw
         return shifts
 
     def _judge_local(self, at: NDArray[np.intp], objects: bool) -> None:
@@ -515,13 +526,13 @@ class Evaluation(ClassResults):
         to be evaluated anew."""
         if self._in_turn or not self.framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
             return False
-        few = rows if len(rows) <= FEW_ROWS and self._few_filters and isinstance(self.rows, slice) else None
+        few = self._few(rows) if len(rows) <= FEW_ROWS and self._few_filters else None
         at = self._positions(rows)
         self._forget_promises(at.tolist() if self._alone_said else ())
         if few is None:
             self._judge_local(at, objects=False)
-        elif few:
-            self._judge_local_few(few)
+        else:
+            self._judge_local_few(*few)
         # The column is replaced below, not written into, so this one still says who passed before.
         before = self._columns.passed
         for runner in self._wide:
@@ -565,14 +576,14 @@ class Evaluation(ClassResults):
         self,
         ranking: Ranking,
         at: NDArray[np.intp],
-        few: Sequence[int] | None,
+        few: tuple[Sequence[int], Sequence[int]] | None,
         flipped: NDArray[np.intp],
         moved: Collection[str],
     ) -> None:
         """Score all rows by the plugins that look at the whole cluster, some by the others.
 
         Args:
-            few: these, too, where forms for few rows will do.
+            few: these positions and their rows, where forms for few rows will do.
             flipped: positions that became feasible or ceased to be.
         """
         skipped = frozenset(self.state.skip_score)
@@ -590,7 +601,7 @@ class Evaluation(ClassResults):
         others = [scorer for scorer in ranking.scorers if scorer not in wide]
         asked = [scorer for scorer in others if scorer.follows_pods]
         if few is not None and ranking.plain and not len(flipped) and all(scorer.together for scorer in wide):
-            ranking.shifted_few(few, self._score_few(few, asked))
+            ranking.shifted_few(few[0], self._score_few(*few, asked))
             return
         shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
         joined = flipped[self._columns.passed[flipped]]

@@ -1,6 +1,7 @@
 """What was said of one class of pods, read by row of the node table."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -138,10 +139,12 @@ class ClassResults:
 
     def _place(self, row: int) -> int | None:
         """Where a table row stands in the columns, None for one that is not searched."""
-        if isinstance(self.rows, slice):
-            return row
-        at = int(np.searchsorted(self.rows, row))
-        return at if at < len(self.rows) and self.rows[at] == row else None
+        return row if isinstance(self.rows, slice) else self._places.get(row)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """By table row that is searched, where it stands in the columns, where these are not all."""
+        return {row: at for at, row in enumerate(row_numbers(self.rows).tolist())}
 
     def _spread(self, values: NDArray[Number], absent: NDArray[Number]) -> NDArray[Number]:
         """A column over the searched rows as one over the table."""

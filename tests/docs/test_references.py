@@ -82,7 +82,7 @@ def test_every_metric_is_in_a_table() -> None:
         ("plugin-api.md", "filter(state: CycleState, pod: PodInfo, node: NodeInfo) -> Status | None\n"),
         ("plugin-api.md", "| `NODE` | `0` | The node object alone. |\n"),
         ("cli.md", "`--all-unschedulable`"),
-        ("plugin-api.md", "waiting_pods() -> Iterator[WaitingPod]\n"),
+        ("plugin-api.md", "waiting_pods(group: str='') -> Iterator[WaitingPod]\n"),
     ],
 )
 def test_the_page_says_it(page: str, line: str) -> None:

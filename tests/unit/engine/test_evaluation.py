@@ -356,14 +356,16 @@ IN_A_ROW: list[dict[str, Any]] = [
     st.integers(0, 2**16),
     st.sampled_from([1, 3, 16]),
     st.sampled_from(IN_A_ROW),
+    st.sampled_from([None, [0, 2, 3, 5]]),
 )
 def test_placing_pods_of_a_class_in_a_row_is_evaluating_each_anew(
-    strategy: str, steps: list[str], seed: int, least: int, spec: dict[str, Any]
+    strategy: str, steps: list[str], seed: int, least: int, spec: dict[str, Any], part: list[int] | None
 ) -> None:
     """What was foreseen of a node is what the plugins say once the pod is there, whatever happens in between.
 
     Args:
         least: of how many nodes at least it is foreseen; there are six.
+        part: the only ones that there are for the pods.
     """
     text = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -388,13 +390,22 @@ profiles:
     snapshot = make_snapshot([node(number) for number in range(6)])
     framework = frameworks(text)["default-scheduler"]
     first = make_pod("shop/first", labels={"app": "web"}, cpu="250m", spec=spec)
-    evaluation = evaluate(framework, PodInfo(first), snapshot)
+
+    def anew(pod: PodInfo) -> Evaluation:
+        if part is None:
+            return evaluate(framework, pod, snapshot)
+        found = Evaluation(framework, pod, snapshot, among=np.array(part))
+        if found.open:
+            found.judge_here()
+        return found
+
+    evaluation = anew(PodInfo(first))
     for number, step in enumerate(steps):
         alike = {"labels": {"app": "web"}, "cpu": "250m", "spec": spec}
         info = PodInfo(make_pod(f"shop/p{number}", **(alike if step == "place" else {"cpu": "90m"})))
         if not evaluation.refresh():
-            evaluation = evaluate(framework, evaluation.pod, snapshot)
-        fresh = evaluate(framework, evaluation.pod, snapshot)
+            evaluation = anew(evaluation.pod)
+        fresh = anew(evaluation.pod)
         assert said(evaluation, snapshot.table) == said(fresh, snapshot.table), f"step {number}"
         best = evaluation.best_rows()
         match step:

@@ -44,5 +44,9 @@ def test_pods_that_permit_holds_back(pending: PendingPods) -> None:
     handle = LeaderHandle(NO_CACHE, waiting, pending, ManualClock())
     pod = WaitingPod(PodInfo(make_pod("shop/web")), 0, {"X": 1})
     waiting.again(pod)
+    member = WaitingPod(PodInfo(make_pod("shop/m", spec={"schedulingGroup": {"podGroupName": "g"}})), 0, {"X": 1})
     assert list(handle.waiting_pods()) == [pod]
+    waiting.again(member)
+    assert list(handle.waiting_pods()) == [pod, member]
+    assert list(handle.waiting_pods("shop/g")) == [member]
     assert handle.waiting_pod(pod.pod.uid) is pod

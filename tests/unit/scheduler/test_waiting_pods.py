@@ -44,6 +44,18 @@ def test_a_pod_waits_for_every_plugin_that_holds_it(pods: WaitingPods) -> None:
     assert pods.drop("uid-a") is None
 
 
+def test_those_of_a_pod_group(pods: WaitingPods) -> None:
+    grouped = {"schedulingGroup": {"podGroupName": "training"}}
+    for name in ("c", "d"):
+        pods.again(WaitingPod(PodInfo(make_pod(f"shop/{name}", spec=grouped)), 0, {"X": 1}))
+    assert keys(list(pods.of_group("shop/training"))) == ["shop/c", "shop/d"]
+    pods.drop("uid-c")
+    assert keys(list(pods.of_group("shop/training"))) == ["shop/d"]
+    pods.drop("uid-d")
+    assert list(pods.of_group("shop/training")) == []
+    assert keys(list(pods)) == ["shop/a", "shop/b"]
+
+
 def test_the_first_rejection_counts(pods: WaitingPods) -> None:
     first = pods.get("uid-a")
     assert first is not None
