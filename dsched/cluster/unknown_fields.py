@@ -7,19 +7,23 @@ at most one a field and minute; and by ``dsched_unknown_fields_total``.
 alike, so one of each class (`PodInfo.class_key`) is looked at; pods without a controller are all looked at. What
 somebody has put into one pod of a controller alone may be missed, therefore. A standalone cluster's specs are kept as
 they were written, so each that differs is looked at once.
+
+Known is what Kubernetes 1.34 to 1.37 have, whether scheduling reads it or not. Objects are walked into where a new
+field may change what scheduling does: a field of a probe is nothing to it, one of an affinity term is.
+
+Source: k8s.io/api v0.37.2 core/v1/types.go ``PodSpec`` and what it holds; v0.35.4 for ``workloadRef``, which later
+versions do not have.
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from dsched.clock import Clock, SystemClock
-from dsched.cluster import pod_fields
 from dsched.cluster.interface import PodEvent
-from dsched.cluster.pod_fields import Fields
 from dsched.framework import interning
 from dsched.framework.pod_info import PodInfo
 from dsched.log import cut, logger
@@ -27,6 +31,9 @@ from dsched.metrics import UNKNOWN_FIELDS
 from dsched.model.pod import Pod
 
 _log = logger(__name__)
+
+Fields: TypeAlias = Mapping[str, "Fields | None"]
+"""Fields of an object by name; those of what the field holds, which may be in a list; None: not walked into."""
 
 REASON = "UnknownField"
 EVENT_EVERY_S = 60.0
@@ -38,6 +45,86 @@ SPECS = 4096
 
 _of_class: dict[bytes, tuple[str, ...]] = {}
 """The fields that pods of a class have; of as many classes as are known in `dsched.framework.interning`."""
+
+
+def _plain(names: str) -> dict[str, Fields | None]:
+    return dict.fromkeys(names.split())
+
+
+_SELECTOR: Fields = {"matchLabels": None, "matchExpressions": _plain("key operator values")}
+_NODE_TERM: Fields = dict.fromkeys(("matchExpressions", "matchFields"), _plain("key operator values"))
+_POD_TERM: Fields = {
+    **_plain("namespaces topologyKey matchLabelKeys mismatchLabelKeys"),
+    "labelSelector": _SELECTOR,
+    "namespaceSelector": _SELECTOR,
+}
+_REQUIRED, _PREFERRED = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
+_POD_AFFINITY: Fields = {_REQUIRED: _POD_TERM, _PREFERRED: {"weight": None, "podAffinityTerm": _POD_TERM}}
+_RESOURCES: Fields = {"limits": None, "requests": None, "claims": _plain("name request")}
+_CONTAINER: Fields = {
+    **_plain(
+        "name image command args workingDir envFrom env resizePolicy restartPolicy volumeDevices livenessProbe "
+        "readinessProbe startupProbe lifecycle terminationMessagePath terminationMessagePolicy imagePullPolicy "
+        "securityContext stdin stdinOnce tty"
+    ),
+    "ports": _plain("name hostPort containerPort protocol hostIP"),
+    "resources": _RESOURCES,
+    "restartPolicyRules": _plain("action exitCodes"),
+    "volumeMounts": _plain(
+        "name readOnly recursiveReadOnly mountPath subPath mountPropagation subPathExpr bindMountOptions"
+    ),
+}
+KNOWN: Fields = {
+    **_plain(
+        "restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy nodeSelector serviceAccountName "
+        "serviceAccount automountServiceAccountToken nodeName hostNetwork hostPID hostIPC shareProcessNamespace "
+        "securityContext imagePullSecrets hostname subdomain schedulerName hostAliases priorityClassName priority "
+        "dnsConfig readinessGates runtimeClassName enableServiceLinks preemptionPolicy overhead setHostnameAsFQDN os "
+        "hostUsers hostnameOverride evictionResponders workloadRef"
+    ),
+    "volumes": _plain(
+        "name hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs "
+        "persistentVolumeClaim rbd flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap vsphereVolume "
+        "quobyte azureDisk photonPersistentDisk projected portworxVolume scaleIO storageos csi ephemeral image"
+    ),
+    "initContainers": _CONTAINER,
+    "containers": _CONTAINER,
+    "ephemeralContainers": {**_CONTAINER, "targetContainerName": None},
+    "affinity": {
+        "nodeAffinity": {
+            _REQUIRED: {"nodeSelectorTerms": _NODE_TERM},
+            _PREFERRED: {"weight": None, "preference": _NODE_TERM},
+        },
+        "podAffinity": _POD_AFFINITY,
+        "podAntiAffinity": _POD_AFFINITY,
+    },
+    "tolerations": _plain("key operator value effect tolerationSeconds"),
+    "topologySpreadConstraints": {
+        **_plain("maxSkew topologyKey whenUnsatisfiable minDomains nodeAffinityPolicy nodeTaintsPolicy matchLabelKeys"),
+        "labelSelector": _SELECTOR,
+    },
+    "schedulingGates": _plain("name"),
+    "schedulingGroup": _plain("podGroupName"),
+    "resourceClaims": _plain("name resourceClaimName resourceClaimTemplateName"),
+    "resources": _RESOURCES,
+}
+"""Of a pod's spec."""
+
+
+def beyond(value: Any, known: Fields, path: str) -> Iterator[str]:
+    """The paths of fields that a value has and that are not known, as ``spec.containers[].newField``; of each item of a
+    list, so that one may come more than once. What is null counts as absent."""
+    if isinstance(value, list):
+        for item in value:
+            yield from beyond(item, known, f"{path}[]")
+    elif isinstance(value, dict):
+        for name, held in value.items():
+            if held is None:
+                continue
+            if name not in known:
+                yield f"{path}.{name}"
+            elif (inner := known[name]) is not None:
+                yield from beyond(held, inner, f"{path}.{name}")
 
 
 def of(pod: PodInfo, raw: bytes | msgspec.Raw) -> tuple[str, ...]:
@@ -80,9 +167,7 @@ class _Loose(msgspec.Struct):
     spec: dict[str, Any] = {}
 
 
-_known_alone = msgspec.json.Decoder(
-    msgspec.defstruct("KnownPod", [("spec", _strict("KnownSpec", pod_fields.SPEC) | None, None)])
-)
+_known_alone = msgspec.json.Decoder(msgspec.defstruct("KnownPod", [("spec", _strict("KnownSpec", KNOWN) | None, None)]))
 _loose = msgspec.json.Decoder(_Loose)
 
 
@@ -91,7 +176,7 @@ def _look(raw: bytes | msgspec.Raw) -> tuple[str, ...]:
     try:
         _known_alone.decode(raw)
     except msgspec.ValidationError:
-        return tuple(sorted(set(pod_fields.beyond(_all(raw), pod_fields.SPEC, "spec"))))
+        return tuple(sorted(set(beyond(_all(raw), KNOWN, "spec"))))
     return ()
 
 

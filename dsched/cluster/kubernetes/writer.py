@@ -27,12 +27,10 @@ import msgspec
 from dsched.cluster.interface import GroupStatus, SchedulingStatus
 from dsched.cluster.kubernetes import bindings, resources
 from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.group_patcher import GroupPatcher
 from dsched.cluster.kubernetes.http import client
 from dsched.cluster.kubernetes.http.client import Calls, Outcome
 from dsched.cluster.kubernetes.http.exchange import STRATEGIC_MERGE_PATCH, Answer, Request
-from dsched.cluster.kubernetes.queue_patcher import QueuePatcher, QueueReport, report
-from dsched.cluster.kubernetes.written import KnownObject
+from dsched.cluster.kubernetes.patchers import GroupPatcher, KnownObject, QueuePatcher, QueueReport, report
 from dsched.errors import ClusterUnavailable
 from dsched.log import logger
 from dsched.metrics import CLUSTER_WRITES

@@ -4,6 +4,7 @@ Redis writes one, the next is made.
 A script refuses a batch of which an object has changed since it was looked at; that object is looked at again.
 """
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,7 +16,6 @@ from dsched.cluster.standalone.claims import ClaimWriter
 from dsched.cluster.standalone.cluster import DELETE_KEYS, LOG_LENGTH
 from dsched.cluster.standalone.objects import Objects
 from dsched.cluster.standalone.planning import Outcome, Plan, Stored
-from dsched.cluster.standalone.putting import Putter
 from dsched.errors import ClusterError, Conflict, ManifestError
 from dsched.manifests import admission, kinds, queue_checks
 from dsched.manifests.load import Manifest
@@ -35,6 +35,9 @@ _CHANGES = {Outcome.CREATED: "ADDED", Outcome.CONFIGURED: "MODIFIED", Outcome.RE
 Item = TypeVar("Item")
 Written = tuple[Plan, bytes]
 """A plan and the JSON to be stored, after its resourceVersion."""
+_PODS_KEYS = state_keys.names(
+    keys.ID, keys.VERSION, keys.LOG, keys.objects(kinds.POD), keys.STATE, keys.STATUS, keys.EVENTS
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class Applier:
         self._clock = clock or SystemClock()
         self._log_length = log_length
         self._objects = Objects(store)
-        self._putter = Putter(store, log_length)
+        self._putter = _Putter(store, log_length)
         self._claims = ClaimWriter(store, self._clock, log_length)
         self._delete_pods = Script(store, "pods_delete", stored.SCRIPTS)
         self._delete_objects = Script(store, "objects_delete", stored.SCRIPTS)
@@ -207,7 +210,7 @@ class Applier:
             yield begun, self._putter.put(kind, _pack(kind, begun))
             return
         line = Pipeline(self._store.redis)
-        putter = Putter(self._store.on(line), self._log_length)
+        putter = _Putter(self._store.on(line), self._log_length)
         try:
             putter.begin(kind, _pack(kind, begun))
             while following is not None:
@@ -293,3 +296,45 @@ def _packed(plan: Plan, tail: bytes) -> list[object]:
 def _packed_pod(plan: Plan, tail: bytes) -> list[object]:
     uid = plan.value["metadata"]["uid"]
     return [plan.manifest.key, plan.expected, _CHANGES[plan.outcome], uid, plan.node, plan.state, tail]
+
+
+class _Putter:
+    """Writes batches, packed as the scripts ``pods_put`` and ``objects_put`` take them.
+
+    Every method raises RedisUnavailable while Redis does not answer.
+
+    Args:
+        store: on a line, `begin` does not wait for Redis.
+        log_length: about how many changes a watcher may be behind.
+    """
+
+    def __init__(self, store: Store, log_length: int) -> None:
+        self._store = store
+        self._log_length = log_length
+        self._pods = Script(store, "pods_put", stored.SCRIPTS)
+        self._objects = Script(store, "objects_put", stored.SCRIPTS)
+        self._changed: Sequence[bytes] = ()
+
+    def put(self, kind: kinds.Kind, packed: Packed) -> set[str]:
+        """Write a batch; returns the keys of its objects that have changed: then nothing of it was written."""
+        self.begin(kind, packed)
+        return self.changed()
+
+    def begin(self, kind: kinds.Kind, packed: Packed) -> None:
+        """Have a batch written; `changed` is to be called before the next one."""
+        fresh, head = str(uuid.uuid4()), stored.head(kind)
+        with client.reachable(self._store):
+            if kind is kinds.POD:
+                self._pods.ahead(_PODS_KEYS, [fresh, self._log_length, head, packed], self._take)
+            else:
+                names = state_keys.names(keys.ID, keys.VERSION, keys.LOG, keys.objects(kind))
+                self._objects.ahead(names, [fresh, self._log_length, kind.name, head, packed], self._take)
+
+    def changed(self) -> set[str]:
+        """Wait for the batch that was begun; returns as `put`."""
+        with client.reachable(self._store):
+            self._store.settle()
+        return {key.decode() for key in self._changed}
+
+    def _take(self, changed: Sequence[bytes]) -> None:
+        self._changed = changed

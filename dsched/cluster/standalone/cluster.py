@@ -26,11 +26,11 @@ from dsched.cluster.interface import (
     SchedulingStatus,
     Sighting,
 )
-from dsched.cluster.standalone import keys, pod_groups, stored
+from dsched.cluster.standalone import keys, stored
 from dsched.cluster.standalone.claim_controller import ClaimController
 from dsched.cluster.standalone.claims import ClaimWriter
 from dsched.cluster.standalone.objects import Objects, read_node, read_object, read_pod, readable
-from dsched.cluster.standalone.statuses import StatusWriter
+from dsched.cluster.standalone.statuses import StatusWriter, group_conditions
 from dsched.cluster.standalone.volumes import VolumeWriter
 from dsched.cluster.standalone.watch_log import Entry, WatchLog
 from dsched.errors import ClusterError, RedisUnavailable
@@ -283,7 +283,7 @@ class StandaloneCluster:
         Raises:
             Conflict: groups changed faster than they could be looked at.
         """
-        self._groups.report(pod_groups.told(statuses, stored.rfc3339(self._clock.now_ms())), self._epoch)
+        self._groups.report(group_conditions(statuses, stored.rfc3339(self._clock.now_ms())), self._epoch)
 
     def report_queues(self, statuses: Mapping[str, QueueStatus]) -> None:
         """Write the status of queues where it has changed.

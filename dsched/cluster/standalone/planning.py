@@ -1,18 +1,23 @@
 """What applying a manifest would do to the object that is stored, if there is one. Decides; writes nothing.
 
 As ``kubectl apply`` without patches: the manifest replaces labels, annotations and spec; uid, creation time, the bound
-node and what the scheduler wrote stay; a status stays unless the manifest has one.
+node and what the scheduler wrote stay; a status stays unless the manifest has one. Of a pod's spec only some
+fields may change.
+
+Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
+validatePodAffinityMutation…), as far as scheduling reads it.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 import msgspec
 
-from dsched.cluster.standalone import pod_updates, stored
+from dsched.cluster.standalone import stored
 from dsched.cluster.standalone.stored import Object, PodState
 from dsched.manifests import admission, group_checks, kinds, queue_checks
 from dsched.manifests.load import Manifest
@@ -23,6 +28,11 @@ _BINDING_FIELDS = ("volumeName", "claimRef")
 _BINDING_NOTES = ("pv.kubernetes.io/", "volume.kubernetes.io/selected-node")
 _CLAIM_STATUSES = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 _SERVER_OWNED = frozenset({"resourceVersion", "managedFields", "generation", "selfLink"})
+_Part = Mapping[str, Any]
+
+_MAY_CHANGE = "removed schedulingGates, added tolerations, container resources and images"
+_CONTAINERS = ("containers", "initContainers")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class Outcome(StrEnum):
@@ -198,11 +208,11 @@ def _pod(manifest: Manifest, value: Object, before: Stored | None, now_ms: int, 
     value["spec"] = {**value["spec"]}
     _keep_node(value["spec"], before.value["spec"], before.state.bound_to)
     _keep_written(status, before.value.get("status", {}))
-    changed = pod_updates.forbidden(before.value["spec"], value["spec"])
+    changed = forbidden(before.value["spec"], value["spec"])
     if changed:
         problems.add(
             manifest.origin,
-            f"pod {manifest.key}: spec is immutable except for {pod_updates.ALLOWED} (changed: {', '.join(changed)}); "
+            f"pod {manifest.key}: spec is immutable except for {_MAY_CHANGE} (changed: {', '.join(changed)}); "
             "delete it first",
         )
     return before.state.bound_to, stored.state_line(value, before.state.bound_to, before.state.bound_ms)
@@ -227,3 +237,58 @@ def _keep_written(status: Object, before: Object) -> None:
     given = [each for each in status.pop("conditions", ()) if each.get("type") != stored.POD_SCHEDULED]
     if own or given:
         status["conditions"] = given + own
+
+
+def forbidden(old: _Part, new: _Part) -> list[str]:
+    """The fields of a pod's spec that must not change the way they do; [] when the change is allowed."""
+    gated = bool(old.get("schedulingGates"))
+    return [name for name in sorted(old.keys() | new.keys()) if not _allowed(name, old.get(name), new.get(name), gated)]
+
+
+def _allowed(name: str, old: Any, new: Any, gated: bool) -> bool:
+    if old == new:
+        return True
+    if name == "schedulingGates":
+        return all(gate in (old or ()) for gate in new or ())
+    if name == "tolerations":
+        return all(toleration in (new or ()) for toleration in old or ())
+    if name in _CONTAINERS:
+        return [_lasting(container) for container in old or ()] == [_lasting(container) for container in new or ()]
+    if name == "nodeSelector" and gated:
+        return (old or {}).items() <= (new or {}).items()
+    return name == "affinity" and gated and _narrower(old or {}, new or {})
+
+
+def _lasting(container: _Part) -> _Part:
+    """A container without what may change."""
+    return {name: value for name, value in container.items() if name not in ("resources", "image")}
+
+
+def _narrower(old: _Part, new: _Part) -> bool:
+    """Whether a gated pod's affinity only lost nodes: requirements may be added to each term, preferences change."""
+    if _without_node(old) != _without_node(new):
+        return False
+    before = _terms(old)
+    if before is None:
+        return True
+    after = _terms(new)
+    return after is not None and len(after) == len(before) and all(map(_adds_to, before, after))
+
+
+def _without_node(affinity: _Part) -> _Part:
+    return {name: value for name, value in affinity.items() if name != "nodeAffinity"}
+
+
+def _terms(affinity: _Part) -> Sequence[_Part] | None:
+    required = affinity.get("nodeAffinity", {}).get(_REQUIRED)
+    return None if required is None else required.get("nodeSelectorTerms", ())
+
+
+def _adds_to(before: _Part, after: _Part) -> bool:
+    return all(requirement in list(_requirements(after)) for requirement in _requirements(before))
+
+
+def _requirements(term: _Part) -> Iterator[tuple[str, _Part]]:
+    for field in ("matchExpressions", "matchFields"):
+        for requirement in term.get(field, ()):
+            yield field, requirement

@@ -4,9 +4,12 @@ An object is written only if it is as it was read, a batch a script; one that wa
 Killed between two batches, what was written stays, and is said again with what is said of the object next.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from dsched.cluster import pod_groups
+from dsched.cluster.interface import GroupStatus
 from dsched.cluster.standalone import keys, stored
 from dsched.cluster.standalone.objects import Objects, read_object, readable
 from dsched.errors import Conflict
@@ -86,3 +89,22 @@ class StatusWriter:
 def _packed(key: str, value: Object) -> tuple[str, str, str, bytes]:
     metadata = value["metadata"]
     return key, metadata["resourceVersion"], metadata["uid"], stored.tail(dict(value))
+
+
+def group_conditions(statuses: Sequence[GroupStatus], now: str) -> dict[str, Told]:
+    """What is said of each group, one status after the other.
+
+    Args:
+        now: RFC 3339; when conditions changed, if they did.
+    """
+    of: dict[str, list[GroupStatus]] = {}
+    for status in statuses:
+        of.setdefault(status.key, []).append(status)
+    return {key: partial(_all, said, now) for key, said in of.items()}
+
+
+def _all(statuses: Sequence[GroupStatus], now: str, group: Object) -> Object | None:
+    before = group
+    for status in statuses:
+        group = pod_groups.told(group, status, now) or group
+    return None if group is before else group

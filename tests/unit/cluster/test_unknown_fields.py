@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from dsched.clock import ManualClock
-from dsched.cluster import pod_fields, unknown_fields
+from dsched.cluster import unknown_fields
 from dsched.cluster.interface import PodEvent
 from dsched.cluster.kubernetes import resources
-from dsched.cluster.pod_fields import Fields
-from dsched.cluster.unknown_fields import Telling
+from dsched.cluster.unknown_fields import Fields, Telling
 from dsched.model.pod import Pod
 from tests.builders import make_pod
 from tests.unit.cluster.kubernetes.test_decode import POD
@@ -106,7 +105,7 @@ def test_what_refuses_a_pod_is_no_unknown_field() -> None:
 
 
 def test_a_spec_with_all_that_is_known() -> None:
-    value = json.dumps({"spec": full(pod_fields.SPEC)}).replace("null", "7").encode()
+    value = json.dumps({"spec": full(unknown_fields.KNOWN)}).replace("null", "7").encode()
     assert unknown_fields._look(value) == ()
 
 
@@ -125,7 +124,7 @@ def test_a_spec_with_all_that_is_known() -> None:
     ).filter(lambda value: isinstance(value, dict))
 )
 def test_the_quick_look_finds_whatever_the_slow_one_does(spec: dict[str, Any]) -> None:
-    slow = tuple(sorted(set(pod_fields.beyond(spec, pod_fields.SPEC, "spec"))))
+    slow = tuple(sorted(set(unknown_fields.beyond(spec, unknown_fields.KNOWN, "spec"))))
     assert unknown_fields._look(json.dumps({"spec": spec}).encode()) == slow
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.http import pages
-from dsched.cluster.kubernetes.http.chunks import ChunkDecoder
+from dsched.cluster.kubernetes.http.connection import ChunkDecoder
 from dsched.model import meta
 from dsched.model.node import Node
 from dsched.model.pod import Pod

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dsched.cluster.standalone.pod_updates import forbidden
+from dsched.cluster.standalone.planning import forbidden
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ZONE_A = {"key": "zone", "operator": "In", "values": ["a"]}
