@@ -2,24 +2,46 @@
 
 Source: kubernetes v1.37 test/integration/scheduler_perf/{scheduler_perf,operations}.go (``testCase``, ``Workload``,
 ``realOp``).
+
+What a workload needs that dsched does not have, pod groups, operations with claims for devices, and the like, is found
+in operations as they stand in a file, in the kinds of the objects that they create, and in feature gates.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dsched.bench import needs, operations
-from dsched.bench.needs import Needs
-from dsched.bench.operations import CreatePodSets, Operation, Unsupported
+from dsched.bench import operations
+from dsched.bench.operations import KNOWN, CreatePodSets, Operation, Unsupported
 from dsched.bench.templates import Template
+from dsched.config.feature_gates import NOT_YET
 from dsched.errors import ConfigError, ManifestError
-from dsched.manifests import documents
+from dsched.manifests import documents, kinds
 
 FILE = "performance-config.yaml"
 _DECLARED = "NodeDeclaredFeatures"
+DYNAMIC, GROUPS, PROFILES = "dynamic resources", "pod groups", "profiles of a Go process"
+_OPCODES = {
+    "createResourceClaims": DYNAMIC,
+    "createResourceDriver": DYNAMIC,
+    "waitForPodGroups": GROUPS,
+    "startCollectingProfile": PROFILES,
+    "stopCollectingProfile": PROFILES,
+}
+_KINDS = {
+    "CompositePodGroup": GROUPS,
+    "Workload": GROUPS,
+}
+_GATES = {
+    "CompositePodGroup": GROUPS,
+    "PodGroupPreemptionPolicy": GROUPS,
+}
+
+Needs = Mapping[str, Sequence[str]]
+"""What is needed, and what of the workload says so."""
 
 
 class Workload(msgspec.Struct, rename="camel", frozen=True):
@@ -81,7 +103,9 @@ class Case:
         Raises:
             ConfigError: a template cannot be read.
         """
-        return needs.of(self.template, self.workload.params, self.feature_gates, lambda path: Template(self.path(path)))
+        return _needs_of(
+            self.template, self.workload.params, self.feature_gates, lambda path: Template(self.path(path))
+        )
 
     @property
     def declared_features(self) -> list[str]:
@@ -99,7 +123,7 @@ class Case:
         if self.wrong:
             raise ConfigError(self.wrong)
         if lacking := self.needs:
-            raise Unsupported(f"{self.name} {needs.told(lacking)}")
+            raise Unsupported(f"{self.name} {_needs_text(lacking)}")
         found: list[Operation] = []
         for number, raw in enumerate(self.template):
             origin = f"{self.name}: operation {number}"
@@ -191,3 +215,47 @@ def _has_topic(folder: Path, topic: str) -> bool:
     """
     path = "_".join(part.replace("_", "") for part in folder.resolve().parts)
     return path.endswith(f"_{topic}")
+
+
+def _needs_of(
+    template: Sequence[Mapping[str, Any]],
+    params: Mapping[str, Any],
+    gates: Mapping[str, bool],
+    read: Callable[[str], Template],
+) -> Needs:
+    """What dsched does not have of what a workload needs.
+
+    Args:
+        template: its operations, as in the file; params: what parameters in them stand for.
+        read: gives the template with this path.
+    """
+    found: dict[str, list[str]] = {}
+    for raw in template:
+        for what, by in _needs_of_operation(raw, params, read):
+            found.setdefault(what, []).append(by)
+    for gate in (name for name, on in gates.items() if on and name in NOT_YET):
+        default = DYNAMIC if gate.startswith("DRA") else f"the feature {gate}"
+        found.setdefault(_GATES.get(gate, default), []).append(gate)
+    return {what: tuple(dict.fromkeys(found[what])) for what in sorted(found)}
+
+
+def _needs_text(needs: Needs) -> str:
+    """``needs pod groups (createPodGroups, GenericWorkload), which dsched does not have``."""
+    listed = " and ".join(f"{what} ({', '.join(by)})" for what, by in needs.items())
+    return f"needs {listed}, which dsched does not have"
+
+
+def _needs_of_operation(
+    raw: Mapping[str, Any], params: Mapping[str, Any], read: Callable[[str], Template]
+) -> Iterator[tuple[str, str]]:
+    opcode = str(raw.get("opcode"))
+    if opcode not in KNOWN:
+        yield _OPCODES.get(opcode, "an operation that is not known"), opcode
+    for given in raw.values():
+        if isinstance(given, Mapping) and "opcode" in given:
+            yield from _needs_of_operation(given, params, read)
+    if opcode in ("createAny", "createPodGroups", "updateAny") and isinstance(path := raw.get("templatePath"), str):
+        template = read(path)
+        name = template.kind
+        if name and name not in kinds.BY_NAME:
+            yield _KINDS.get(name, f"objects of kind {name}"), name

@@ -9,9 +9,9 @@ import pytest
 from dsched.bench import operations, workloads
 from dsched.bench.gates import emulated
 from dsched.bench.making import Maker
-from dsched.bench.needs import DYNAMIC, GROUPS
 from dsched.bench.operations import CreatePods, Unsupported
 from dsched.bench.templates import Template
+from dsched.bench.workloads import DYNAMIC, GROUPS
 from dsched.errors import ConfigError
 from dsched.model.queues import LABEL, Queue
 from dsched.scheduler.quota.tree import Tree

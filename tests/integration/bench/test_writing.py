@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dsched.bench.allocating import allocated
+from dsched.bench.writing import allocated
 from dsched.cluster.standalone.applying import Applier
 from dsched.config.feature_gates import DEFAULT
 from dsched.errors import ConfigError

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsched.bench import measuring
-from dsched.bench.measuring import spread_of
+from dsched.bench import metering
+from dsched.bench.metering import spread_of
 
 START = 100.0
 
@@ -16,26 +16,26 @@ def seen(*counts: int) -> list[tuple[float, int]]:
 
 
 def test_the_first_second_with_binds_is_left_out() -> None:
-    assert measuring.samples(START, START + 4, seen(0, 7, 20, 30)) == [20, 30]
+    assert metering.samples(START, START + 4, seen(0, 7, 20, 30)) == [20, 30]
 
 
 def test_seconds_without_binds_share_what_the_next_one_has() -> None:
-    assert measuring.samples(START, START + 5, seen(1, 20, 0, 0, 30)) == [20, 10, 10, 10]
+    assert metering.samples(START, START + 5, seen(1, 20, 0, 0, 30)) == [20, 10, 10, 10]
 
 
 def test_the_second_under_way_at_the_end_is_not_counted() -> None:
-    assert measuring.samples(START, START + 2.9, seen(1, 20, 30)) == [20]
+    assert metering.samples(START, START + 2.9, seen(1, 20, 30)) == [20]
 
 
 def test_a_long_run_is_judged_by_its_samples() -> None:
-    found = measuring.throughput(START, START, START + 4, seen(5, 10, 20, 30))
+    found = metering.throughput(START, START, START + 4, seen(5, 10, 20, 30))
 
     assert (found.basis, found.average, found.pods) == ("samples", 20, 65)
     assert (found.spread.p50, found.spread.p90, found.spread.p99) == (20, 30, 30)
 
 
 def test_a_short_run_is_judged_as_a_whole() -> None:
-    found = measuring.throughput(START, START + 0.25, START + 2, seen(5, 10))
+    found = metering.throughput(START, START + 0.25, START + 2, seen(5, 10))
 
     assert found.basis == "whole run"
     assert found.seconds == pytest.approx(1.25)
@@ -43,14 +43,14 @@ def test_a_short_run_is_judged_as_a_whole() -> None:
 
 
 def test_nothing_seen_is_no_pods_a_second() -> None:
-    found = measuring.throughput(START, START, START + 9, [])
+    found = metering.throughput(START, START, START + 9, [])
 
     assert (found.average, found.pods, found.samples) == (0, 0, [])
 
 
 @given(st.lists(st.integers(0, 50), max_size=30))
 def test_samples_lose_no_bind_but_those_of_the_first_second_and_of_the_last_idle_ones(counts: list[int]) -> None:
-    found = measuring.samples(START, START + len(counts), seen(*counts))
+    found = metering.samples(START, START + len(counts), seen(*counts))
 
     busy = [second for second, count in enumerate(counts) if count]
     assert sum(found) == pytest.approx(sum(counts) - (counts[busy[0]] if busy else 0))

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dsched.bench.background import Background, Pace
+from dsched.bench.running import Background, Pace
 from dsched.errors import DschedError
 
 
