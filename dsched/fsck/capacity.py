@@ -14,14 +14,24 @@ The scheduler is to blame for a pod when the pods that it had placed there until
 there `SLACK_MS` before, together request more of something that this pod requests, too, than the node has, and the
 node has not changed since. Bound pods that a manifest changed later count as the manifest's, without a time. What is
 overfull without such a pod is told as a note. A node that shrinks between reserving and binding looks like a breach.
+
+The other half of I3 is that what reservations are checked against, ``node:NAME``, says what the objects say. That is
+judged for nodes that do not change while they are looked at: a finding names the node's version, which every charge
+moves. A node with a reservation whose pod is gone is passed over: what it charges is not known any more.
+
+Nodes whose pods together request more of something than a number of 64 bits holds are told as notes. The scheduler
+counts such a sum as 2^63-1, so nothing that requests the resource is placed there, and keeps the exact one to be right
+again when pods go. kube-scheduler's int64 wraps around, so there such a node can look free.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dsched.framework.pod_info import HostPort
 from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.profiles import PORTS, Profiles
-from dsched.fsck.view import Resident, SeenNode, SeenPod, View, charged, shown
+from dsched.fsck.view import Amounts, Resident, SeenNode, SeenPod, View, charged, shown
+from dsched.model.meta import NodeName
+from dsched.model.quantity import LARGEST
 
 _I3 = Invariant.NO_OVERCOMMIT
 _ANY_ADDRESS = "0.0.0.0"
@@ -29,6 +39,9 @@ _NOT_OURS = "by what manifests say or the profile leaves out, not by the schedul
 
 SLACK_MS = 10_000
 """So long before a pod is placed the leader must have heard of another one: binding takes time, and clocks differ."""
+_USED, _ALLOCATABLE = "used.", "allocatable."
+PODS_NAMED = 5
+"""So many pods are named, those that request most."""
 
 
 def check(view: View, profiles: Profiles) -> Iterator[Finding]:
@@ -137,3 +150,91 @@ def _clash(node: str, port: str, earlier: Resident, later: Resident, profiles: P
 
 def _amount(resident: Resident, resource: str) -> int:
     return next((amount for name, amount in charged(resident.pod) if name == resource), 0)
+
+
+def check_usage(view: View) -> Iterator[Finding]:
+    """Where what Redis says of nodes is not what the objects say."""
+    unclear = {each.node for each in view.reservations.values() if view.owner(each.uid, each.key) is None}
+    for node in view.nodes.values():
+        usage = view.usage.get(node.name)
+        if usage is None:
+            what = f"there is no usage of it in Redis (node:{node.name})"
+            yield Finding(_I3, Kind.NODE, node.name, "no usage", what, node.version)
+            continue
+        version = usage.get("version", "")
+        found = _differences(_amounts(usage, _ALLOCATABLE), node.allocatable)
+        if found:
+            what = f"node:{node.name} has allocatable {found}"
+            yield Finding(_I3, Kind.NODE, node.name, f"allocatable {version}", what, node.version)
+        found = _differences(_amounts(usage, _USED), _requested(view, node.name))
+        if found and node.name not in unclear:
+            what = f"node:{node.name} counts {found}"
+            yield Finding(_I3, Kind.NODE, node.name, f"used {version}", what, view.version)
+    for name in view.usage.keys() - view.nodes.keys():
+        what = f"its usage is kept (node:{name}), and there is no such node"
+        yield Finding(_I3, Kind.NODE, name, "no node", what, view.version)
+
+
+def _requested(view: View, node: NodeName) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for resident in view.residents.get(node, ()):
+        for resource, amount in charged(resident.pod):
+            total[resource] = total.get(resource, 0) + amount
+    return total
+
+
+def _amounts(fields: Mapping[str, str], prefix: str) -> dict[str, int | str]:
+    given = {name.removeprefix(prefix): text for name, text in fields.items() if name.startswith(prefix)}
+    return {name: _number(text) for name, text in given.items()}
+
+
+def _number(text: str) -> int | str:
+    """A number, or what somebody else has put in its place, in quotes."""
+    try:
+        return int(text)
+    except ValueError:
+        return repr(text)
+
+
+def _differences(kept: Mapping[str, int | str], true: Amounts) -> str:
+    """What differs, in words; a resource that is not named is 0."""
+    return ", ".join(
+        f"{name} {_text(name, kept.get(name, 0))} instead of {_text(name, true.get(name, 0))}"
+        for name in sorted(kept.keys() | true.keys())
+        if kept.get(name, 0) != true.get(name, 0)
+    )
+
+
+def _text(resource: str, amount: int | str) -> str:
+    return amount if isinstance(amount, str) else shown(resource, amount)
+
+
+def check_sums(view: View) -> Iterator[Finding]:
+    """Notes of what no number of 64 bits holds: manifests ask for so much, not the scheduler."""
+    for name in view.residents.keys() & view.nodes.keys():
+        asking: dict[str, list[tuple[int, str]]] = {}
+        for resident in view.residents[name]:
+            for resource, amount in charged(resident.pod):
+                asking.setdefault(resource, []).append((amount, resident.pod.key))
+        for resource, pods in asking.items():
+            total = sum(amount for amount, _ in pods)
+            if total > LARGEST:
+                yield Finding(
+                    Invariant.NO_OVERCOMMIT,
+                    Kind.NODE,
+                    name,
+                    f"sum of {resource}",
+                    _sum_told(resource, total, pods),
+                    breach=False,
+                )
+
+
+def _sum_told(resource: str, total: int, pods: list[tuple[int, str]]) -> str:
+    first = sorted(pods, key=lambda each: (-each[0], each[1]))
+    named = ", ".join(f"{key} {shown(resource, amount)}" for amount, key in first[:PODS_NAMED])
+    more = f" and {len(first) - PODS_NAMED} more" if len(first) > PODS_NAMED else ""
+    return (
+        f"its pods request {shown(resource, total)} of {resource} ({named}{more}), more than 64 bits hold; it "
+        f"counts as {shown(resource, LARGEST)}, and nothing else that requests {resource} is placed there until some "
+        "of them go"
+    )

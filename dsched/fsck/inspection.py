@@ -14,11 +14,8 @@ from dsched.fsck import (
     one_place,
     pod_groups,
     queues,
-    readable,
     reading,
     released,
-    sums,
-    usage,
 )
 from dsched.fsck.findings import Finding, Invariant, Kind
 from dsched.fsck.objects import Objects
@@ -124,14 +121,14 @@ def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
     Args:
         oldest_ms: how old a reservation may be at rest.
     """
-    yield from readable.check(view)
+    yield from _unreadable(view)
     yield from one_place.check(view)
     yield from pod_groups.check(view)
     if view.has_cluster:
         yield from bound_once.check(view)
         yield from capacity.check(view, profiles)
-        yield from usage.check(view)
-        yield from sums.check(view)
+        yield from capacity.check_usage(view)
+        yield from capacity.check_sums(view)
     yield from nothing_lost.check(view)
     yield from fencing.check(view)
     yield from released.check(view, oldest_ms)
@@ -141,3 +138,10 @@ def check(view: View, profiles: Profiles, oldest_ms: int) -> Iterator[Finding]:
 
 def _ordered(findings: Iterator[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.invariant, finding.subject, finding.message))
+
+
+def _unreadable(view: View) -> Iterator[Finding]:
+    """What there is of them; nothing that the scheduler is to blame for."""
+    for (kind, name), why in view.broken.items():
+        message = f"cannot be read and is left out, delete it or apply it anew: {why}"
+        yield Finding(Invariant.ONE_PLACE, kind, name, "unreadable", message, breach=False)

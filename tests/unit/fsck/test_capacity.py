@@ -1,4 +1,5 @@
-"""Overfull nodes, and whose doing that is. Nodes have 4 cores (4000m), pods take 1000m unless told otherwise."""
+"""Overfull nodes, and whose doing that is; ``node:NAME`` against the objects; more than 64 bits hold. Nodes have
+4 cores (4000m) and room for 110 pods, pods take 1000m unless told otherwise."""
 
 import pytest
 
@@ -7,9 +8,11 @@ from dsched.fsck.profiles import Checked, Profiles
 from dsched.fsck.view import SeenDevices
 from dsched.model.meta import PodUid
 from dsched.state.devices import Ledger
-from tests.unit.fsck.seeing import a_node, a_pod, noted, reservation, standing, told, view
+from tests.unit.fsck.seeing import VERSION, a_node, a_pod, noted, reservation, standing, told, view
 
 ANY = Profiles()
+EMPTY = {"version": "3", "object": "1", "allocatable.cpu": "4000", "allocatable.pods": "110"}
+LARGEST = 2**63 - 1
 
 
 def check(seen, profiles=ANY):
@@ -175,3 +178,82 @@ def test_what_a_node_has_some_of_is_counted_whatever_the_status_says():
     by_status = [bound(name, gpus=1)._replace(by_devices=frozenset({GPU})) for name in ("a", "b")]
     (found,) = told(check(view(*by_status, nodes=[a_node(**{GPU: 1})])))
     assert "request 2 of nvidia.com/gpu, 1 are allocatable" in found
+
+
+def usage_of(*pods, node=None, fields=EMPTY, **more):
+    return list(capacity.check_usage(view(*pods, nodes=[node or a_node()], usage={"n1": fields}, **more)))
+
+
+def test_usage_is_what_bound_and_reserved_pods_request():
+    # 1000m + 500m, two pods
+    fields = EMPTY | {"used.cpu": "1500", "used.pods": "2"}
+    pods = (a_pod("shop/a", node="n1"), a_pod("shop/b", cpu=500))
+    assert told(usage_of(*pods, fields=fields, reservations=[reservation(key="shop/b")])) == []
+
+
+def test_a_resource_that_is_not_named_is_nothing():
+    assert told(usage_of(fields=EMPTY | {"used.memory": "0", "allocatable.nvidia.com/gpu": "0"})) == []
+
+
+def test_usage_that_differs_is_a_breach_of_a_node_that_did_not_change():
+    (found,) = usage_of(a_pod("shop/a", node="n1"), fields=EMPTY | {"used.cpu": "900", "used.pods": "1"})
+    assert str(found) == "I3 n1: node:n1 counts cpu 900m instead of 1000m"
+    assert (found.heard, found.rule) == (VERSION, "used 3")
+
+
+def test_text_that_is_no_amount():
+    assert told(usage_of(fields=EMPTY | {"used.cpu": "much"})) == ["I3 n1: node:n1 counts cpu 'much' instead of 0m"]
+
+
+def test_allocatable_that_differs_is_a_breach_once_the_leader_has_heard_of_the_node():
+    (found,) = usage_of(node=a_node(version=30, memory=5))
+    assert str(found) == "I3 n1: node:n1 has allocatable memory 0 instead of 5"
+    assert found.heard == 30
+
+
+def test_a_node_without_usage():
+    (found,) = capacity.check_usage(view(nodes=[a_node(version=30)]))
+    assert (str(found), found.heard) == ("I3 n1: there is no usage of it in Redis (node:n1)", 30)
+
+
+def test_usage_without_a_node():
+    (found,) = capacity.check_usage(view(usage={"n1": EMPTY}))
+    assert (str(found), found.heard) == ("I3 n1: its usage is kept (node:n1), and there is no such node", VERSION)
+
+
+def test_what_a_reservation_without_its_pod_charges_is_not_known():
+    fields = EMPTY | {"used.cpu": "1000", "used.pods": "1"}
+    assert told(usage_of(fields=fields, reservations=[reservation()])) == []
+
+
+def sums(seen):
+    return list(capacity.check_sums(seen))
+
+
+def test_what_64_bits_hold_is_nothing_to_tell_of():
+    seen = view(a_pod("shop/a", node="n1", cpu=LARGEST - 1), a_pod("shop/b", node="n1", cpu=1), nodes=[a_node()])
+    assert sums(seen) == []
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+def test_the_node_the_resource_and_the_pods_are_named(reserved):
+    second = a_pod("shop/b", cpu=1) if reserved else a_pod("shop/b", node="n1", cpu=1)
+    held = [reservation(key="shop/b")] if reserved else []
+    seen = view(a_pod("shop/a", node="n1", cpu=LARGEST), second, nodes=[a_node()], reservations=held)
+    assert noted(sums(seen)) == [
+        f"I3 n1: its pods request {LARGEST + 1}m of cpu (shop/a {LARGEST}m, shop/b 1m), more than 64 bits hold; it "
+        f"counts as {LARGEST}m, and nothing else that requests cpu is placed there until some of them go"
+    ]
+    assert told(sums(seen)) == []
+
+
+def test_of_many_pods_those_that_request_most_are_named():
+    pods = [a_pod(f"shop/{name}", node="n1", cpu=LARGEST - at) for at, name in enumerate("abcdefg")]
+    (finding,) = sums(view(*pods, nodes=[a_node()]))
+    assert f"(shop/a {LARGEST}m, shop/b {LARGEST - 1}m, " in finding.message
+    assert "shop/f" not in finding.message
+    assert " and 2 more)" in finding.message
+
+
+def test_pods_of_a_node_that_is_not_there_make_up_no_sum():
+    assert sums(view(a_pod("shop/a", node="n1", cpu=LARGEST), a_pod("shop/b", node="n1", cpu=LARGEST))) == []
