@@ -37,8 +37,7 @@ from dsched.recording.division_outcome import (
 from dsched.recording.history import Change, Course, History, PodIs, anew, controllers
 from dsched.scheduler.quota.tree import Share
 from dsched.simulation.from_manifests import ManifestCluster
-from dsched.simulation.outcome import QueueOutcome, QueueUse
-from dsched.simulation.queue_outcomes import QueueOutcomes
+from dsched.simulation.outcome import QueueOutcome, QueueOutcomes, QueueUse
 from dsched.simulation.unfolding import Unfolding
 
 MADE_AGAIN_MS = 1000

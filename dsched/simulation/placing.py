@@ -30,11 +30,9 @@ from dsched.simulation import capacity
 from dsched.simulation.capacity import Usage
 from dsched.simulation.claims import SimulatedClaims
 from dsched.simulation.from_manifests import ManifestCluster
-from dsched.simulation.group_outcomes import GroupOutcomes
 from dsched.simulation.offline_cycle import OfflineCycle
-from dsched.simulation.outcome import NEVER_TRIED, Ending, Outcome, PodOutcome
+from dsched.simulation.outcome import NEVER_TRIED, Ending, GroupOutcomes, Outcome, PodOutcome, QueueOutcomes
 from dsched.simulation.queue import SimulatedQueue
-from dsched.simulation.queue_outcomes import QueueOutcomes
 
 Hear = Callable[[Decision | GroupDecision, int], None]
 """Is told each decision in order, and the version of the table that it was taken on."""

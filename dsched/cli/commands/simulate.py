@@ -26,9 +26,8 @@ from dsched.plugins import profiles, registry
 from dsched.recording import simulated
 from dsched.recording.rehearsal import Rehearsal
 from dsched.scheduler.decision import Decision, GroupDecision, by_pod
-from dsched.simulation.decision_lines import DecisionLines
 from dsched.simulation.from_manifests import given
-from dsched.simulation.outcome import Outcome
+from dsched.simulation.outcome import DecisionLines, Outcome
 from dsched.simulation.placing import simulate as place
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from dsched.leader.observers.decision_log import DecisionLog
-from dsched.simulation.decision_lines import EPOCH, DecisionLines
+from dsched.simulation.outcome import EPOCH, DecisionLines
 from dsched.state.client import Store
 from tests.builders import make_node, make_pod
 from tests.unit.simulation.worlds import Told, plugin

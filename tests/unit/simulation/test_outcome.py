@@ -2,7 +2,7 @@
 
 import json
 
-from dsched.simulation.decision_lines import DecisionLines
+from dsched.simulation.outcome import DecisionLines
 from tests.builders import make_node, make_pod
 from tests.unit.simulation.worlds import Told
 
