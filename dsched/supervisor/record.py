@@ -1,14 +1,20 @@
-"""``children.json`` in the data folder: the supervisor's children as they are now, for `dsched status`."""
+"""What a supervisor leaves in the data folder about its children: ``children.json``, how they are now, for `dsched
+status`; and where they serve their metrics, ``metrics-targets.json``, which Prometheus reads (``file_sd_configs``).
+"""
 
-from collections.abc import Iterable
+import json
+import socket
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from dsched.errors import DschedError
-from dsched.supervisor.children import Child
+from dsched.observe.address import HOST_VARIABLE, PORT_VARIABLE
+from dsched.supervisor.children import Child, Spec
 
 FILE = "children.json"
+TARGETS = "metrics-targets.json"
 
 
 class ChildRecord(msgspec.Struct, frozen=True):
@@ -49,3 +55,50 @@ def read(data_dir: Path) -> list[ChildRecord]:
         return []
     except (OSError, msgspec.DecodeError) as error:
         raise DschedError(f"{data_dir / FILE} cannot be read ({error}); remove it and run dsched up again") from error
+
+
+def check_ports(specs: Sequence[Spec]) -> None:
+    """See that the ports can be had, before anything is started.
+
+    Raises:
+        DschedError: one is in use, is not this user's to take, or is none.
+    """
+    for spec in specs:
+        port = spec.environment.get(PORT_VARIABLE)
+        if port:
+            _try(spec.name, spec.environment[HOST_VARIABLE], int(port))
+
+
+def _try(name: str, host: str, port: int) -> None:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (OSError, OverflowError) as error:
+        raise DschedError(
+            f"{name} cannot have port {port} on {host} for metrics ({error}); name another first port with "
+            "--metrics-port: every process has one, in a row"
+        ) from error
+
+
+def write_targets(data_dir: Path, specs: Sequence[Spec]) -> None:
+    """Leave where metrics are served; no file where no child serves metrics."""
+    found = [
+        {"targets": [f"{_bracketed(spec.environment[HOST_VARIABLE])}:{port}"], "labels": {"process": spec.name}}
+        for spec in specs
+        if (port := spec.environment.get(PORT_VARIABLE))
+    ]
+    if found:
+        (data_dir / TARGETS).write_text(json.dumps(found, indent=2) + "\n")
+
+
+def remove_targets(data_dir: Path) -> None:
+    """Take that file away: the system has stopped."""
+    (data_dir / TARGETS).unlink(missing_ok=True)
+
+
+def _bracketed(host: str) -> str:
+    """An IPv6 address as it stands before a port; an address that means all is reached on the loopback."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{host}]" if ":" in host else host

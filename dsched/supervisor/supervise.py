@@ -1,26 +1,63 @@
 """The supervisor: starts a system on this machine, keeps it running, and stops all of it in order."""
 
 import os
+import select
 import shutil
 import signal
+import socket
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType, TracebackType
 
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.opening import Kind
 from dsched.state import address, client, redis_check
-from dsched.supervisor import commands, embedded, lock, processes, record, targets
+from dsched.supervisor import commands, embedded, lock, processes, record
 from dsched.supervisor.children import Action, Fleet, Spec, Step
 from dsched.supervisor.keeper import Keeper
-from dsched.supervisor.signals import STOP, Signals
 
+_CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+_STOP = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 REDIS = "redis"
 REDIS_GRACE_S = 20.0
 LONGEST_WAIT_S = 5.0
 """The keeper is looked after this often even when nothing else happens."""
 
 Report = Callable[[str], None]
+
+
+class _Signals:
+    """Catches signals of the main thread for as long as the block lasts: one wakes the wait, nothing else happens in a
+    handler."""
+
+    def __enter__(self) -> "_Signals":
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self._wakeup_before = signal.set_wakeup_fd(self._writer.fileno())
+        # What the caller has us ignore (nohup, a shell's background job) stays ignored.
+        caught = [number for number in _CAUGHT if signal.getsignal(number) is not signal.SIG_IGN]
+        self._handlers_before = {number: signal.signal(number, _nothing) for number in caught}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._handlers_before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup_before)
+        self._reader.close()
+        self._writer.close()
+
+    def wait(self, timeout_s: float | None) -> list[signal.Signals]:
+        """The signals that came since the last call; waits for the first one, at most so long (None: for ever)."""
+        ready, _, _ = select.select([self._reader], [], [], timeout_s)
+        return [signal.Signals(number) for number in self._reader.recv(4096)] if ready else []
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """A handler has to be there for the signal to reach the wakeup descriptor."""
 
 
 def run(system: commands.System, specs: Sequence[Spec], report: Report) -> None:
@@ -35,7 +72,7 @@ def run(system: commands.System, specs: Sequence[Spec], report: Report) -> None:
         RedisUnavailable, UnfitRedis: Redis does not start, does not answer or must not be used.
     """
     clock = SystemClock()
-    targets.check(specs)
+    record.check_ports(specs)
     with lock.usable(system.data_dir, made=True):
         system.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
@@ -44,7 +81,7 @@ def run(system: commands.System, specs: Sequence[Spec], report: Report) -> None:
         _empty(system.data_dir / commands.TEMPORARY)
         keeper = Keeper(lock_fd, [system.data_dir / address.FILE, system.data_dir / record.FILE])
         stack.callback(keeper.close)
-        signals = stack.enter_context(Signals())
+        signals = stack.enter_context(_Signals())
         stack.callback(_clear, system.data_dir)
         Supervisor(system, keeper, signals, clock, report).run(specs)
 
@@ -52,7 +89,9 @@ def run(system: commands.System, specs: Sequence[Spec], report: Report) -> None:
 class Supervisor:
     """Carries out what a `Fleet` says, with real processes."""
 
-    def __init__(self, system: commands.System, keeper: Keeper, signals: Signals, clock: Clock, report: Report) -> None:
+    def __init__(
+        self, system: commands.System, keeper: Keeper, signals: _Signals, clock: Clock, report: Report
+    ) -> None:
         self._system = system
         self._keeper = keeper
         self._signals = signals
@@ -73,7 +112,7 @@ class Supervisor:
         url = redis.url if redis else self._system.redis_url or ""
         self._environment = commands.environment(self._system, url)
         fleet = self._fleet(redis, specs)
-        targets.write(self._system.data_dir, specs)
+        record.write_targets(self._system.data_dir, specs)
         self._act(fleet)
         record.write(self._system.data_dir, fleet.children.values())
         if not fleet.stopping:
@@ -101,7 +140,7 @@ class Supervisor:
         return started
 
     def _still_wanted(self) -> bool:
-        self._stop_asked |= not STOP.isdisjoint(self._signals.wait(0))
+        self._stop_asked |= not _STOP.isdisjoint(self._signals.wait(0))
         return not self._stop_asked
 
     def _fleet(self, redis: embedded.Running | None, specs: Sequence[Spec]) -> Fleet:
@@ -122,7 +161,7 @@ class Supervisor:
     def _wait(self, fleet: Fleet) -> None:
         due = fleet.wait_s()
         for number in self._signals.wait(LONGEST_WAIT_S if due is None else min(due, LONGEST_WAIT_S)):
-            if number in STOP:
+            if number in _STOP:
                 self._report("stopping at once" if fleet.stopping else f"stopping ({signal.Signals(number).name})")
                 fleet.stop()
 
@@ -199,4 +238,4 @@ def _empty(temporary: Path) -> None:
 def _clear(data_dir: Path) -> None:
     address.remove(data_dir)
     record.remove(data_dir)
-    targets.remove(data_dir)
+    record.remove_targets(data_dir)
