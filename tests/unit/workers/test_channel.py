@@ -9,7 +9,7 @@ import pytest
 from kombu.serialization import loads
 
 from dsched.model.messages import BIND, BINDERS, EVALUATE
-from workers import envelope
+from workers import channel
 from workers.channel import TOLD, Refusals
 
 EMBED = {"callbacks": None, "errbacks": None, "chain": None, "chord": None}
@@ -30,11 +30,11 @@ def sent(body: Any = ([b"payload"], {}, EMBED), **more: Any) -> dict[str, Any]:
 
 def clean(message: Any) -> dict[str, Any]:
     raw = message if isinstance(message, bytes) else json.dumps(message).encode()
-    return envelope.clean(raw, BINDERS, (BIND,))
+    return channel.clean(raw, BINDERS, (BIND,))
 
 
 def why(message: Any) -> str:
-    with pytest.raises(envelope.Foreign) as raised:
+    with pytest.raises(channel.Foreign) as raised:
         clean(message)
     assert len(str(raised.value)) < 300
     return str(raised.value)
@@ -114,7 +114,7 @@ def test_a_task_that_is_not_carried_out_here() -> None:
 
 
 def test_a_message_of_any_size_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(envelope, "LARGEST", 100)
+    monkeypatch.setattr(channel, "LARGEST", 100)
     assert why(sent()) == "it is larger than 100 bytes"
 
 
