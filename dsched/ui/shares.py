@@ -1,26 +1,30 @@
 """What queues between teams are to have and have, at each look; and the pods of theirs that come next."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import msgspec
 
 from dsched.clock import Clock
+from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
+from dsched.cluster.standalone.objects import Objects
 from dsched.config import SchedulerConfiguration
 from dsched.errors import DschedError, QuantityError, RedisUnavailable
+from dsched.manifests import kinds
 from dsched.model.meta import from_builtins
 from dsched.model.pod import Pod
 from dsched.model.queue_forest import Forest, Object
-from dsched.model.queues import PLUGIN, Queue
+from dsched.model.queues import PLUGIN, QUEUE, Queue
 from dsched.observe import queue_pods, queue_shares
 from dsched.observe.queue_pods import DescribedQueue
 from dsched.plugins.fair_share import plugin as fair_share
 from dsched.scheduler.quota.tree import Tree
 from dsched.state.client import Store
-from dsched.ui import queue_objects
 from dsched.ui.system import System
 from dsched.ui.usage_history import Name, UsageHistory
 
@@ -31,6 +35,8 @@ KUBERNETES_EVERY_S = 10.0
 UNDIVIDED = (
     f"No profile of the configuration has {PLUGIN}: nothing is divided by these queues, and nobody says what they have."
 )
+_LeftOut = Callable[[str], None]
+"""Is told of an object that cannot be read: which, and why."""
 
 
 class ShownResource(msgspec.Struct, frozen=True):
@@ -132,7 +138,7 @@ class SharesTable:
             configured = self._system.configuration().config
             with self._system.cluster(configured) as cluster:
                 least_s = KUBERNETES_EVERY_S if cluster.kind == Kind.KUBERNETES.value else 0.0
-                with queue_objects.opened(self._system.store, configured, cluster) as objects:
+                with _opened(self._system.store, configured, cluster) as objects:
                     values = objects.queues(problems.append)
         except RedisUnavailable:
             raise
@@ -290,10 +296,76 @@ class WaitingTable:
         with self._lock:
             began, kept = self._clock.monotonic(), self._kept
             if kept is None or kept[1] != configured.hash or began > kept[0]:
-                with queue_objects.opened(self._store, configured, cluster) as objects:
+                with _opened(self._store, configured, cluster) as objects:
                     found = queue_pods.first_pods(
                         objects.waiting_pods(), objects.namespaces(), kueue=fair_share.takes_kueue_label(configured)
                     )
                 now = self._clock.monotonic()
                 self._kept = kept = now + max(self.KEPT_S, (now - began) / LOAD), configured.hash, found
             return kept[2]
+
+
+class _QueueObjects(Protocol):
+    """Where queues, pods and namespaces are read."""
+
+    def queues(self, left_out: _LeftOut) -> Sequence[Object]: ...
+    def waiting_pods(self) -> Iterator[Pod]: ...
+    def namespaces(self) -> Sequence[Object]: ...
+    def close(self) -> None: ...
+
+
+@contextmanager
+def _opened(store: Store, configured: SchedulerConfiguration, cluster: Cluster) -> Iterator[_QueueObjects]:
+    """The cluster's. Methods raise RedisUnavailable or ClusterUnavailable where it does not answer, and ClusterError
+    where this user may not read it. In Kubernetes with the credentials of `dsched.cli.options.cluster_of`."""
+    kubernetes = cluster.kind == Kind.KUBERNETES.value
+    objects: _QueueObjects = _Listed(configured) if kubernetes else _Stored(store)
+    try:
+        yield objects
+    finally:
+        objects.close()
+
+
+class _Stored:
+    def __init__(self, store: Store) -> None:
+        self._objects = Objects(store)
+
+    def queues(self, left_out: _LeftOut) -> Sequence[Object]:
+        return self._objects.all_of(
+            kinds.QUEUE, left_out=lambda kind, key, error: left_out(f"queue {key.decode(errors='replace')}: {error}")
+        )
+
+    def waiting_pods(self) -> Iterator[Pod]:
+        return self._objects.waiting_pods()
+
+    def namespaces(self) -> Sequence[Object]:
+        return self._objects.all_of(kinds.NAMESPACE)
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class _Listed:
+    def __init__(self, configured: SchedulerConfiguration) -> None:
+        from dsched.cluster.kubernetes.objects import Everything
+
+        self._everything = Everything(opening.open_access(opening.from_environment(), configured))
+
+    def queues(self, left_out: _LeftOut) -> Sequence[Object]:
+        from dsched.cluster.kubernetes.resources import BY_KIND
+
+        return self._everything.of(BY_KIND[QUEUE])
+
+    def waiting_pods(self) -> Iterator[Pod]:
+        from dsched.cluster.kubernetes.resources import POD
+
+        found = self._everything.of(replace(POD, selector=f"{POD.selector},spec.nodeName="))
+        return (from_builtins(each, Pod) for each in found)
+
+    def namespaces(self) -> Sequence[Object]:
+        from dsched.cluster.kubernetes.resources import BY_KIND
+
+        return self._everything.of(BY_KIND["Namespace"])
+
+    def close(self) -> None:
+        self._everything.close()

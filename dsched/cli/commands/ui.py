@@ -77,8 +77,8 @@ def ui(
     Needs the extra: pip install 'dsched\[ui]'.
     """
     try:
-        from dsched.ui import access, serving
-        from dsched.ui.app import Settings, make
+        from dsched.ui import access
+        from dsched.ui.app import Settings, listen, make, make_server, serve
         from dsched.ui.system import System
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
@@ -93,7 +93,7 @@ def ui(
     given = config.named(config_file)
     store = options.open_store(redis_url, data_dir, name)
     token, made = _token(token_file, needed=not access.loopback(host))
-    with serving.listen(host, port) as listening:
+    with listen(host, port) as listening:
         bound = int(listening.getsockname()[1])
         settings = Settings(
             hosts=hosts,
@@ -115,7 +115,7 @@ def ui(
         if given is not None:
             system.configuration()  # what is wrong with the file is said now
         app, live = make(system, settings)
-        server = serving.make_server(app, live, tls_cert, tls_key)
+        server = make_server(app, live, tls_cert, tls_key)
         shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
         lines = [f"dsched ui: {'https' if tls_cert else 'http'}://{shown}:{bound}/"]
         if made:
@@ -123,7 +123,7 @@ def ui(
         lines.append(f"changes:   {'allowed' if allow_write else 'not allowed; --allow-write allows them'}")
         lines.append("stop:      Ctrl-C")
         console.write("\n".join(lines))
-        serving.serve(server, listening)
+        serve(server, listening)
 
 
 def _names(given: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from dsched.leader.config_watch import Loaded
 from dsched.plugins import profiles
 from dsched.state import keys, leader_config
 from dsched.state.client import Store
-from dsched.ui.overview import Following, read
+from dsched.ui.live import Following, read
 from dsched.ui.system import System
 from tests.integration.state.support import take_over
 from tests.manifests import apply, node_manifest, pod_manifest, resizing_manifest

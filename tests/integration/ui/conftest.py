@@ -11,7 +11,6 @@ from dsched.clock import SystemClock
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.plugins import registry
 from dsched.state.client import Store
-from dsched.ui import serving
 from dsched.ui.access import Hosts
 from dsched.ui.app import Settings, make
 from dsched.ui.live import Look
@@ -34,9 +33,9 @@ class Page(httpx.Client):
             store, "redis://test", None, registry.intree(), lambda configured: StandaloneCluster(store), SystemClock()
         )
         app, self.live = make(system, Settings(Hosts.of(host, ()), every_s=every_s, **settings))
-        listening = serving.listen("127.0.0.1", 0)
+        listening = app.listen("127.0.0.1", 0)
         self.port = listening.getsockname()[1]
-        self.server = serving.make_server(app, self.live)
+        self.server = app.make_server(app, self.live)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listening]})
         self._thread.start()
         wait_until("the page is served", lambda: self.server.started)

@@ -1,7 +1,7 @@
 """Attempts per second from counters that begin anew with each leader."""
 
 from dsched.state.phases import Written
-from dsched.ui.overview import Following
+from dsched.ui.live import Following
 from dsched.ui.throughput import KEPT, Throughput
 
 
