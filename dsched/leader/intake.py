@@ -14,7 +14,7 @@ from dsched.framework.events import RESOURCES
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
-from dsched.leader.binders.crowding import crowded_out
+from dsched.framework.table import NodeTable, amounts
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.metrics import collect
@@ -28,6 +28,8 @@ from dsched.scheduler.nominations import ends_unheard, released
 from dsched.scheduler.pod_groups import Changes
 from dsched.scheduler.ports import Move, QueueName, Record
 from dsched.scheduler.queue import QueuedPod, resizes
+
+_FIT = "NodeResourcesFit"
 
 
 class Intake:
@@ -356,7 +358,7 @@ class Intake:
         """Reserved pods that the node has no room for any more are decided again."""
         self.flush()
         table, reserved = self._cache.snapshot.table, self._binding.on_node(name)
-        given_up = crowded_out(table, table.index[name], reserved)
+        given_up = _crowded_out(table, table.index[name], reserved)
         self._take_bound(self._binding.give_up(given_up, f"node {name} has become too small for it"))
 
     def _take_bound(self, released: Sequence[AssumedPod]) -> None:
@@ -406,3 +408,23 @@ class Intake:
             and old.get("spec") == value.get("spec")
             and old["metadata"]["uid"] == value["metadata"]["uid"]
         )
+
+
+def _crowded_out(table: NodeTable, row: int, reserved: Sequence[AssumedPod]) -> list[AssumedPod]:
+    """Those that have to give way on a node that has become smaller, who was reserved last first, until what is bound
+    and the others fit again. Pods of profiles that do not look at resources, and those that request nothing that is short,
+    stay.
+
+    kube-scheduler binds what it has assumed, and the kubelet then refuses the pod.
+    """
+    allocatable, charged_there = table.info(row).allocatable, table.info(row).charged
+    excess = {name: charged_there.get(name, 0) - has for name, has in allocatable.items()}
+    found: list[AssumedPod] = []
+    for assumed in reversed(reserved):
+        charged = amounts(assumed.info)
+        checks = any(runner.name == _FIT for runner in assumed.framework.filters)
+        if checks and any(amount and excess.get(name, 0) > 0 for name, amount in charged.items()):
+            found.append(assumed)
+            for name, amount in charged.items():
+                excess[name] = excess.get(name, 0) - amount
+    return found

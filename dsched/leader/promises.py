@@ -1,10 +1,17 @@
-"""Promises of nodes, and how they end: a pod that is promised a node blocks it for all of lower or equal priority.
+"""Promises of nodes: which node a pod will get, told on the pod, and how promises end.
 
-Who is killed between a promise's end here and its end on the pod: the next leader reads the promise from the pod, its
-age from the record, and ends it again.
+A pod that is promised a node blocks it for all of lower or equal priority. Who is killed between a promise's end here
+and its end on the pod: the next leader reads the promise from the pod, its age from the record, and ends it again.
+
+Where binding a pod takes a while, the pod says which node it will get, so that others who plan with nodes leave the
+room to it: the cluster autoscaler, another scheduler. That is where a Permit plugin holds the pod back, or PreBind has
+something to do. It is taken back when the pod loses the node again, as every nomination (`BindTracker.release`).
+Killed before it is written: nobody is told, and the pod is bound all the same.
+
+Source: pkg/scheduler/schedule_one.go ``bindingCycle``, of the feature NominatedNodeNameForExpectation.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from dsched.clock import Clock
@@ -14,13 +21,17 @@ from dsched.framework.snapshot import Snapshot
 from dsched.leader.events import Events
 from dsched.log import logger
 from dsched.metrics import PROMISES_EXPIRED, collect
-from dsched.model.meta import NO_NODE
+from dsched.model.meta import NO_NODE, NodeName
+from dsched.scheduler.decision import Decision
 from dsched.scheduler.nominations import PROMISE_S, released
+from dsched.scheduler.observer import Observer
+from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)
 
 Happened = Callable[[ClusterEvent], None]
+EXPECTATIONS_GATE = "NominatedNodeNameForExpectation"
 
 
 class Promises:
@@ -90,3 +101,33 @@ def _gone_ms(deletion_timestamp: str) -> int:
         return round(datetime.fromisoformat(deletion_timestamp).timestamp() * 1000)
     except ValueError:
         return 0
+
+
+class Expectations(Observer):
+    """Tells on pods which node they will get; for one epoch, where the feature is on."""
+
+    def __init__(self, pending: PendingPods, cluster: Cluster) -> None:
+        self._pending = pending
+        self._cluster = cluster
+
+    def committed(self, decisions: Sequence[Decision], version: int) -> None:
+        """Tell of those that it takes a while to bind."""
+        told: list[SchedulingStatus] = []
+        for decision in decisions:
+            if decision.node is not None and (pod := self._slow(decision, decision.node)) is not None:
+                pod.preempting.will_write(decision.node)
+                told.append(SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=decision.node))
+        if told:
+            self._cluster.report(told)
+
+    def _slow(self, decision: Decision, node: NodeName) -> QueuedPod | None:
+        """The pod, where it does not say yet that it has the node, and binding it takes a while."""
+        info = decision.candidate.info
+        if info.pod.status.nominated_node_name == node:
+            return None
+        held_back = decision.waiting is not None and bool(decision.waiting.holding)
+        if not held_back and not decision.framework.will_pre_bind(decision.state, info, node):
+            return None
+        pod = self._pending.get(info.key)
+        stands = pod is not None and pod.uid == info.uid and pod.place in (QueueName.RESERVED, QueueName.WAITING)
+        return pod if stands else None

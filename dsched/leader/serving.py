@@ -8,9 +8,8 @@ from prometheus_client import REGISTRY
 from dsched import __version__
 from dsched.clock import SystemClock
 from dsched.config import SchedulerConfiguration
-from dsched.leader.gauges import Holding, Memory
+from dsched.leader.gauges import EmulatedVersion, Holding, Memory
 from dsched.leader.health import Stage
-from dsched.leader.version_gauges import EmulatedVersion
 from dsched.observe import configz, zpages
 from dsched.observe.exposition import Exposition
 from dsched.observe.pages import Page

@@ -25,7 +25,6 @@ from dsched.leader.commit import Commit
 from dsched.leader.dispatch import Dispatcher
 from dsched.leader.evaluators.router import Router
 from dsched.leader.events import Events
-from dsched.leader.expectations import GATE, Expectations
 from dsched.leader.failure import Failures
 from dsched.leader.intake import Intake
 from dsched.leader.observers.decision_log import DecisionLog
@@ -35,6 +34,7 @@ from dsched.leader.observers.recording import RecordingObserver
 from dsched.leader.observers.traces import Traces
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
+from dsched.leader.promises import EXPECTATIONS_GATE, Expectations
 from dsched.leader.settings import Settings
 from dsched.leader.takeover import Takeover
 from dsched.plugins import profiles
@@ -184,7 +184,7 @@ def watching(
         observers.append(traces)
     if settings.decisions is not None:
         observers.append(DecisionLog(settings.decisions, state.store, state.epoch, settings.seed))
-    if config.features.enabled(GATE):
+    if config.features.enabled(EXPECTATIONS_GATE):
         observers.append(Expectations(memory.pending, cluster))
     if settings.explain is not Explain.NONE:
         history = AttemptHistory(state.store, state.epoch)

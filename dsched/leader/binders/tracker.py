@@ -3,6 +3,10 @@
 What is owed stands in Redis. A job that nobody answers is looked up in the cluster and handed out again under the same
 reservation: binding is a compare-and-set, so a second job can do no harm. A reservation is released only when a binder
 says that the bind failed, when its pod or node is gone, or when the cluster says that the pod is bound elsewhere.
+
+Binders take what they are handed in turn. A bind without an outcome is overdue when binds that were handed out well
+after it have one, or when no outcome comes any more; while the binders work through a long queue, waiting is no sign
+that anything was lost, and handing out again would only make the queue longer.
 """
 
 from collections import Counter
@@ -21,7 +25,6 @@ from dsched.framework.validation import binding_failure
 from dsched.leader.binders.device_claims import DeviceClaims
 from dsched.leader.binders.foreign_binds import ForeignBinds
 from dsched.leader.binders.node_quarantine import NodeQuarantine
-from dsched.leader.binders.pace import IN_BINDERS, SOME_LEFT, STUCK_S, Pace
 from dsched.leader.binders.sender import BindSender
 from dsched.leader.failure import SCHEDULER_ERROR, UNSCHEDULABLE, Failures, parked
 from dsched.leader.observers.traces import Traces
@@ -63,6 +66,13 @@ BY_THE_CLUSTER = frozenset({BindVerdict.REFUSED.value, BindVerdict.NOT_NOW.value
 """Verdicts of the cluster on what the default Bind plugin asks of it."""
 FOR_GOOD = BY_THE_NODE | {PROCESS_LOST, BindVerdict.NOT_NOW.value}
 """Verdicts after which the pod is queued again, unless it is bound after all."""
+IN_BINDERS = 2048
+"""Pods that are handed out and not settled at most: what is decided beyond that waits in the binders' queue, where a
+pod of higher priority cannot overtake."""
+SOME_LEFT = 1024
+"""Once there were so many, nothing is decided until this few are left: one large batch costs less than many small."""
+STUCK_S = 60.0
+"""A pod that has been bound for so long waits for something else (its volumes), and takes up no binder."""
 
 
 @dataclass(slots=True)
@@ -408,3 +418,22 @@ def _patience_s(assumed: AssumedPod) -> float:
     """How long the bind may take; an extender has its own deadline besides."""
     extenders = assumed.framework.extenders
     return OVERDUE_S if extenders is None else OVERDUE_S + extenders.bind_timeout_s
+
+
+class Pace:
+    """Times of one epoch's hand-outs and outcomes, by the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._newest = 0.0
+        self._heard_at = 0.0
+
+    def settled(self, handed_out_at: float, now: float) -> None:
+        """A bind that was handed out then has an outcome."""
+        self._newest = max(self._newest, handed_out_at)
+        self._heard_at = now
+
+    def overdue(self, handed_out_at: float, patience_s: float, now: float) -> bool:
+        """Whether the outcome of a bind that was handed out then should be here by now."""
+        if now - handed_out_at <= patience_s:
+            return False
+        return self._newest - handed_out_at > patience_s or now - self._heard_at > patience_s

@@ -19,10 +19,10 @@ from dsched.config.feature_gates import DEFAULT
 from dsched.emulation import Asked, asked
 from dsched.errors import ConfigError, DschedError
 from dsched.leader import term as term_module
+from dsched.leader.gauges import EmulatedVersion
 from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
 from dsched.leader.sources import Sources
-from dsched.leader.version_gauges import EmulatedVersion
 from dsched.metrics import CONFIG_REFUSED
 from dsched.plugins import registry
 from dsched.state import keys, leader_config, leaders, lease

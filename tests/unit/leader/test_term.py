@@ -1,7 +1,7 @@
 """Things the loop does now and then."""
 
 from dsched.clock import ManualClock
-from dsched.leader.timers import Timers
+from dsched.leader.term import Timers
 
 
 def test_actions_run_when_they_are_due() -> None:

@@ -1,6 +1,6 @@
 """When a bind without an outcome is overdue."""
 
-from dsched.leader.binders.pace import Pace
+from dsched.leader.binders.tracker import Pace
 
 PATIENCE_S = 5.0
 
