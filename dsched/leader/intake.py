@@ -412,8 +412,8 @@ class Intake:
 
 def _crowded_out(table: NodeTable, row: int, reserved: Sequence[AssumedPod]) -> list[AssumedPod]:
     """Those that have to give way on a node that has become smaller, who was reserved last first, until what is bound
-    and the others fit again. Pods of profiles that do not look at resources, and those that request nothing that is short,
-    stay.
+    and the others fit again. Pods of profiles that do not look at resources, and those that request nothing that is
+    short, stay.
 
     kube-scheduler binds what it has assumed, and the kubelet then refuses the pod.
     """

@@ -1,20 +1,24 @@
-"""``dsched demo``: a private system for a moment, a cluster with all kinds of pods, and where they ended up."""
+"""``dsched demo``: a private system for a moment, a cluster with all kinds of pods, and where they ended up.
+
+``examples/01-first-cluster`` is the same cluster as files.
+"""
 
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dsched import ending
-from dsched.cli import console, demo_cluster
+from dsched.cli import console
 from dsched.cli.commands import status
-from dsched.cli.render import demo as demo_report
+from dsched.cli.render.aligned import aligned
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.standalone import stored
 from dsched.cluster.standalone.applying import Applier
@@ -28,6 +32,15 @@ from dsched.supervisor import background, commands
 POLL_S = 0.05
 PATIENCE_S = 60.0
 STOP_S = 60.0
+Object = dict[str, Any]
+
+ZONE = "topology.kubernetes.io/zone"
+HOST = "kubernetes.io/hostname"
+GPU = "nvidia.com/gpu"
+NODES = 12
+PODS = 60
+SHOWN_NODES = 40
+SHOWN_PODS = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -36,8 +49,8 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    nodes: Annotated[int, typer.Option(min=1, help="How many nodes.")] = demo_cluster.NODES,
-    pods: Annotated[int, typer.Option(min=1, help="How many pods.")] = demo_cluster.PODS,
+    nodes: Annotated[int, typer.Option(min=1, help="How many nodes.")] = NODES,
+    pods: Annotated[int, typer.Option(min=1, help="How many pods.")] = PODS,
     folder: Annotated[
         Path | None,
         typer.Option("--filename", "-f", exists=True, show_default=False, help="Manifests to use instead."),
@@ -82,7 +95,7 @@ def _private_folder() -> Iterator[Path]:
 
 def _generated(data_dir: Path, nodes: int, pods: int) -> Path:
     path = data_dir / "cluster.json"
-    items = [*demo_cluster.nodes(nodes), *demo_cluster.pods(pods)]
+    items = [*node_manifests(nodes), *pod_manifests(pods)]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     return path
 
@@ -155,11 +168,182 @@ def _show(store: client.Store, took_ms: int) -> None:
     objects = Objects(store)
     nodes, pods = objects.all_of(kinds.NODE), objects.all_of(kinds.POD)
     console.out.print("\nwhere the pods are\n", markup=False)
-    for line in demo_report.placements(nodes, pods):
+    for line in placements(nodes, pods):
         console.out.print(line, markup=False)
     bound = sum(1 for pod in pods if pod["spec"].get("nodeName"))
     if bound < len(pods):
         console.out.print("\npods without a node, and why\n", markup=False)
-        for line in demo_report.without_node(pods):
+        for line in without_node(pods):
             console.out.print(line, markup=False)
-    console.out.print(f"\n{demo_report.pace(bound, len(pods), took_ms)}\n", markup=False)
+    console.out.print(f"\n{pace(bound, len(pods), took_ms)}\n", markup=False)
+
+
+def node_manifests(count: int = NODES) -> list[Object]:
+    """Nine ordinary nodes (one of them cordoned), two with GPUs, one that may go away at any time; further ones are
+    ordinary."""
+    found = [
+        *(_ordinary(zone, number) for number in (1, 2, 3) for zone in "abc"),
+        _node_manifest("gpu-a", "a", cpu="32", memory="128Gi", extended={GPU: "4"}, taint=(GPU, "present")),
+        _node_manifest("gpu-b", "b", cpu="32", memory="128Gi", extended={GPU: "4"}, taint=(GPU, "present")),
+        _node_manifest("spot-c", "c", cpu="8", memory="32Gi", labels={"lifetime": "spot"}, taint=("lifetime", "spot")),
+        *(_ordinary("abc"[number % 3], 4 + number // 3) for number in range(count - NODES)),
+    ]
+    return found[:count]
+
+
+def pod_manifests(count: int = PODS) -> list[Object]:
+    """54 pods that fit, four that do not fit for different reasons, one twin of a pod that takes its port, one that
+    waits for an approval; further ones are small."""
+    found = [
+        *_several("db", 3, _requests("2", "8Gi"), nodeSelector={"disk": "ssd"}),
+        *_several("web", 18, _requests("500m", "512Mi")),
+        *_several("api", 12, _requests("1", "1Gi"), affinity=_rather("disk", ["ssd"])),
+        *_several("cache", 6, _requests("250m", "2Gi", port=6379)),
+        *_several("train", 6, _requests("4", "16Gi", gpus=1), tolerations=[_tolerate(GPU, "present")]),
+        *_several(
+            "batch",
+            6,
+            _requests("1", "2Gi"),
+            tolerations=[_tolerate("lifetime", "spot")],
+            affinity=_only("lifetime", ["spot"]),
+        ),
+        *_several("ingress", 3, _requests("250m", "256Mi", port=443), affinity=_only(ZONE, ["a", "b"])),
+        *_several("exporter", 2, _requests("50m", "64Mi", port=9100), nodeSelector={HOST: "node-b3"}),
+        _pod_manifest("too-big", "too-big", _requests("64", "1Gi")),
+        _pod_manifest("too-many-gpus", "too-many-gpus", _requests("1", "1Gi", gpus=8), tolerations=[_tolerate(GPU)]),
+        _pod_manifest("on-mars", "on-mars", _requests("100m", "64Mi"), nodeSelector={ZONE: "mars"}),
+        _pod_manifest(
+            "approval", "approval", _requests("100m", "64Mi"), schedulingGates=[{"name": "example.com/approval"}]
+        ),
+        *_several("load", count - PODS, _requests("100m", "128Mi")),
+    ]
+    return found[:count]
+
+
+def _ordinary(zone: str, number: int) -> Object:
+    name = f"node-{zone}{number}"
+    disk = "ssd" if number == 1 else "hdd"
+    return _node_manifest(name, zone, cpu="8", memory="32Gi", labels={"disk": disk}, cordoned=name == "node-c3")
+
+
+def _node_manifest(
+    name: str,
+    zone: str,
+    *,
+    cpu: str,
+    memory: str,
+    labels: Mapping[str, str] | None = None,
+    extended: Mapping[str, str] | None = None,
+    taint: tuple[str, str] | None = None,
+    cordoned: bool = False,
+) -> Object:
+    spec: Object = {}
+    if taint is not None:
+        spec["taints"] = [{"key": taint[0], "value": taint[1], "effect": "NoSchedule"}]
+    if cordoned:
+        spec["unschedulable"] = True
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {HOST: name, ZONE: zone, **(labels or {})}},
+        **({"spec": spec} if spec else {}),
+        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": "110", **(extended or {})}},
+    }
+
+
+def _several(app: str, count: int, container: Object, **spec: Any) -> list[Object]:
+    return [_pod_manifest(f"{app}-{number}", app, container, **spec) for number in range(1, count + 1)]
+
+
+def _pod_manifest(name: str, app: str, container: Object, **spec: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": app}},
+        "spec": {**spec, "containers": [container]},
+    }
+
+
+def _requests(cpu: str, memory: str, *, port: int = 0, gpus: int = 0) -> Object:
+    """A container; GPUs are given as limits, which are their requests as well."""
+    container: Object = {
+        "name": "main",
+        "image": "example.com/app:1.0",
+        "resources": {"requests": {"cpu": cpu, "memory": memory}},
+    }
+    if gpus:
+        container["resources"]["limits"] = {GPU: str(gpus)}
+    if port:
+        container["ports"] = [{"containerPort": port, "hostPort": port}]
+    return container
+
+
+def _tolerate(key: str, value: str = "") -> Object:
+    wanted: Object = {"operator": "Equal", "value": value} if value else {"operator": "Exists"}
+    return {"key": key, **wanted, "effect": "NoSchedule"}
+
+
+def _expressions(key: str, values: Sequence[str]) -> Object:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+
+
+def _rather(key: str, values: Sequence[str]) -> Object:
+    term = {"weight": 50, "preference": _expressions(key, values)}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _only(key: str, values: Sequence[str]) -> Object:
+    terms = {"nodeSelectorTerms": [_expressions(key, values)]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def placements(nodes: Sequence[Object], pods: Sequence[Object]) -> Iterator[str]:
+    """A line a node: its zone, how many pods it has and of which apps."""
+    by_node: dict[str, list[Object]] = {node["metadata"]["name"]: [] for node in nodes}
+    for pod in pods:
+        if place := pod["spec"].get("nodeName"):
+            by_node.setdefault(place, []).append(pod)
+    zones = {node["metadata"]["name"]: node["metadata"].get("labels", {}).get(ZONE, "-") for node in nodes}
+    rows = [
+        (name, zones.get(name, "-"), str(len(there)), _apps(there))
+        for name, there in sorted(by_node.items())[:SHOWN_NODES]
+    ]
+    yield from aligned([("NODE", "ZONE", "PODS", "APPS"), *rows])
+    if len(by_node) > SHOWN_NODES:
+        yield f"… and {len(by_node) - SHOWN_NODES} more nodes"
+
+
+def without_node(pods: Sequence[Object]) -> Iterator[str]:
+    """Each pod that has no node, and the scheduler's reason."""
+    found = [pod for pod in pods if not pod["spec"].get("nodeName")]
+    for pod in found[:SHOWN_PODS]:
+        metadata = pod["metadata"]
+        yield f"{metadata['namespace']}/{metadata['name']}"
+        yield f"    {reason(pod)}"
+    if len(found) > SHOWN_PODS:
+        yield f"… and {len(found) - SHOWN_PODS} more"
+
+
+def reason(pod: Object) -> str:
+    """Why a pod has no node."""
+    for condition in pod.get("status", {}).get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition.get("message"):
+            return str(condition["message"])
+    if gates := pod["spec"].get("schedulingGates"):
+        return "waits until its scheduling gates are removed: " + ", ".join(gate["name"] for gate in gates)
+    return "not decided yet"
+
+
+def pace(bound: int, pods: int, took_ms: int) -> str:
+    """How many pods found a node, and how fast: milliseconds from the first apply to the last bind."""
+    if bound == 0:
+        return f"none of {pods} pods found a node"
+    rate = bound * 1000 / max(took_ms, 1)
+    took = f"{took_ms / 1000:.2f} s, from the first apply to the last bind"
+    return f"{bound} of {pods} pods bound in {took}: {rate:.0f} pods/s"
+
+
+def _apps(pods: Sequence[Object]) -> str:
+    """``db 1, web 2``; pods without the label ``app`` go by their own name."""
+    names = Counter(pod["metadata"].get("labels", {}).get("app") or pod["metadata"]["name"] for pod in pods)
+    return ", ".join(f"{name} {count}" for name, count in sorted(names.items()))

@@ -13,16 +13,17 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from dsched import emulation
 from dsched.cli import console
-from dsched.cli.render import judge as judge_report
 from dsched.config import Features, feature_gates
 from dsched.errors import ConfigError, JudgeError, NothingRecorded, RecordingError
 from dsched.judging import program
-from dsched.judging.judging import Judgement, Judging
+from dsched.judging.judging import Judgement, Judging, Mismatch
 from dsched.model import tape
 from dsched.recording.files import Reading
 
 DIFFERS, BAD_INPUT = 1, 2
 """Exit codes."""
+_SHOWN = 10
+"""Decisions that differ; ``wide`` shows all."""
 
 
 class Output(StrEnum):
@@ -163,9 +164,9 @@ def _print(found: Judgement, reading: Reading, output: Output, release: Release)
             f"note: the recording was broken off behind line {reading.line}; everything before is judged", markup=False
         )
     if output is Output.JSON:
-        console.write(msgspec.json.format(judge_report.encoded(found, release)).decode())
+        console.write(msgspec.json.format(_encoded(found, release)).decode())
     else:
-        console.write("\n".join(judge_report.lines(found, release, wide=output is Output.WIDE)))
+        console.write("\n".join(_lines(found, release, wide=output is Output.WIDE)))
 
 
 @contextmanager
@@ -181,3 +182,60 @@ def _progress(reading: Reading) -> Iterator[Iterator[tape.Line]]:
                 progress.update(task, completed=reading.position)
 
         yield lines()
+
+
+def _encoded(found: Judgement, release: str) -> bytes:
+    """As JSON, with every decision that differs."""
+    return msgspec.json.encode(
+        {
+            "kubernetes": release,
+            "decisions": found.decisions,
+            "placed": found.placed,
+            "refused": found.refused,
+            "preempted": found.preempted,
+            "agreed": found.agreed,
+            "differ": [_mismatch(each) for each in found.mismatches],
+            "unjudged": dict(found.unjudged.most_common()),
+        }
+    )
+
+
+def _mismatch(each: Mismatch) -> dict[str, object]:
+    return {
+        "line": each.line,
+        "pod": each.pod,
+        "attempt": each.attempt,
+        "node": each.node,
+        "message": each.message,
+        "nominated": each.nominated,
+        "upstream": each.upstream,
+    }
+
+
+def _lines(found: Judgement, release: str, *, wide: bool) -> Iterator[str]:
+    """For people: how many decisions kube-scheduler would have made as well, those it would not, and what is open."""
+    if not found.decisions:
+        yield "nothing was decided"
+        return
+    yield (
+        f"{found.decisions} decisions ({found.placed} placed, {found.refused} refused, {found.preempted} preempting) "
+        f"against kube-scheduler {release}: {found.agreed} agree, {len(found.mismatches)} differ, "
+        f"{found.unjudged.total()} cannot be judged"
+    )
+    for why, count in found.unjudged.most_common():
+        yield f"  {count:>6}  not judged: {why}"
+    shown = found.mismatches if wide else found.mismatches[:_SHOWN]
+    for each in shown:
+        yield ""
+        yield f"line {each.line}, pod {each.pod}, attempt {each.attempt}: {_what_was_recorded(each)}"
+        yield f"  {each.upstream}"
+    if len(found.mismatches) > len(shown):
+        yield ""
+        yield f"… {len(found.mismatches) - len(shown)} more; -o wide lists all"
+
+
+def _what_was_recorded(each: Mismatch) -> str:
+    if each.node:
+        return f"recorded on {each.node}"
+    promised = f", promised {each.nominated}" if each.nominated else ""
+    return f"recorded without a node{promised} ({each.message})"

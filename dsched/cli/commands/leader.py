@@ -1,12 +1,14 @@
 """``dsched leader``: one leader process."""
 
+from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dsched import emulation, log, tracing
-from dsched.cli import emulating, flags, options
+from dsched.cli import emulating, options
 from dsched.cli.commands import config as configuration
 from dsched.cli.options import (
     ClusterKind,
@@ -32,7 +34,7 @@ from dsched.leader.observers.explanations import Explain
 from dsched.leader.settings import Settings, default_identity
 from dsched.observe.address import LOOPBACK
 from dsched.plugins import registry
-from dsched.state import address
+from dsched.state import address, location
 from dsched.state.client import connect
 from dsched.state.lease import LONGEST_S
 
@@ -132,7 +134,7 @@ def leader(
     if metrics_port is None:
         process.run()
         return
-    given = flags.given(context)
+    given = given_flags(context)
     served = serving.server(metrics_host, metrics_port, connect(found.redis_url, found.name), process, given)
     served.start()
     try:
@@ -157,3 +159,27 @@ def _write(configured: SchedulerConfiguration, file: Path) -> None:
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("leader")(leader)
+
+
+def given_flags(context: typer.Context) -> Mapping[str, str]:
+    """Option name, without dashes, to its value: defaults and values of variables as well, empty where there is none.
+    Passwords in URLs are hidden.
+
+    Source: apiserver v0.37 pkg/server/flagz/flagreader.go ``convertNamedFlagSetToFlags``.
+    """
+    names = {
+        parameter.name: max(parameter.opts, key=len).lstrip("-")
+        for parameter in context.command.params
+        if parameter.param_type_name == "option" and parameter.name in context.params
+    }
+    return {flag: location.shown(_flag_text(context.params[name])) for name, flag in names.items() if name is not None}
+
+
+def _flag_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(_flag_text, value))
+    return "" if value is None else str(value)

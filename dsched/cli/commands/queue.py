@@ -1,7 +1,9 @@
 """``dsched queue``: how many pods stand in each place, which, and why they are still there; and commands about some."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Annotated, Any
 
 import msgspec
@@ -10,9 +12,10 @@ from typer.core import TyperGroup
 
 from dsched.cli import console, options, watching
 from dsched.cli.commands import queue_pods
-from dsched.cli.render import queue
+from dsched.cli.render import columns
+from dsched.cli.render.aligned import aligned
 from dsched.clock import SystemClock
-from dsched.observe.words import paused_lines
+from dsched.observe.words import duration, paused_lines
 from dsched.scheduler.ports import QueueName
 from dsched.state import pauses
 from dsched.state.client import Store
@@ -21,6 +24,12 @@ from dsched.state.places import ALL, Placed, Places
 
 SHOWN = 20
 """Pods of each place that are shown unless told otherwise."""
+_LONGEST_CELL = 100
+"""A reason is cut here unless everything is asked for."""
+_PAGE = 1000
+"""So many rows are lined up together."""
+
+_NONE = "-"
 
 
 class Output(StrEnum):
@@ -162,9 +171,9 @@ def lines(
     if not counts[QueueName.GROUP] and list(chosen) == list(ALL):  # most systems have no pod groups
         chosen = [place for place in ALL if place is not QueueName.GROUP]
     yield from (f"paused: {line}" for line in paused_lines(pauses.read(store), now_ms))
-    yield from queue.counted({place: counts[place] for place in chosen})
+    yield from _counted({place: counts[place] for place in chosen})
     for place in chosen:
-        table = queue.rows(place, places.pods(place, limit, namespace), now_ms, wide=wide)
+        table = _rows(place, places.pods(place, limit, namespace), now_ms, wide=wide)
         first = next(table, None)
         if first is None:
             continue
@@ -178,3 +187,77 @@ def lines(
 
 
 queue_pods.register(group)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the pods in some places; wide ones show when everything is asked for."""
+
+    title: str
+    cell: Callable[[Placed, int], str]
+    places: frozenset[QueueName] | None = None
+    wide: bool = False
+
+
+def _counted(counts: Mapping[QueueName, int]) -> list[str]:
+    """How many pods stand in each place."""
+    return aligned([("PLACE", "PODS"), *((place.value, str(count)) for place, count in counts.items())])
+
+
+def _rows(place: QueueName, pods: Iterable[Placed], now_ms: int, *, wide: bool) -> Iterator[str]:
+    """The pods in a place, a line each after the titles; no line where there are none."""
+    shown = [each for each in _COLUMNS if (wide or not each.wide) and (each.places is None or place in each.places)]
+    cut = None if wide else _LONGEST_CELL
+    cells = ([_cell(column.cell(pod, now_ms), cut) for column in shown] for pod in pods)
+    widths = [0] * len(shown)
+    titles: list[list[str]] = [[column.title for column in shown]]
+    for page in iter(lambda: list(islice(cells, _PAGE)), []):
+        table, titles = titles + page, []
+        widths = [max(known, new) for known, new in zip(widths, columns.widths(table), strict=True)]
+        yield from (columns.line(row, widths) for row in table)
+
+
+def _cell(text: str, cut: int | None) -> str:
+    line = " ".join(text.split()) or _NONE
+    return line if cut is None or len(line) <= cut else line[: cut - 1] + "…"
+
+
+def _ago(then_ms: int | None, now_ms: int) -> str:
+    return "" if then_ms is None else duration((now_ms - then_ms) / 1000)
+
+
+def _left(then_ms: int | None, now_ms: int) -> str:
+    if then_ms is None:
+        return ""
+    return "now" if then_ms <= now_ms else duration((then_ms - now_ms + 999) // 1000)
+
+
+def _why(pod: Placed) -> str:
+    if not pod.resizes:
+        return pod.message
+    return f"resize on {pod.node}: {pod.message}" if pod.message else f"resize on {pod.node}"
+
+
+def _in(*places: QueueName) -> frozenset[QueueName]:
+    return frozenset(places)
+
+
+_HELD = _in(QueueName.WAITING, QueueName.RESERVED)
+_UNPLACED = frozenset(QueueName) - _HELD
+
+_COLUMNS: Sequence[_Column] = (
+    _Column("POD", lambda pod, now_ms: pod.key),
+    _Column("GROUP", lambda pod, now_ms: pod.group, _in(QueueName.GROUP)),
+    _Column("ATTEMPTS", lambda pod, now_ms: str(pod.attempts)),
+    _Column("FIRST TRIED", lambda pod, now_ms: _ago(pod.first_ms, now_ms)),
+    _Column("QUEUED", lambda pod, now_ms: _ago(pod.queued_ms, now_ms)),
+    _Column("LAST TRIED", lambda pod, now_ms: _ago(pod.last_ms, now_ms), wide=True),
+    _Column("ENDS IN", lambda pod, now_ms: _left(pod.until_ms, now_ms), _in(QueueName.BACKOFF, QueueName.WAITING)),
+    _Column("NODE", lambda pod, now_ms: pod.node, _HELD),
+    _Column("STATE", lambda pod, now_ms: pod.state, _in(QueueName.RESERVED)),
+    _Column("EPOCH", lambda pod, now_ms: str(pod.epoch), _in(QueueName.RESERVED, QueueName.INFLIGHT), wide=True),
+    _Column("PROFILE", lambda pod, now_ms: pod.profile, wide=True),
+    _Column("UID", lambda pod, now_ms: pod.uid, wide=True),
+    _Column("REJECTED BY", lambda pod, now_ms: ",".join(pod.plugins), _UNPLACED),
+    _Column("WHY", lambda pod, now_ms: _why(pod), _UNPLACED),
+)

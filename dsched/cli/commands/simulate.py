@@ -1,6 +1,6 @@
 """``dsched simulate``: where the pods of manifests would go, without a system."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dsched.cli import choosing, console, dividing, emulating, options
 from dsched.cli.commands import config, snapshot
+from dsched.cli.render import columns
 from dsched.cli.render import rehearsal as rehearsal_report
-from dsched.cli.render import simulate as simulate_report
 from dsched.clock import SystemClock
 from dsched.cluster import opening
 from dsched.cluster.opening import Kind
@@ -22,13 +22,27 @@ from dsched.errors import DschedError
 from dsched.manifests import exporting
 from dsched.manifests.load import Manifest, load, load_text
 from dsched.model import coscheduling
+from dsched.observe.words import amount
 from dsched.plugins import profiles, registry
 from dsched.recording import simulated
 from dsched.recording.rehearsal import Rehearsal
 from dsched.scheduler.decision import Decision, GroupDecision, by_pod
+from dsched.simulation.capacity import Fill, NodeFill
 from dsched.simulation.from_manifests import given
-from dsched.simulation.outcome import DecisionLines, Outcome
+from dsched.simulation.outcome import DecisionLines, Ending, GroupOutcome, Outcome, PodOutcome, QueueOutcome
 from dsched.simulation.placing import simulate as place
+
+_SHOWN = 20
+"""Rows of a table; ``wide`` shows all."""
+_NAMED = 3
+"""Pods that are named of those that do not fit for the same reason; ``wide`` names all."""
+
+_WITHOUT_NODE = (Ending.UNSCHEDULABLE, Ending.FAILED, Ending.WAITING, Ending.GATED, Ending.IGNORED)
+_QUEUE_TITLES = (
+    *("QUEUE", "RUNNING", "PENDING", "RECLAIMED"),
+    *("RESOURCE", "BEFORE", "AFTER", "FAIR SHARE", "GUARANTEED", "LIMIT"),
+)
+_HAS_NODE = frozenset({Ending.PLACED, Ending.WAITING, Ending.RESIZABLE})
 
 
 class Output(StrEnum):
@@ -154,9 +168,9 @@ def _print(outcome: Outcome, output: Output) -> None:
     if outcome.homeless:
         console.err.print(f"note: bound pods on nodes that were not given: {outcome.homeless}", markup=False)
     if output is Output.JSON:
-        console.write(msgspec.json.format(simulate_report.encoded(outcome)).decode())
+        console.write(msgspec.json.format(_encoded(outcome)).decode())
     else:
-        console.write("\n".join(simulate_report.lines(outcome, wide=output is Output.WIDE)))
+        console.write("\n".join(_lines(outcome, wide=output is Output.WIDE)))
 
 
 def _write(path: Path, lines: DecisionLines) -> None:
@@ -172,3 +186,128 @@ def _progress(total: int) -> Iterator[Callable[[Decision | GroupDecision], None]
     with Progress(*columns, console=console.err, transient=True, disable=not console.err.is_terminal) as progress:
         task = progress.add_task("pods", total=total)
         yield lambda decided: progress.advance(task, sum(each.candidate.attempt == 1 for each in by_pod([decided])))
+
+
+def _encoded(outcome: Outcome) -> bytes:
+    """As JSON; amounts are whole numbers, CPU in milli-units."""
+    return msgspec.json.encode(
+        {
+            "counts": outcome.counts,
+            "resources": outcome.resources,
+            "nodes": outcome.nodes,
+            "pods": outcome.pods,
+            "groups": outcome.groups,
+            "queues": outcome.queues,
+            "homeless": outcome.homeless,
+        }
+    )
+
+
+def _lines(outcome: Outcome, *, wide: bool) -> Iterator[str]:
+    """For people: a summary, how full the cluster is, what queues have, the nodes, who had to go, what has no node and
+    why."""
+    told = [f"{count} {ending}" for ending, count in outcome.counts.items() if count]
+    yield f"{len(outcome.pods)} pods: {', '.join(told)}" if told else "no pods to place"
+    most = None if wide else _SHOWN
+    yield from _section("", ("RESOURCE", "BEFORE", "AFTER", "ALLOCATABLE"), map(_resource, outcome.resources), None)
+    yield from _section("Queues", _QUEUE_TITLES, _queues(outcome.queues), most)
+    yield from _nodes(outcome.nodes, wide, most)
+    if wide:
+        with_node = (pod for pod in outcome.pods if pod.ending in _HAS_NODE)
+        yield from _section("Placements", ("POD", "NODE", "ATTEMPTS"), map(_placement, with_node), most)
+    groups = outcome.groups if wide else [group for group in outcome.groups if group.placed < group.pods]
+    header = ("GROUP", "PLACED", "BOUND BEFORE", "MINIMUM", "ATTEMPTS", "STATUS", "WHY")
+    yield from _section("Pod groups", header, map(_group, groups), most)
+    evicted = [pod for pod in outcome.pods if pod.ending is Ending.EVICTED]
+    yield from _section("Evicted", ("POD", "NODE", "FOR"), map(_eviction, evicted), most)
+    for ending in _WITHOUT_NODE:
+        yield from _reasons(ending, [pod for pod in outcome.pods if pod.ending is ending], wide)
+
+
+def _section(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], most: int | None) -> Iterator[str]:
+    """A table with an empty line before it, of at most so many rows; nothing at all without rows."""
+    listed = list(rows)
+    if not listed:
+        return
+    yield ""
+    if title:
+        yield f"{title}:"
+    table = [header, *listed[:most]]
+    widths = columns.widths(table)
+    for row in table:
+        yield columns.line(row, widths)
+    if most is not None and len(listed) > most:
+        yield f"… {len(listed) - most} more; -o wide lists all"
+
+
+def _resource(fill: Fill) -> tuple[str, ...]:
+    name = fill.resource
+    return name, _share(fill, fill.before), _share(fill, fill.after), amount(name, fill.allocatable)
+
+
+def _share(fill: Fill, counted: int) -> str:
+    share = f" ({100 * counted / fill.allocatable:.1f}%)" if fill.allocatable else ""
+    return f"{amount(fill.resource, counted)}{share}"
+
+
+def _queues(queues: Sequence[QueueOutcome]) -> Iterator[tuple[str, ...]]:
+    """A row a resource, the first of which names the queue; those below another are indented."""
+    depths: dict[str, int] = {}
+    for queue in queues:
+        depths[queue.name] = depth = depths.get(queue.parent, -1) + 1
+        first = ("  " * depth + queue.name, str(queue.running), str(queue.pending), str(queue.reclaimed))
+        for number, use in enumerate(queue.resources):
+            shown = (use.before, use.after, use.fair_share, use.guaranteed, use.limit)
+            amounts = ["-" if each is None else amount(use.resource, each) for each in shown]
+            yield (*(("", "", "", "") if number else first), use.resource, *amounts)
+        if not queue.resources:
+            yield (*first, *["-"] * 6)
+
+
+def _nodes(nodes: Sequence[NodeFill], wide: bool, most: int | None) -> Iterator[str]:
+    """Nodes where pods came or went; all of them where ``wide``."""
+    shown = list(nodes if wide else [node for node in nodes if node.changed])
+    resources = list(dict.fromkeys(fill.resource for node in shown for fill in node.resources))
+    resources.sort(key=lambda resource: resource == "pods")
+    header = ("NODE", "CAME", *(each.upper() for each in resources))
+    yield from _section("Nodes", header, (_node(node, resources) for node in shown), most)
+
+
+def _node(node: NodeFill, resources: Sequence[str]) -> tuple[str, ...]:
+    fills = {fill.resource: fill for fill in node.resources}
+    return node.name, f"{node.pods.after - node.pods.before:+d}", *(_use(fills.get(each)) for each in resources)
+
+
+def _use(fill: Fill | None) -> str:
+    if fill is None:
+        return "-"
+    return f"{amount(fill.resource, fill.after)}/{amount(fill.resource, fill.allocatable)}"
+
+
+def _placement(pod: PodOutcome) -> tuple[str, ...]:
+    return pod.key, pod.node, str(pod.attempts)
+
+
+def _group(group: GroupOutcome) -> tuple[str, ...]:
+    why = group.message or "-"
+    placed = f"{group.placed}/{group.pods}"
+    return group.key, placed, str(group.bound), str(group.wanted), str(group.attempts), group.ending, why
+
+
+def _eviction(pod: PodOutcome) -> tuple[str, ...]:
+    return pod.key, pod.node, pod.evicted_by or ""
+
+
+def _reasons(ending: Ending, pods: Sequence[PodOutcome], wide: bool) -> Iterator[str]:
+    """Pods by why they are where they are, the most frequent reason first."""
+    by_reason: dict[str, list[str]] = {}
+    for pod in pods:
+        nominated = f" (promised {pod.nominated})" if pod.nominated else ""
+        by_reason.setdefault(pod.message, []).append(f"{pod.key}{nominated}")
+    if by_reason:
+        yield ""
+        yield f"{ending.capitalize()}:"
+    for message, names in sorted(by_reason.items(), key=lambda entry: -len(entry[1])):
+        named = names if wide else names[:_NAMED]
+        rest = f" and {len(names) - len(named)} more" if len(names) > len(named) else ""
+        yield f"  {', '.join(named)}{rest}: {message}"

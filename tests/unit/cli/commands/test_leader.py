@@ -1,12 +1,16 @@
-"""``dsched leader --write-config-to``: needs no Redis and no cluster."""
+"""``dsched leader``: ``--write-config-to``, which needs no Redis and no cluster; and options, as ``/flagz`` has them."""
 
 import logging
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
+from dsched.cli.commands import leader
 from dsched.cli.main import app
 from dsched.errors import ConfigError, DschedError
 
@@ -59,3 +63,53 @@ def test_a_file_that_is_refused_is_not_written(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(DschedError, match=r"--write-config-to: .*/none/w\.yaml cannot be written: No such file"):
         run("leader", "--write-config-to", tmp_path / "none" / "w.yaml")
+
+
+class Mode(StrEnum):
+    LOCAL = "local"
+
+
+def flags(*words: str, **environ: str) -> dict[str, str]:
+    app = typer.Typer()
+    found: dict[str, str] = {}
+
+    @app.command()
+    def made(
+        context: typer.Context,
+        where: str,
+        redis_url: Annotated[str | None, typer.Option("-u", "--redis-url", envvar="URL")] = None,
+        file: Annotated[Path | None, typer.Option("--config")] = None,
+        mode: Annotated[Mode, typer.Option("--mode")] = Mode.LOCAL,
+        lease: float = 3.0,
+        detach: bool = False,
+        gates: Annotated[list[str] | None, typer.Option("--feature-gates")] = None,
+    ) -> None:
+        found.update(leader.given_flags(context))
+
+    result = CliRunner().invoke(app, ["here", *words], env=environ, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return found
+
+
+def test_defaults_are_told_and_nothing_else() -> None:
+    assert flags() == {
+        "redis-url": "",
+        "config": "",
+        "mode": "local",
+        "lease": "3.0",
+        "detach": "false",
+        "feature-gates": "",
+    }
+
+
+def test_what_was_given_is_told() -> None:
+    told = flags("--config", "/a/b.yaml", "--lease", "1.5", "--detach")
+    assert (told["config"], told["lease"], told["detach"]) == ("/a/b.yaml", "1.5", "true")
+    told = flags("--feature-gates", "A=true", "--feature-gates", "B=false,C=true")
+    assert told["feature-gates"] == "A=true,B=false,C=true"
+
+
+def test_passwords_in_urls_are_hidden_whatever_they_come_from() -> None:
+    assert flags("-u", "redis://leader:s3cr3t@h:1/0")["redis-url"] == "redis://leader:***@h:1/0"
+    by_variable = flags(URL="redis+sentinel://:s3cr3t@h:1/state/0?sentinel_password=s3cr3t")
+    assert by_variable["redis-url"] == "redis+sentinel://:***@h:1/state/0?sentinel_password=***"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dsched.cli.render import top
-from dsched.cli.render.top import Answer, Node, bar, between, lines, node
+from dsched.cli.commands import top
+from dsched.cli.commands.top import Answer, Node, bar, between, lines, node
 from dsched.state.phases import Written
 
 
