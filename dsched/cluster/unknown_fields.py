@@ -6,7 +6,7 @@ at most one a field and minute; and by ``dsched_unknown_fields_total``.
 *Looking* costs a fifth of what reading a pod does. Of an API server's pods, those of one controller and template are
 alike, so one of each class (`PodInfo.class_key`) is looked at; pods without a controller are all looked at. What
 somebody has put into one pod of a controller alone may be missed, therefore. A standalone cluster's specs are kept as
-they were written, so each that differs is looked at once.
+they were written, by ``dsched apply`` or another client, so each that differs is looked at once.
 
 Known is what Kubernetes 1.34 to 1.37 have, whether scheduling reads it or not. Objects are walked into where a new
 field may change what scheduling does: a field of a probe is nothing to it, one of an affinity term is.
@@ -28,6 +28,7 @@ from dsched.framework import interning
 from dsched.framework.pod_info import PodInfo
 from dsched.log import cut, logger
 from dsched.metrics import UNKNOWN_FIELDS
+from dsched.model.meta import PodKey
 from dsched.model.pod import Pod
 
 _log = logger(__name__)
@@ -231,3 +232,48 @@ class Telling:
             extra = {"action": "unknown_field", "pod": pod.key, "uid": pod.uid, "field": cut(path)}
             _log.warning("a field of a pod is not known and ignored; upgrade dsched", extra=extra)
         return field
+
+
+class _Spec(msgspec.Struct):
+    """A pod's spec as it was written."""
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_specs = msgspec.json.Decoder(_Spec)
+
+
+class StandalonePods:
+    """Looks at the pods of a standalone cluster of which a leader hears, and tells of each once while its fields stay the
+    same.
+
+    Args:
+        record: records events.
+    """
+
+    def __init__(self, record: Callable[[Sequence[PodEvent]], None], clock: Clock) -> None:
+        self._telling = Telling(record, clock)
+        self._of: dict[PodKey, tuple[str, Sequence[str]]] = {}  # UID and fields of pods that have any
+
+    def lead(self, profiles: Collection[str] | None) -> None:
+        """This process leads, and serves these schedulerNames; None: it does not, and nothing is looked at."""
+        self._telling.profiles = profiles
+
+    def listed(self, pods: Collection[PodKey]) -> None:
+        """There are no other pods."""
+        self._of = {key: told for key, told in self._of.items() if key in pods}
+
+    def heard(self, raw: bytes, pod: Pod) -> None:
+        """A pod is there, or has been changed, and this is its JSON."""
+        if self._telling.profiles is None:
+            return
+        fields = of_spec(bytes(_specs.decode(raw).spec))
+        if not fields:
+            self._of.pop(pod.key, None)
+        elif self._of.get(pod.key) != (pod.uid, fields):
+            self._telling.found(pod, fields)
+            self._of[pod.key] = pod.uid, fields
+
+    def gone(self, key: PodKey) -> None:
+        """A pod was deleted."""
+        self._of.pop(key, None)

@@ -96,8 +96,8 @@ class FailedGroupAttempt:
         pods: in the order in which they are decided.
         states: what plugins wrote, by UID, of those pods that were looked at.
         schedule: where they would go as the nodes of the snapshot are at the time, and the status where not enough of
-            them would go anywhere. Nothing stays on a node.
-        schedule_in: the same of so many of them, the first ones, in one placement.
+            them would go anywhere; with a placement and a number, so many of them, the first ones, in that placement.
+            Nothing stays on a node.
         placements: those of which one is to take the group, without nodes that are out of the question for all its
             pods, whoever else goes; none where that cannot be told.
     """
@@ -107,6 +107,5 @@ class FailedGroupAttempt:
     pods: tuple[PodInfo, ...]
     states: Mapping[PodUid, CycleState]
     snapshot: Snapshot
-    schedule: Callable[[], Proposal]
-    schedule_in: Callable[[Placement, int], Proposal]
+    schedule: Callable[..., Proposal]
     placements: Callable[[], Sequence[Placement]]

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from dsched.arithmetic.sums import totals
 from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.engine.failed_attempt import FailedGroupAttempt, Proposal, ProposedAssignment
 from dsched.engine.select import nodes_to_find
@@ -21,11 +22,13 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, GroupAssignments, Placement, PodGroupPostFilterResult, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.framework.table import NodeTable
 from dsched.framework.validation import PluginFailure, outcome
 from dsched.metrics import GENERATED_PLACEMENTS, GROUP_ALGORITHM_DURATION, GROUP_PREEMPTION_ATTEMPTS, collect
-from dsched.model import placement_wishes
+from dsched.model import placement_wishes, quantity
 from dsched.model.meta import NO_NODE
-from dsched.scheduler import group_trials, min_resources
+from dsched.model.pod_groups import PodGroup
+from dsched.scheduler import group_trials
 from dsched.scheduler.decision import Decision, GroupCandidate, GroupDecision, GroupEnd
 from dsched.scheduler.gang_placement import GangPlacement
 from dsched.scheduler.group_attempt import (
@@ -45,6 +48,7 @@ from dsched.scheduler.memory import Memory
 from dsched.scheduler.ports import Assumptions
 
 TOPOLOGY_GATE = "TopologyAwareWorkloadScheduling"
+_LACKING = "minResources of the pod group are not free in the cluster: {gaps}"
 
 
 class PodGroupCycle:
@@ -165,7 +169,7 @@ class PodGroupCycle:
 
     def _schedule(self, framework: Framework, entry: GroupCandidate, cache: Assumptions) -> Found:
         """Place the group in a cache. Source: ``podGroupSchedulingAlgorithm``."""
-        if gap := min_resources.lacking(entry.group, self._cache.snapshot.table):
+        if gap := _lacking(entry.group, self._cache.snapshot.table):
             return Found(GroupStatus(Code.UNSCHEDULABLE, [gap]))
         features = framework.profile.features
         topology = features.enabled(TOPOLOGY_GATE)
@@ -336,7 +340,7 @@ class PodGroupCycle:
     def _assignments_in(self, framework: Framework, entry: GroupCandidate, placement: Placement, pods: int) -> Proposal:
         """The same of so many of its pods, the first ones, in one placement."""
         snapshot = self._cache.snapshot
-        if gap := min_resources.lacking(entry.group, snapshot.table):
+        if gap := _lacking(entry.group, snapshot.table):
             return [], Status(Code.UNSCHEDULABLE, (gap,))
         memory = Memory(snapshot)
         member = Member(memory, rows_of(placement, len(snapshot.table)), tried=True)
@@ -440,3 +444,26 @@ class PodGroupCycle:
 
 
 _NOTHING = Status(Code.UNSCHEDULABLE)
+
+
+def _lacking(group: PodGroup, table: NodeTable) -> str:
+    """What is not free of the ``minResources`` of a PodGroup of scheduler-plugins, with what the group's own pods hold
+    counted as free; empty where all is. Amounts as scheduling counts them: CPU in thousandths.
+
+    Source: sigs.k8s.io/scheduler-plugins v0.33.5 pkg/coscheduling/core/core.go ``PreFilter``, ``CheckClusterResource``.
+    """
+    terms = group.spec.coscheduling
+    if terms is None or not terms.min_resources:
+        return ""
+    placed = pod_groups.scheduled(table, group.key).values()
+    gaps = []
+    for name, text in sorted(terms.min_resources.items()):
+        wanted = quantity.amount(name, quantity.nano(text))
+        if name == "pods":
+            continue
+        free = np.maximum(table.allocatable(name) - table.requested(name), 0)[: len(table)]
+        there = int(totals(free, np.zeros(1, dtype=np.intp))[0]) if len(free) else 0
+        there += sum(pod.demand.requests.get(name, 0) for pod in placed)
+        if there < wanted:
+            gaps.append(f"{name} {wanted - there}")
+    return _LACKING.format(gaps=", ".join(gaps)) if gaps else ""

@@ -132,7 +132,7 @@ def _objects(store: Store, configured: SchedulerConfiguration, cluster: Cluster)
     """In Kubernetes with the credentials of `dsched.cli.options.cluster_of`."""
     objects: DeviceObjects
     if cluster.kind == Kind.KUBERNETES.value:
-        from dsched.cluster.kubernetes.device_objects import ListedDevices
+        from dsched.cluster.kubernetes.objects import ListedDevices
 
         objects = ListedDevices(opening.open_access(opening.from_environment(), configured), cluster)
     else:

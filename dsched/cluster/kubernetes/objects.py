@@ -4,19 +4,25 @@ Each kind is listed by itself, in pages of one resourceVersion, so the kinds may
 """
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
+from dsched.cluster.interface import Cluster
 from dsched.cluster.kubernetes import resources
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.http import client
 from dsched.cluster.kubernetes.http.client import Calls
 from dsched.cluster.kubernetes.http.exchange import Answer, Request
-from dsched.cluster.kubernetes.resources import Resource
+from dsched.cluster.kubernetes.resources import BY_KIND, Resource
 from dsched.errors import ClusterError, ClusterUnavailable
+from dsched.model.devices import DEVICE_TAINT_RULE, RESOURCE_SLICE, DeviceTaintRule, ResourceSlice
+from dsched.model.meta import ApiRecord, NodeName
+from dsched.model.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, DeviceClass, ResourceClaim
+from dsched.plugins.object_views import decoded
 
 PATIENCE_S = 30.0
 """How long one page is asked for."""
@@ -27,6 +33,7 @@ TRIES = 3
 PRIORITY_CLASS = Resource("PriorityClass", "/apis/scheduling.k8s.io/v1", "priorityclasses", False)
 """A leader reads none: the API server has resolved the pods' priorities."""
 ALL = (PRIORITY_CLASS, resources.CLAIM_TEMPLATE, *resources.ALL)
+Record = TypeVar("Record", bound=ApiRecord)
 
 
 class _Metadata(msgspec.Struct, rename={"continue_": "continue"}):
@@ -103,3 +110,46 @@ class Everything:
             return msgspec.json.decode(outcome.body, type=_Page)
         except msgspec.DecodeError as error:
             raise ClusterError(f"{resource.plural} cannot be listed, the answer cannot be read: {error}") from error
+
+
+class ListedDevices:
+    """Slices, claims, classes and taint rules for people who look, as far as they ask about them.
+
+    Methods raise ClusterUnavailable while the API server does not answer, Withheld where this user may not list a kind.
+    """
+
+    def __init__(self, access: Access, cluster: Cluster) -> None:
+        self._everything = Everything(access)
+        self._cluster = cluster
+
+    def slices(self, node: NodeName | None = None) -> list[ResourceSlice]:
+        """All slices; with a node, those that are for it and those that are for no node in particular."""
+        selectors = [""] if node is None else [f"spec.nodeName={node}", "spec.nodeName="]
+        found: list[ResourceSlice] = []
+        for selector in selectors:
+            listed = self._everything.of(replace(BY_KIND[RESOURCE_SLICE], selector=selector))
+            found += _decoded(listed, ResourceSlice)
+        return found
+
+    def claims(self, pools: Collection[str] | None = None, keys: Sequence[str] = ()) -> list[ResourceClaim]:
+        """All claims; with names of pools only the ones with these keys, for the API server cannot look for pools."""
+        if pools is None:
+            return _decoded(self._everything.of(BY_KIND[RESOURCE_CLAIM]), ResourceClaim)
+        found = self._cluster.get_objects(RESOURCE_CLAIM, keys) if keys else ()
+        return _decoded((each for each in found if each is not None), ResourceClaim)
+
+    def classes(self) -> list[DeviceClass]:
+        """All classes."""
+        return _decoded(self._everything.of(BY_KIND[DEVICE_CLASS]), DeviceClass)
+
+    def rules(self) -> list[DeviceTaintRule]:
+        """All taint rules."""
+        return _decoded(self._everything.of(BY_KIND[DEVICE_TAINT_RULE]), DeviceTaintRule)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._everything.close()
+
+
+def _decoded(found: Iterable[Mapping[str, Any]], record: type[Record]) -> list[Record]:
+    return [decoded(each, record) for each in found]

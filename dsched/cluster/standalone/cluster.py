@@ -48,7 +48,7 @@ from dsched.state.client import Store
 from dsched.state.scripts import Script
 
 if TYPE_CHECKING:
-    from dsched.cluster.standalone.unknown_fields import UnknownFields
+    from dsched.cluster.unknown_fields import StandalonePods
 
 NODES_SURVEYED_AT_ONCE = 200
 LOG_LENGTH = 200_000
@@ -115,7 +115,7 @@ class StandaloneCluster:
         self._queues = StatusWriter(store, kinds.QUEUE, log_length)
         self._epoch = ""
         self._controller: ClaimController | None = None
-        self._unknown: UnknownFields | None = None
+        self._unknown: StandalonePods | None = None
 
     def list(self) -> Listing:
         """Everything there is, least recently changed first; ``others`` by kind.
@@ -156,9 +156,9 @@ class StandaloneCluster:
         own = ClaimWriter(self._store, self._clock, self._log_length, self._epoch)  # another thread's
         self._controller = ClaimController(self._objects, own, self.record, groups=group_claims)
         if self._unknown is None:
-            from dsched.cluster.standalone.unknown_fields import UnknownFields  # commands do without
+            from dsched.cluster.unknown_fields import StandalonePods  # commands do without
 
-            self._unknown = UnknownFields(self.record, self._clock)
+            self._unknown = StandalonePods(self.record, self._clock)
         self._unknown.lead(profiles)
 
     def stand_down(self) -> None:
@@ -386,7 +386,7 @@ def _event(entry: Entry) -> Event:
     )
 
 
-def _tell_unknown(unknown: "UnknownFields", entries: Sequence[Entry], events: Sequence[Event]) -> None:
+def _tell_unknown(unknown: "StandalonePods", entries: Sequence[Entry], events: Sequence[Event]) -> None:
     for (_, fields), event in zip(entries, events, strict=True):
         if event.kind != kinds.POD.name:
             continue

@@ -1,4 +1,4 @@
-"""``dsched leader``: ``--write-config-to``, which needs no Redis and no cluster; and options, as ``/flagz`` has them."""
+"""``dsched leader``: ``--write-config-to``, which needs no Redis and no cluster; options, as ``/flagz`` has them."""
 
 import logging
 from collections.abc import Iterator
