@@ -244,8 +244,8 @@ _specs = msgspec.json.Decoder(_Spec)
 
 
 class StandalonePods:
-    """Looks at the pods of a standalone cluster of which a leader hears, and tells of each once while its fields stay the
-    same.
+    """Looks at the pods of a standalone cluster of which a leader hears, and tells of each once while its fields stay
+    the same.
 
     Args:
         record: records events.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,14 @@ class ProposedAssignment:
 
 Proposal = tuple[Sequence[ProposedAssignment], Status | None]
 """Where pods of a group would go, and why not enough of them would go anywhere."""
+Within = tuple[Placement, int]
+"""One placement, and how many of a group's pods, the first ones, are to go into it."""
+
+
+class Schedule(Protocol):
+    """Decides a group's pods, or so many of them in one placement."""
+
+    def __call__(self, within: Within | None = None) -> Proposal: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +105,7 @@ class FailedGroupAttempt:
         pods: in the order in which they are decided.
         states: what plugins wrote, by UID, of those pods that were looked at.
         schedule: where they would go as the nodes of the snapshot are at the time, and the status where not enough of
-            them would go anywhere; with a placement and a number, so many of them, the first ones, in that placement.
-            Nothing stays on a node.
+            them would go anywhere. Nothing stays on a node.
         placements: those of which one is to take the group, without nodes that are out of the question for all its
             pods, whoever else goes; none where that cannot be told.
     """
@@ -107,5 +115,5 @@ class FailedGroupAttempt:
     pods: tuple[PodInfo, ...]
     states: Mapping[PodUid, CycleState]
     snapshot: Snapshot
-    schedule: Callable[..., Proposal]
+    schedule: Schedule
     placements: Callable[[], Sequence[Placement]]

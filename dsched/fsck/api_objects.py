@@ -24,7 +24,6 @@ from dsched.errors import ClusterUnavailable
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
 from dsched.fsck.objects import (
-    Seen,
     amounts,
     default_queues,
     queue_labels,
@@ -33,7 +32,7 @@ from dsched.fsck.objects import (
     seen_group,
     seen_queue,
 )
-from dsched.fsck.view import SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, met_by_devices
+from dsched.fsck.view import Seen, SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, met_by_devices
 from dsched.model import coscheduling, meta
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.node import Node

@@ -22,11 +22,11 @@ SKEW_MS = 60_000
 
 def check(view: View) -> Iterator[Finding]:
     """What breaks it."""
-    for pod in view.pods.values():
+    for pod in view.objects.pods.values():
         if not pod.node:
             continue
         yield from _elsewhere(view, pod)
-        if pod.scheduled and (told := view.told.get(pod.key)) is not None:
+        if pod.scheduled and (told := view.objects.told.get(pod.key)) is not None:
             yield from _told(view, pod, told)
 
 

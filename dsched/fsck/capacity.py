@@ -47,7 +47,7 @@ PODS_NAMED = 5
 def check(view: View, profiles: Profiles) -> Iterator[Finding]:
     """What breaks it, and notes."""
     for name, residents in view.residents.items():
-        node = view.nodes.get(name)
+        node = view.objects.nodes.get(name)
         if node is None:
             bound = sum(not resident.reserved for resident in residents)
             if bound:
@@ -155,7 +155,7 @@ def _amount(resident: Resident, resource: str) -> int:
 def check_usage(view: View) -> Iterator[Finding]:
     """Where what Redis says of nodes is not what the objects say."""
     unclear = {each.node for each in view.reservations.values() if view.owner(each.uid, each.key) is None}
-    for node in view.nodes.values():
+    for node in view.objects.nodes.values():
         usage = view.usage.get(node.name)
         if usage is None:
             what = f"there is no usage of it in Redis (node:{node.name})"
@@ -170,7 +170,7 @@ def check_usage(view: View) -> Iterator[Finding]:
         if found and node.name not in unclear:
             what = f"node:{node.name} counts {found}"
             yield Finding(_I3, Kind.NODE, node.name, f"used {version}", what, view.version)
-    for name in view.usage.keys() - view.nodes.keys():
+    for name in view.usage.keys() - view.objects.nodes.keys():
         what = f"its usage is kept (node:{name}), and there is no such node"
         yield Finding(_I3, Kind.NODE, name, "no node", what, view.version)
 
@@ -211,7 +211,7 @@ def _text(resource: str, amount: int | str) -> str:
 
 def check_sums(view: View) -> Iterator[Finding]:
     """Notes of what no number of 64 bits holds: manifests ask for so much, not the scheduler."""
-    for name in view.residents.keys() & view.nodes.keys():
+    for name in view.residents.keys() & view.objects.nodes.keys():
         asking: dict[str, list[tuple[int, str]]] = {}
         for resident in view.residents[name]:
             for resource, amount in charged(resident.pod):

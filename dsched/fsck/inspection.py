@@ -22,7 +22,7 @@ from dsched.fsck.objects import Objects
 from dsched.fsck.profiles import Profiles
 from dsched.fsck.reading import Reader
 from dsched.fsck.stored_objects import StoredObjects
-from dsched.fsck.view import View
+from dsched.fsck.view import Seen, View
 from dsched.state import misfits
 from dsched.state.client import Store, WrongType, reachable
 from dsched.state.standings import Moment
@@ -77,7 +77,7 @@ def inspect(
             found = misfits.find_all(store, cluster_keys.ALL)
         if not found:  # cleared meanwhile
             return _inspected(store, clock, profiles or Profiles(), pause_s, oldest_reservation_s, objects)
-        return Report(_misfits(found), (), (), View(Moment("", 0, 0, -1, None, 0, 0), 0, 0, clock.now_ms()))
+        return Report(_misfits(found), (), (), View(Moment("", 0, 0, -1, None, 0, 0), 0, Seen(0), clock.now_ms()))
 
 
 def _misfits(found: Mapping[str, str]) -> list[Finding]:
@@ -142,6 +142,6 @@ def _ordered(findings: Iterator[Finding]) -> list[Finding]:
 
 def _unreadable(view: View) -> Iterator[Finding]:
     """What there is of them; nothing that the scheduler is to blame for."""
-    for (kind, name), why in view.broken.items():
+    for (kind, name), why in view.objects.broken.items():
         message = f"cannot be read and is left out, delete it or apply it anew: {why}"
         yield Finding(Invariant.ONE_PLACE, kind, name, "unreadable", message, breach=False)

@@ -1,12 +1,11 @@
 """What the objects of a cluster look like to the checks, wherever they are kept."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from dsched.cluster import sound
 from dsched.fsck.findings import Kind
-from dsched.fsck.view import PODS, SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, Told
+from dsched.fsck.view import PODS, Seen, SeenClaim, SeenGroup, SeenQueue
 from dsched.model import quantity, queues
 from dsched.model.meta import NodeName, PodKey, PodUid, from_builtins
 from dsched.model.node import Node
@@ -18,25 +17,6 @@ _MAX_AMOUNT = 2**63 - 1
 
 Raw = TypeVar("Raw")
 Read = TypeVar("Read")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Objects as they were read.
-
-    Attributes:
-        version: of the cluster, after they were read; 0 where there is none.
-        groups: pod groups by key; None where they were not read, for no pod names one.
-        told: the events kept, of pods that the scheduler bound.
-        broken: what cannot be read, with the reason.
-    """
-
-    version: int
-    pods: Mapping[PodKey, SeenPod] = field(default_factory=dict)
-    nodes: Mapping[NodeName, SeenNode] = field(default_factory=dict)
-    groups: Mapping[str, SeenGroup] | None = None
-    told: Mapping[PodKey, Told] = field(default_factory=dict)
-    broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
 
 
 class Objects(Protocol):

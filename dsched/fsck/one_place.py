@@ -20,14 +20,14 @@ _HELD = (QueueName.RESERVED, QueueName.WAITING)
 def check(view: View) -> Iterator[Finding]:
     """What breaks it."""
     for key, standing in view.standings.items():
-        pod = view.pods.get(key)
+        pod = view.objects.pods.get(key)
         if standing.record:
             yield from _recorded(view, key, standing)
             if not group_of(key):
                 yield from _owned(view, key, standing, pod)
         elif (standing.members or standing.inflight) and (pod is None or not pod.node):
             yield of_pod(_I1, key, "no record", f"stands in {_joined(places(standing))} and has no record")
-    for pod in view.pods.values():
+    for pod in view.objects.pods.values():
         if view.ours(pod) and not _known(view, pod):
             what = "has a deferred resize" if pod.node else "is pending"
             yield of_pod(_I1, pod.key, f"nowhere {pod.uid}", f"{what} and stands nowhere", pod.version)

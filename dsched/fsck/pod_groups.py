@@ -37,7 +37,7 @@ def check(view: View) -> Iterator[Finding]:
         if standing.record.get("queue") == QueueName.GROUP and not group_of(key):
             yield from _beside(view, key, standing, entities)
     if view.leads and view.at_rest:
-        for seen in (view.groups or {}).values():
+        for seen in (view.objects.groups or {}).values():
             yield from _gang(view, seen)
 
 
@@ -46,8 +46,8 @@ def _entity(view: View, key: PodKey, group: str, standing: Standing, *, alone: b
     uid, queue = standing.record.get("uid", ""), standing.record.get("queue", "")
     if queue in _NEVER:
         yield of_pod(_I1, key, "group's place", f"is a pod group, and its record says {queue}, where only pods stand")
-    seen = None if view.groups is None else view.groups.get(group)
-    if view.groups is not None and view.has_cluster and (Kind.GROUP, group) not in view.broken:
+    seen = None if view.objects.groups is None else view.objects.groups.get(group)
+    if view.objects.groups is not None and view.has_cluster and (Kind.GROUP, group) not in view.objects.broken:
         if seen is None:
             what = "has a record, and there is no such pod group"
             yield of_pod(_I1, key, f"no group {uid}", what, view.version)
@@ -69,7 +69,7 @@ def _beside(
         what = f"stands beside pod group {place or 'nothing'}, its record says {group or 'nothing'}"
         yield of_pod(_I1, key, f"which group {uid}", what)
         return
-    pod = view.pods.get(key)
+    pod = view.objects.pods.get(key)
     if pod is not None and pod.uid == uid and pod.group != group:
         what = f"stands beside pod group {group}, it is of {pod.group or 'none'}"
         yield of_pod(_I1, key, f"whose group {uid}", what, view.version)

@@ -65,14 +65,10 @@ class Reader:
         return View(
             moment=moment,
             epoch=moment.epoch,
-            version=seen.version,
+            objects=seen,
             now_ms=self._clock.now_ms(),
             schedulers=self._profiles.schedulers(moment.schedulers, _profiles_in(places)),
             resizes=self._profiles.resizes,
-            pods=seen.pods,
-            nodes=seen.nodes,
-            groups=seen.groups,
-            told=seen.told,
             usage=usage,
             quota=quota,
             queues=queues,
@@ -81,7 +77,6 @@ class Reader:
             reservations=held,
             unreadable=unreadable,
             devices=SeenDevices(self._objects.claims(), ledger, self._objects.sees_to_claims),
-            broken=seen.broken,
         )
 
     def again(self, first: View, suspects: Suspects) -> View:
@@ -100,20 +95,15 @@ class Reader:
         return View(
             moment=moment,
             epoch=moment.epoch if looked is None else looked.epoch,
-            version=seen.version,
+            objects=seen,
             now_ms=self._clock.now_ms(),
             schedulers=first.schedulers,
             resizes=first.resizes,
-            pods=seen.pods,
-            nodes=seen.nodes,
-            groups=seen.groups,
-            told=seen.told,
             usage=standings.read_node_usage(self._store, names),
             standings={} if looked is None else looked.pods,
             reservations=held,
             unreadable=unreadable,
             devices=SeenDevices(claims, ledger, self._objects.sees_to_claims),
-            broken=seen.broken,
         )
 
 
@@ -168,7 +158,7 @@ def _asked(first: View, suspects: Suspects) -> list[Asked]:
     for key in sorted(suspects.keys):
         turns = [member.text for member in first.standings.get(key, Standing()).members if " " in member.text]
         uids = [each.uid for each in first.reserved_keys.get(key, ())]
-        pod = first.pods.get(key)
+        pod = first.objects.pods.get(key)
         asked.append(Asked(key, turns, uids if pod is None else [*uids, pod.uid]))
     return asked
 

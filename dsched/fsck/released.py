@@ -34,7 +34,7 @@ def _objects(view: View, found: Reservation) -> Iterator[Finding]:
     pod = view.owner(found.uid, found.key)
     where = f"{found.node} is reserved for uid {found.uid}"
     if pod is None:
-        there = view.pods.get(found.key)
+        there = view.objects.pods.get(found.key)
         what = "there is no such pod" if there is None else f"the pod has uid {there.uid}"
         yield of_pod(_I6, found.key, f"pod {found.uid}", f"{where}, and {what}", view.version)
     elif pod.node == found.node:
@@ -42,7 +42,7 @@ def _objects(view: View, found: Reservation) -> Iterator[Finding]:
     elif not pod.node and (pod.finished or pod.deleting):
         why = "has finished" if pod.finished else "is being deleted"
         yield of_pod(_I6, found.key, f"over {found.uid}", f"{where}, which {why}", view.version)
-    if found.node not in view.nodes:
+    if found.node not in view.objects.nodes:
         what = f"is reserved on {found.node}, and there is no such node"
         yield of_pod(_I6, found.key, f"node {found.node}", what, view.version)
 

@@ -10,7 +10,6 @@ from dsched.cluster.standalone.objects import Objects, RawPod, read_node, read_o
 from dsched.framework.pod_info import PodInfo
 from dsched.fsck.findings import Kind
 from dsched.fsck.objects import (
-    Seen,
     amounts,
     default_queues,
     queue_labels,
@@ -19,7 +18,7 @@ from dsched.fsck.objects import (
     seen_group,
     seen_queue,
 )
-from dsched.fsck.view import SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, Told, met_by_devices
+from dsched.fsck.view import Seen, SeenClaim, SeenGroup, SeenNode, SeenPod, SeenQueue, Told, met_by_devices
 from dsched.manifests import kinds
 from dsched.model import coscheduling
 from dsched.model.meta import NodeName, PodKey

@@ -144,6 +144,25 @@ class Told(NamedTuple):
     scheduled: int
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The cluster's objects as they were read.
+
+    Attributes:
+        version: of the cluster, after they were read; 0 where this Redis keeps none.
+        groups: pod groups by ``namespace/name``; None where they were not read, for no pod names one.
+        told: the events kept, of pods that the scheduler bound.
+        broken: those that cannot be read, and why.
+    """
+
+    version: int
+    pods: Mapping[PodKey, SeenPod] = field(default_factory=dict)
+    nodes: Mapping[NodeName, SeenNode] = field(default_factory=dict)
+    groups: Mapping[str, SeenGroup] | None = None
+    told: Mapping[PodKey, Told] = field(default_factory=dict)
+    broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
+
+
 class Resident(NamedTuple):
     """A pod that takes up room on a node: bound there, or reserved; since when, ms since the epoch."""
 
@@ -159,17 +178,13 @@ class View:
     Attributes:
         moment: who leads and how far the leader is.
         epoch: the present one, as of when the places were read.
-        version: the cluster's, after the objects were read; 0 where this Redis keeps no cluster.
-        pods, nodes: the objects.
-        groups: pod groups by ``namespace/name``; None where they were not read, for no pod names one.
-        told: the events kept, of pods that the scheduler bound.
+        objects: the cluster's.
         usage: fields of ``node:NAME``.
         quota: fields of ``quota:NAME``.
         queues: the objects, and default_queues what namespaces say of their pods; read where something is kept there.
         standings: the pods' places.
         reservations: those that can be read; unreadable: the texts of those that cannot.
         devices: who has which.
-        broken: pods and nodes that cannot be read, and why.
         schedulers: the names of the schedulers whose pods are ours.
         resizes: whether pods on a node stand in the queue as long as a resize of them is deferred.
         now_ms: when it was read, ms since the epoch.
@@ -177,14 +192,10 @@ class View:
 
     moment: Moment
     epoch: int
-    version: int
+    objects: Seen
     now_ms: int
     schedulers: frozenset[str] = frozenset()
     resizes: bool = False
-    pods: Mapping[PodKey, SeenPod] = field(default_factory=dict)
-    nodes: Mapping[NodeName, SeenNode] = field(default_factory=dict)
-    groups: Mapping[str, SeenGroup] | None = None
-    told: Mapping[PodKey, Told] = field(default_factory=dict)
     usage: Mapping[NodeName, Mapping[str, str]] = field(default_factory=dict)
     quota: Mapping[NodeName, Mapping[str, str]] = field(default_factory=dict)
     queues: Mapping[str, SeenQueue] = field(default_factory=dict)
@@ -193,7 +204,11 @@ class View:
     reservations: Mapping[PodUid, Reservation] = field(default_factory=dict)
     unreadable: Mapping[PodUid, str] = field(default_factory=dict)
     devices: SeenDevices = field(default_factory=SeenDevices)
-    broken: Mapping[tuple[Kind, str], str] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int:
+        """The cluster's, which the leader must have taken in for what is seen here."""
+        return self.objects.version
 
     @property
     def has_cluster(self) -> bool:
@@ -217,14 +232,14 @@ class View:
 
     def owner(self, uid: PodUid, key: PodKey) -> SeenPod | None:
         """The pod of that name, if it has that uid."""
-        pod = self.pods.get(key)
+        pod = self.objects.pods.get(key)
         return pod if pod is not None and pod.uid == uid else None
 
     @cached_property
     def residents(self) -> Mapping[NodeName, list[Resident]]:
         """Node to the pods that take up room there, each once."""
         found: dict[NodeName, list[Resident]] = {}
-        for pod in self.pods.values():
+        for pod in self.objects.pods.values():
             if pod.node and not pod.finished:
                 found.setdefault(pod.node, []).append(Resident(pod, pod.bound_ms, reserved=False))
         for reservation in self.reservations.values():
@@ -245,7 +260,7 @@ class View:
     def grouped(self) -> Mapping[str, list[SeenPod]]:
         """Pod group to its pods."""
         found: dict[str, list[SeenPod]] = {}
-        for pod in self.pods.values():
+        for pod in self.objects.pods.values():
             if pod.group:
                 found.setdefault(pod.group, []).append(pod)
         return found

@@ -60,6 +60,7 @@ class Batches:
         self,
         state: StoredState,
         memory: LeaderMemory,
+        picking: Picking | None,
         *,
         commit: Commit,
         binding: BindTracker,
@@ -70,7 +71,7 @@ class Batches:
         self._epoch, self._queue, self._line = state.epoch, state.queue, state.line
         self._store = state.store
         self._clock, self._pending, self._waiting = memory.clock, memory.pending, memory.waiting
-        self._picking = memory.picking
+        self._picking = picking
         self._commit = commit
         self._binding = binding
         self._observer = observer

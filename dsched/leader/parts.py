@@ -12,7 +12,6 @@ from dsched.leader.events import Events
 from dsched.scheduler.cache import Cache
 from dsched.scheduler.pod_groups import QueuedGroups
 from dsched.scheduler.queue import PendingPods
-from dsched.scheduler.quota.picking import Picking
 from dsched.scheduler.waiting_pods import WaitingPods
 from dsched.state.client import Store
 from dsched.state.node_log import NodeLog
@@ -54,7 +53,6 @@ class LeaderMemory:
         waiting: pods that Permit holds back.
         events: on their way to the pods that they may help.
         groups: pod groups in the queue.
-        picking: whose pod is next where queues divide the cluster, else None.
     """
 
     clock: Clock
@@ -64,4 +62,3 @@ class LeaderMemory:
     waiting: WaitingPods
     events: Events
     groups: QueuedGroups
-    picking: Picking | None = None

@@ -146,7 +146,8 @@ class LeaderTerm:
         """How many pods limits hold back, as was said with `marked`."""
         self.sources: Listens = Silence()
         state = self.state = wiring.stored_state(store, epoch)
-        memory = self.memory = wiring.leader_memory(state, config, registry, cluster, clock)
+        memory, picking = wiring.leader_memory(state, config, registry, cluster, clock)
+        self.memory, self._picking = memory, picking
         self.dispatcher = Dispatcher(store)
         self.sender = BindSender(self.dispatcher)
         selector = Selector(settings.seed, tell_best=settings.decisions is not None)
@@ -158,7 +159,7 @@ class LeaderTerm:
             settings, config, state, memory, cluster, self.dispatcher, selector=selector, watching=watching
         )
         self.commit, self.batches = wiring.deciding(
-            config, state, memory, cluster=cluster, cycle=cycle, binding=binding, observer=self._observer
+            config, state, memory, picking, cluster=cluster, cycle=cycle, binding=binding, observer=self._observer
         )
         self.intake = Intake(state, memory, cluster=cluster, binding=self.binding, answered=self.batches.finish)
         self.takeover = wiring.takeover(
@@ -169,7 +170,6 @@ class LeaderTerm:
         )
         self.dumping = Dump(memory, audit=self.audit, compare=self._compare)
         self.upkeep = Upkeep(store, epoch, state.node_log, told)
-        picking = memory.picking
         self.queues = None if picking is None else QueueStatuses(picking, binding.failures, cluster)
         self.timers = self._timers(watching, binding)
 
@@ -340,7 +340,7 @@ class LeaderTerm:
         if self._to_mark[0] == self.marked:
             self._to_mark = self.heard, self.state.line.count
         version, number = self._to_mark
-        picking, held_back = self.memory.picking, self._held_back
+        picking, held_back = self._picking, self._held_back
         if picking is not None and (idle or version != self.marked):
             held_back = picking.count_held_back() if idle else 0
         if (version, held_back) != (self.marked, self._held_back) and self.state.line.answered(number):

@@ -84,8 +84,9 @@ def stored_state(store: Store, epoch: int) -> StoredState:
 
 def leader_memory(
     state: StoredState, config: SchedulerConfiguration, registry: Registry, cluster: Cluster, clock: Clock
-) -> LeaderMemory:
-    """An empty memory, and the frameworks, whose plugins see it.
+) -> tuple[LeaderMemory, Picking | None]:
+    """An empty memory, with the frameworks, whose plugins see it; and what picks the next pod where queues divide the
+    cluster.
 
     Raises:
         PluginError: a profile's plugins cannot be built.
@@ -103,7 +104,7 @@ def leader_memory(
     handle = LeaderHandle(cache, waiting, pending, clock, None if picking is None else picking.ledger)
     frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
     groups = QueuedGroups(frameworks, pending, cache.snapshot.pod_groups, cache.snapshot.version_of)
-    return LeaderMemory(
+    memory = LeaderMemory(
         clock=clock,
         frameworks=frameworks,
         pending=pending,
@@ -111,8 +112,8 @@ def leader_memory(
         waiting=waiting,
         events=Events(frameworks, pending, state.queue, groups, rescues_gated=config.features.since(37)),
         groups=groups,
-        picking=picking,
     )
+    return memory, picking
 
 
 class Binding(NamedTuple):
@@ -241,6 +242,7 @@ def deciding(
     config: SchedulerConfiguration,
     state: StoredState,
     memory: LeaderMemory,
+    picking: Picking | None,
     *,
     cluster: Cluster,
     cycle: Cycle,
@@ -259,7 +261,7 @@ def deciding(
         observer=observer,
     )
     size = 1 if config.extenders else MOST_AT_FIRST
-    batches = Batches(state, memory, commit=commit, binding=binding.tracker, observer=observer, size=size)
+    batches = Batches(state, memory, picking, commit=commit, binding=binding.tracker, observer=observer, size=size)
     return Deciding(commit, batches)
 
 

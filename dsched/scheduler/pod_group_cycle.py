@@ -8,6 +8,7 @@ Source: pkg/scheduler/schedule_one_podgroup.go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic.sums import totals
 from dsched.engine.evaluation_cache import EvaluationCache
-from dsched.engine.failed_attempt import FailedGroupAttempt, Proposal, ProposedAssignment
+from dsched.engine.failed_attempt import FailedGroupAttempt, Proposal, ProposedAssignment, Within
 from dsched.engine.select import nodes_to_find
 from dsched.framework import group_points, pod_groups
 from dsched.framework.cycle_state import CycleState
@@ -105,8 +106,7 @@ class PodGroupCycle:
                 tuple(each.info for each in entry.pods),
                 {each.candidate.info.uid: each.state for each in found.decisions},
                 self._cache.snapshot,
-                lambda: self._assignments(framework, entry),
-                lambda placement, pods: self._assignments_in(framework, entry, placement, pods),
+                partial(self._assignments, framework, entry),
                 lambda: self._worth_trying(framework, entry),
             )
             result = group_points.run_pod_group_post_filter(framework, attempt)
@@ -329,20 +329,18 @@ class PodGroupCycle:
 
     # -- afterwards ------------------------------------------------------------------------------------------------
 
-    def _assignments(self, framework: Framework, entry: GroupCandidate) -> Proposal:
+    def _assignments(self, framework: Framework, entry: GroupCandidate, within: Within | None = None) -> Proposal:
         """Where the group's pods would go as the nodes are now, and why not enough of them would go anywhere.
 
         Source: ``podGroupCycle``, its ``pgSchedulingFunc``.
         """
-        memory = Memory(self._cache.snapshot)
-        return self._proposed(self._schedule(framework, entry, memory), memory)
-
-    def _assignments_in(self, framework: Framework, entry: GroupCandidate, placement: Placement, pods: int) -> Proposal:
-        """The same of so many of its pods, the first ones, in one placement."""
         snapshot = self._cache.snapshot
+        memory = Memory(snapshot)
+        if within is None:
+            return self._proposed(self._schedule(framework, entry, memory), memory)
+        placement, pods = within
         if gap := _lacking(entry.group, snapshot.table):
             return [], Status(Code.UNSCHEDULABLE, (gap,))
-        memory = Memory(snapshot)
         member = Member(memory, rows_of(placement, len(snapshot.table)), tried=True)
         found = some_of(self._pods.in_order(framework, replace(entry, pods=entry.pods[:pods]), member))
         return self._proposed(found, memory)

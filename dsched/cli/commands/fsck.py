@@ -132,18 +132,18 @@ def fsck(
 def answer(report: Report) -> Answer:
     """A report as it is printed as JSON."""
     view = report.view
-    bound = sum(1 for pod in view.pods.values() if pod.node and not pod.finished)
-    finished = sum(1 for pod in view.pods.values() if pod.finished)
+    bound = sum(1 for pod in view.objects.pods.values() if pod.node and not pod.finished)
+    finished = sum(1 for pod in view.objects.pods.values() if pod.finished)
     return Answer(
         clean=not report.breaches,
         breaches=[_told(finding) for finding in report.breaches],
         notes=[_told(finding) for finding in report.notes],
         open=[_told(finding) for finding in report.open],
-        nodes=len(view.nodes),
-        pods=len(view.pods),
+        nodes=len(view.objects.nodes),
+        pods=len(view.objects.pods),
         bound=bound,
         finished=finished,
-        pending=len(view.pods) - bound - finished,
+        pending=len(view.objects.pods) - bound - finished,
         reservations=len(view.reservations) + len(view.unreadable),
         leader=view.moment.leader or None,
         epoch=view.epoch,

@@ -86,7 +86,7 @@ def _together(taking: Taking, room: Room) -> bool:
 
 
 def _room(attempt: FailedGroupAttempt, placement: Placement, pods: int, gone: Sequence[Victim]) -> Room | Status:
-    return room_without(attempt, gone, lambda: attempt.schedule_in(placement, pods))
+    return room_without(attempt, gone, lambda: attempt.schedule((placement, pods)))
 
 
 def _least(

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dsched.framework.pod_info import Demand, HostPort
-from dsched.fsck.view import SeenGroup, SeenNode, SeenPod, View
+from dsched.fsck.findings import Kind
+from dsched.fsck.view import Seen, SeenGroup, SeenNode, SeenPod, Told, View
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.scheduler.ports import QueueName
 from dsched.state.reservations import Reservation
@@ -106,6 +107,8 @@ def view(
     epoch: int = EPOCH,
     version: int = VERSION,
     idle: bool = True,
+    told: Mapping[PodKey, Told] | None = None,
+    broken: Mapping[tuple[Kind, str], str] | None = None,
     **more: Any,
 ) -> View:
     """Everything that was seen; a leader leads and has taken everything in."""
@@ -114,12 +117,16 @@ def view(
     return View(
         moment=moment,
         epoch=epoch,
-        version=version,
+        objects=Seen(
+            version,
+            {pod.key: pod for pod in pods},
+            {node.name: node for node in nodes},
+            None if groups is None else {group.key: group for group in groups},
+            told or {},
+            broken or {},
+        ),
         now_ms=NOW_MS,
         schedulers=frozenset({"default-scheduler"}),
-        pods={pod.key: pod for pod in pods},
-        nodes={node.name: node for node in nodes},
-        groups=None if groups is None else {group.key: group for group in groups},
         standings={PodKey(key): value for key, value in (standings or {}).items()},
         reservations={each.uid: each for each in reservations},
         **more,
