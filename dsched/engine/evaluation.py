@@ -148,9 +148,11 @@ class Evaluation(ClassResults):
         framework, state, pod, table, like = self.framework, self.state, self.pod, self._table, self._like
         try:
             if like is None:
-                columns = whole("Filter", framework, framework.filters, run_filters, state, pod, table, self.rows)
+                with whole("Filter", framework, framework.filters, state):
+                    columns = run_filters(framework.filters, state, pod, table, self.rows)
             else:
-                columns = whole("Filter", framework, self._filters, partial(like.filter, framework), state, pod, table)
+                with whole("Filter", framework, self._filters, state):
+                    columns = like.filter(framework, self._filters, state, pod, table)
         except AnsweredError as error:
             self._judge_beside(error)
             return
@@ -172,8 +174,9 @@ class Evaluation(ClassResults):
             self._partial = True
             closed = np.full(matching.count(self.rows), OPEN, dtype=np.int16)
             closed[promised] = 0
-            asked = framework.filters, run_filters, state, pod, table, self.rows, closed
-            self._fill(whole("Filter", framework, *asked), scored_everywhere=True)
+            with whole("Filter", framework, framework.filters, state):
+                columns = run_filters(framework.filters, state, pod, table, self.rows, closed)
+            self._fill(columns, scored_everywhere=True)
         except PluginFailure as failure:
             self.failure = failure.status
 
@@ -567,8 +570,9 @@ class Evaluation(ClassResults):
         self.framework.run_pre_score(self.state, self.pod, self._snapshot, self.feasible)
         if self._like is not None:
             self._like.score(self.framework, self.state, self.pod, self._table, self._columns)
-        scorers, state, pod = self.framework.scores, self.state, self.pod
-        whole("Score", self.framework, scorers, run_scores, state, pod, self._table, self.rows, self._columns)
+        framework, state = self.framework, self.state
+        with whole("Score", framework, framework.scores, state):
+            run_scores(framework.scores, state, self.pod, self._table, self.rows, self._columns)
         self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
         return True
 

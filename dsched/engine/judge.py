@@ -110,8 +110,8 @@ def judge_beyond(framework: Framework, state: CycleState, pod: PodInfo, table: N
     runners = [runner for runner in framework.filters if runner not in asked and runner.name not in state.skip_filter]
     if not runners:  # nothing that metrics should take for a run
         return Columns(np.ones(len(table), dtype=np.bool_))
-    columns: Columns = whole("Filter", framework, runners, run_filters, state, pod, table, table.all_rows)
-    return columns
+    with whole("Filter", framework, runners, state):
+        return run_filters(runners, state, pod, table, table.all_rows)
 
 
 def closed_by(framework: Framework, beyond: Columns) -> NDArray[np.int16]:
@@ -148,12 +148,14 @@ def judge_shard(
         PluginFailure: a plugin raised or broke its contract.
     """
     table, filters = snapshot.table, framework.shard_filters
-    columns: Columns = whole("Filter", framework, filters, run_filters, state, pod, table, rows, closed)
+    with whole("Filter", framework, filters, state):
+        columns = run_filters(filters, state, pod, table, rows, closed)
     if columns.passed.any():
         feasible = np.zeros(len(table), dtype=np.bool_)
         feasible[rows] = columns.passed
         framework.run_pre_score(state, pod, snapshot, feasible, framework.shard_pre_scores)
-        whole("Score", framework, framework.shard_scores, run_scores, state, pod, table, rows, columns)
+        with whole("Score", framework, framework.shard_scores, state):
+            run_scores(framework.shard_scores, state, pod, table, rows, columns)
     return columns
 
 

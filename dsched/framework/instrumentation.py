@@ -1,6 +1,7 @@
 """Extension points measured from outside, so that what they do stays free of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -45,21 +46,19 @@ def measured(point: str, plugins: str) -> Callable[[Call], Call]:
     return wrap
 
 
-def whole(point: str, framework: Any, runners: Sequence[Any], call: Callable[..., Any], *args: Any) -> Any:
-    """Run filters or scores over all rows of a shard or a table: measured, and counted for each plugin that ran.
+@contextmanager
+def whole(point: str, framework: Any, runners: Sequence[Any], state: Any) -> Iterator[None]:
+    """Filters or scores that run over all rows of a shard or a table: measured, and counted for each plugin that ran.
 
     Args:
         point: Filter or Score.
-        call: is given the runners and the other arguments, of which the first is the cycle's state.
-    Raises:
-        PluginFailure: a plugin raised or broke its contract.
+        state: the cycle's.
     """
-    skipped = args[0].skip_filter if point == "Filter" else args[0].skip_score
+    skipped = state.skip_filter if point == "Filter" else state.skip_score
     started, status = collect.now(), "Error"
     try:
-        answer = call(runners, *args)
+        yield
         status = "Success"
     finally:
         collect.extension_point(point, status, framework.profile_name, collect.now() - started)
     collect.evaluated(point, framework.profile_name, [runner.name for runner in runners if runner.name not in skipped])
-    return answer
