@@ -16,7 +16,7 @@ from dsched.leader.config_watch import Loaded
 from dsched.plugins import profiles
 from dsched.state import keys, leader_config
 from dsched.state.client import Store
-from dsched.ui.live import Following, read
+from dsched.ui.live import Following, read_overview
 from dsched.ui.system import System
 from tests.integration.state.support import take_over
 from tests.manifests import apply, node_manifest, pod_manifest, resizing_manifest
@@ -139,7 +139,7 @@ def test_explain_decides_as_the_leader_or_as_it_is_told(store: Store, dsched: Ru
 def test_the_page_says_it(store: Store) -> None:
     system = System(store, "redis://test", None, {}, lambda _: None, None)  # type: ignore[arg-type, return-value]
     system.clock = type("Clock", (), {"now_ms": lambda self: 1})()
-    assert read(system, Following()).emulated == ""
+    assert read_overview(system, Following()).emulated == ""
     led_as(store, "1.35", **{GATE: True})
-    found = read(system, Following())
+    found = read_overview(system, Following())
     assert (found.emulated, found.feature_gates) == ("1.35", f"{GATE}=true")

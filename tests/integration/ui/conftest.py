@@ -12,7 +12,7 @@ from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.plugins import registry
 from dsched.state.client import Store
 from dsched.ui.access import Hosts
-from dsched.ui.app import Settings, make
+from dsched.ui.app import Settings, listen, make, make_server
 from dsched.ui.live import Look
 from dsched.ui.system import System
 from tests.integration.cluster.kubernetes.fixtures import api
@@ -33,9 +33,9 @@ class Page(httpx.Client):
             store, "redis://test", None, registry.intree(), lambda configured: StandaloneCluster(store), SystemClock()
         )
         app, self.live = make(system, Settings(Hosts.of(host, ()), every_s=every_s, **settings))
-        listening = app.listen("127.0.0.1", 0)
+        listening = listen("127.0.0.1", 0)
         self.port = listening.getsockname()[1]
-        self.server = app.make_server(app, self.live)
+        self.server = make_server(app, self.live)
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listening]})
         self._thread.start()
         wait_until("the page is served", lambda: self.server.started)
