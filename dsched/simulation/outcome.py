@@ -23,7 +23,7 @@ from dsched.simulation.capacity import Fill, NodeFill
 
 GATED = "gated"
 """Ending of a group that was never tried."""
-_EPOCH = 0
+EPOCH = 0
 """Of simulations: no leader ever has it."""
 
 
@@ -267,7 +267,7 @@ class DecisionLines:
     def hear(self, decided: Decision | GroupDecision, table_version: int) -> None:
         """Take a decision in; of a group a line a pod."""
         for decision in by_pod([decided]):
-            self._lines.append(decision_line(decision, len(self._lines) + 1, _EPOCH, table_version, self.seed))
+            self._lines.append(decision_line(decision, len(self._lines) + 1, EPOCH, table_version, self.seed))
 
     def encoded(self) -> bytes:
         """All lines."""
