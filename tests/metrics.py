@@ -13,6 +13,11 @@ def total(metric: MetricWrapperBase) -> float:
     return _samples(metric)["_sum"]
 
 
+def count(metric: MetricWrapperBase) -> float:
+    """How much a histogram has seen."""
+    return _samples(metric)["_count"]
+
+
 def _samples(metric: MetricWrapperBase) -> dict[str, float]:
     """By what is added to the metric's name, but for the total of a counter."""
     (family,) = metric.collect()

@@ -20,7 +20,7 @@ from dsched.leader.observers.loop_time import EVALUATE, HAND_OUT, REQUEUE, RESER
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
 from dsched.log import logger
-from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, collect
+from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, SCHEDULED_AFTER_FLUSH, collect
 from dsched.model.meta import NodeName, PodUid
 from dsched.plugins.dynamic_resources.reserved import charges_of
 from dsched.scheduler.cycle import Cycle
@@ -374,6 +374,7 @@ def _failed(group: GroupDecision) -> GroupDecision:
 
 def _missed(pod: QueuedPod) -> None:
     """It fits, and no event had moved it: a plugin asks for too few events or a hint is wrong, or one never came."""
+    SCHEDULED_AFTER_FLUSH.inc()
     for plugin, event in pod.rescued:
         MISSED.labels(plugin, collect.event_name(event)).inc()
     extra = {

@@ -15,7 +15,14 @@ from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.leader.promises import Happened
 from dsched.log import logger
-from dsched.metrics import GROUP_PREEMPTION_VICTIMS, PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS
+from dsched.metrics import (
+    GROUP_PREEMPTION_VICTIMS,
+    PREEMPTION_ATTEMPTS,
+    PREEMPTION_EXECUTION,
+    PREEMPTION_STOPPED,
+    PREEMPTION_VICTIMS,
+    collect,
+)
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.scheduler.decision import Decision, GroupDecision
 from dsched.scheduler.nominations import released
@@ -112,7 +119,12 @@ class Preemptions:
         self._cluster.record(
             [PodEvent(pod.key, pod.uid, "Normal", "Preempted", event, profile, related) for pod in victims]
         )
-        self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
+        began, result = collect.now(), "error"
+        try:
+            self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
+            result = "success"
+        finally:
+            PREEMPTION_EXECUTION.labels(kind, result).observe(collect.now() - began)
         (PREEMPTION_VICTIMS if kind == "pod" else GROUP_PREEMPTION_VICTIMS).observe(len(victims))
         _log.info(
             "pods preempted",

@@ -154,6 +154,26 @@ def event_name(label: str) -> str:
     return label.replace("PendingPod", "UnschedulablePod")
 
 
+def preemption_evaluated(preemptor: str, result: str, seconds: float) -> None:
+    """It was looked for pods to evict. Source: pkg/scheduler/framework/preemption ``evaluate``."""
+    scheduler.PREEMPTION_EVALUATION.labels(preemptor, result).observe(seconds)
+
+
+def preemption_found(preemptor: str, violations: int, disruptions: int = 0) -> None:
+    """Pods to evict were found.
+
+    Args:
+        violations: of disruption budgets.
+        disruptions: what of pod groups goes, pods or groups as a whole.
+
+    Source: pkg/scheduler/framework/preemption/executor.go ``observeVictims``.
+    """
+    if violations:
+        scheduler.PREEMPTION_VIOLATIONS.labels(preemptor).inc(violations)
+    if disruptions:
+        scheduler.PREEMPTION_DISRUPTIONS.labels(preemptor).observe(disruptions)
+
+
 class Bound:
     """Pods that a message says are bound, counted together where they share profile, batch and attempts."""
 

@@ -7,6 +7,7 @@ k8s.io/dynamic-resource-allocation/resourceclaim/metrics/metrics.go; those about
 from dsched.metrics.instruments import ALL, BINDER, counter, exponential, histogram, scraped
 
 _MILLISECONDS = exponential(0.001, 2, 15)
+_PREEMPTION = exponential(0.001, 2, 16)
 EXTENSION_POINTS = exponential(0.0001, 2, 12)
 PLUGIN_CALLS = exponential(0.00001, 1.5, 20)
 
@@ -32,6 +33,10 @@ SLI_DURATION = histogram(
     "From a pod's first attempt to when it was bound; attempts: how many it took, 15+ from 15 on.",
     ["attempts"],
     buckets=exponential(0.01, 2, 20),
+)
+SCHEDULED_AFTER_FLUSH = counter(
+    "scheduler_pod_scheduled_after_flush_total",
+    "Pods that only the flush of old unschedulable pods moved and that were then placed.",
 )
 POD_ATTEMPTS = histogram(
     "scheduler_pod_scheduling_attempts", "Attempts that bound pods took.", buckets=exponential(1, 2, 5)
@@ -92,6 +97,29 @@ PREEMPTION_ATTEMPTS = counter(
 )
 PREEMPTION_VICTIMS = histogram(
     "scheduler_preemption_victims", "Pods deleted by one preemption.", buckets=exponential(1, 2, 7)
+)
+PREEMPTION_EVALUATION = histogram(
+    "scheduler_preemption_evaluation_duration_seconds",
+    "Looking for pods to evict; preemptor: pod, podgroup; result: the status that it ended with.",
+    ["preemptor", "result"],
+    buckets=_PREEMPTION,
+)
+PREEMPTION_EXECUTION = histogram(
+    "scheduler_preemption_execution_duration_seconds",
+    "Evicting what was found; preemptor: pod, podgroup; result: success, error.",
+    ["preemptor", "result"],
+    buckets=_PREEMPTION,
+)
+PREEMPTION_DISRUPTIONS = histogram(
+    "scheduler_preemption_workload_disruptions",
+    "Pods of pod groups, and groups that are disrupted together, that one preemption for a pod group evicts.",
+    ["preemptor"],
+    buckets=exponential(1, 2, 11),
+)
+PREEMPTION_VIOLATIONS = counter(
+    "scheduler_preemption_pdb_violations_total",
+    "Evicted pods by which preemption violates a disruption budget; preemptor: pod, podgroup.",
+    ["preemptor"],
 )
 
 GROUP_ATTEMPTS = counter(

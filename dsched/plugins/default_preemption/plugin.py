@@ -35,7 +35,8 @@ from dsched.framework.interface import (
     unschedulable,
 )
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.validation import AnsweredError
+from dsched.framework.validation import AnsweredError, outcome
+from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
 from dsched.plugins.default_preemption import pod_group_preemption
@@ -124,6 +125,14 @@ class DefaultPreemption:
         return None
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
+        began, result = collect.now(), None
+        try:
+            result = self._make_room(attempt)
+        finally:
+            collect.preemption_evaluated("pod", "Error" if result is None else outcome(result), collect.now() - began)
+        return result
+
+    def _make_room(self, attempt: FailedAttempt) -> PostFilterResult:
         reason = _not_eligible(attempt, groups=self._groups) or self._stopped(attempt.pod)
         if reason:
             return PostFilterResult(None, unschedulable(f"preemption: {reason}"))
@@ -139,6 +148,7 @@ class DefaultPreemption:
         if not candidates:
             return PostFilterResult(None, unschedulable(f"preemption: {ERR_NO_CANDIDATE}"))
         chosen = best(candidates)[0]
+        collect.preemption_found("pod", chosen.violations)
         victims = tuple(victim for victim in chosen.victims if not victim.pod.deleting)
         reasons = (FOUND.format(node=chosen.node, victims=len(chosen.victims)),) if self._tells_placement else ()
         return PostFilterResult(chosen.node, Status(Code.SUCCESS, reasons), victims)

@@ -20,7 +20,8 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import NEAR, Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
-from dsched.framework.validation import AnsweredError
+from dsched.framework.validation import AnsweredError, outcome
+from dsched.metrics import collect
 from dsched.model.meta import NodeName
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
 from dsched.plugins.default_preemption.victims import (
@@ -90,8 +91,16 @@ def preempt(attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
     possible = [victim for victim in there if victim.priority < priority]
     if not possible:
         return PodGroupPostFilterResult(interface.unresolvable(NO_VICTIMS))
-    room = room_without(attempt, possible, attempt.schedule)
-    return PodGroupPostFilterResult(room) if isinstance(room, Status) else room.result
+    began, status = collect.now(), "Error"
+    try:
+        room = room_without(attempt, possible, attempt.schedule)
+        status = outcome(room)
+    finally:
+        collect.preemption_evaluated("podgroup", status, collect.now() - began)
+    if isinstance(room, Status):
+        return PodGroupPostFilterResult(room)
+    collect.preemption_found("podgroup", room.violations, sum(victim.grouped for victim in room.victims))
+    return room.result
 
 
 def not_now(attempt: FailedGroupAttempt, leaves: Callable[[PodInfo], bool]) -> PodGroupPostFilterResult | None:

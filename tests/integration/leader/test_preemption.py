@@ -7,13 +7,19 @@ import pytest
 
 from dsched.framework.interface import Code, Status
 from dsched.leader.term import PROMISES_EVERY_S
-from dsched.metrics import PREEMPTION_ATTEMPTS, PREEMPTION_STOPPED, PREEMPTION_VICTIMS, PROMISES_EXPIRED
+from dsched.metrics import (
+    PREEMPTION_ATTEMPTS,
+    PREEMPTION_EXECUTION,
+    PREEMPTION_STOPPED,
+    PREEMPTION_VICTIMS,
+    PROMISES_EXPIRED,
+)
 from dsched.model.meta import PodKey
 from dsched.scheduler.nominations import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMISE_S
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import Json, node_manifest, pod_manifest
-from tests.metrics import total, value
+from tests.metrics import count, total, value
 
 BIG = "shop/big"
 SMALL = "shop/small"
@@ -73,6 +79,8 @@ def test_an_attempt_is_counted_whether_or_not_it_evicts(rig: Rig) -> None:
     rig.apply(labelled("n1"))
     led = rig.lead()
     before, evicting = value(PREEMPTION_ATTEMPTS), total(PREEMPTION_VICTIMS)
+    executed = PREEMPTION_EXECUTION.labels("pod", "success")
+    carried_out = count(executed)
 
     def counted() -> tuple[float, float]:
         led.run()
@@ -87,6 +95,7 @@ def test_an_attempt_is_counted_whether_or_not_it_evicts(rig: Rig) -> None:
     rig.apply(pod(BIG, "3", 10))
     assert counted()[0] >= 3
     assert counted()[1] == 1
+    assert count(executed) == carried_out + 1
 
 
 def test_a_promise_whose_victims_never_go_ends(rig: Rig, check: Checker) -> None:

@@ -1,7 +1,8 @@
 """Names, labels and buckets are kube-scheduler's, so that its dashboards work.
 
 Source: kubernetes v1.34 pkg/scheduler/metrics/metrics.go; those about devices: v1.35 to v1.37, and
-k8s.io/dynamic-resource-allocation/resourceclaim/metrics/metrics.go; those about pod groups: v1.37.
+k8s.io/dynamic-resource-allocation/resourceclaim/metrics/metrics.go; those about pod groups, and
+what preemption takes: v1.37.
 """
 
 import pytest
@@ -16,6 +17,11 @@ UPSTREAM = {
     "scheduler_event_handling_duration_seconds": ("histogram", "event"),
     "scheduler_preemption_victims": ("histogram", ""),
     "scheduler_preemption_attempts_total": ("counter", ""),
+    "scheduler_preemption_evaluation_duration_seconds": ("histogram", "preemptor result"),
+    "scheduler_preemption_execution_duration_seconds": ("histogram", "preemptor result"),
+    "scheduler_preemption_workload_disruptions": ("histogram", "preemptor"),
+    "scheduler_preemption_pdb_violations_total": ("counter", "preemptor"),
+    "scheduler_pod_scheduled_after_flush_total": ("counter", ""),
     "scheduler_pending_pods": ("gauge", "queue"),
     "scheduler_inflight_events": ("gauge", "event"),
     "scheduler_pod_scheduling_sli_duration_seconds": ("histogram", "attempts"),
@@ -50,6 +56,9 @@ BUCKETS = {
     "scheduler_scheduling_algorithm_duration_seconds": (0.001, 2, 15),
     "scheduler_event_handling_duration_seconds": (0.0001, 2, 12),
     "scheduler_preemption_victims": (1, 2, 7),
+    "scheduler_preemption_evaluation_duration_seconds": (0.001, 2, 16),
+    "scheduler_preemption_execution_duration_seconds": (0.001, 2, 16),
+    "scheduler_preemption_workload_disruptions": (1, 2, 11),
     "scheduler_pod_scheduling_sli_duration_seconds": (0.01, 2, 20),
     "scheduler_pod_scheduling_attempts": (1, 2, 5),
     "scheduler_framework_extension_point_duration_seconds": (0.0001, 2, 12),

@@ -7,10 +7,12 @@ import pytest
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code
 from dsched.framework.pod_info import PodInfo
+from dsched.metrics import PREEMPTION_DISRUPTIONS, PREEMPTION_EVALUATION
 from dsched.model.meta import NodeName
 from dsched.scheduler.decision import GroupEnd
 from dsched.scheduler.pod_group_cycle import PodGroupCycle
 from tests.builders import make_node, make_pod
+from tests.metrics import count, total
 from tests.unit.scheduler.grouped import Grouped, make_group, members
 
 RACK = "example.com/rack"
@@ -204,8 +206,14 @@ def test_a_group_that_is_disrupted_together_goes_whole() -> None:
     low = members(2, "shop/low", cpu="1", node="n0") + members(1, "shop/low", start=2, cpu="1", node="n1")
     groups = [make_group("shop/low", 1, together=True), make_group(min_count=1, priority=10)]
     cluster = Grouped(nodes("2", "1"), low, groups)
+    disrupted, evaluated = (
+        PREEMPTION_DISRUPTIONS.labels("podgroup"),
+        PREEMPTION_EVALUATION.labels("podgroup", "Success"),
+    )
+    before = total(disrupted), count(disrupted), count(evaluated)
     found = cluster.decide(members(1, cpu="1", priority=10))
     assert {victim.key for victim in found.victims} == {pod.key for pod in low}
+    assert (total(disrupted), count(disrupted), count(evaluated)) == tuple(each + 1 for each in before)
 
 
 def test_while_a_group_that_is_disrupted_together_has_pods_on_a_node_that_is_gone_nobody_is_evicted() -> None:
@@ -281,15 +289,15 @@ def test_a_placement_that_is_foreseen_is_the_one_that_trying_all_finds(
             for place in range(rng.randint(1, 4))
         ]
         counts = [rng.randint(1, 5) for _ in range(4)]
-        groups = [make_group(f"shop/g{n}", rng.randint(1, count), topology=RACK) for n, count in enumerate(counts)]
+        groups = [make_group(f"shop/g{n}", rng.randint(1, size), topology=RACK) for n, size in enumerate(counts)]
         cluster = Grouped(there, groups=groups, topology=True)
         if tries_all:
             monkeypatch.setattr(PodGroupCycle, "_foreseen", lambda self, *args: None)
         found = []
-        for number, count in enumerate(counts):
-            pods = members(count, f"shop/g{number}", cpu=str(rng.randint(1, 2)))
+        for number, size in enumerate(counts):
+            pods = members(size, f"shop/g{number}", cpu=str(rng.randint(1, 2)))
             if rng.random() < 0.2:
-                pods[-1] = members(1, f"shop/g{number}", start=count - 1, cpu="500m")[0]
+                pods[-1] = members(1, f"shop/g{number}", start=size - 1, cpu="500m")[0]
             decided = cluster.decide(pods)
             each = [(decision.node, decision.message) for decision in decided.decisions]
             found.append((decided.end, decided.message, each))

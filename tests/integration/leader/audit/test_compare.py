@@ -13,12 +13,14 @@ from prometheus_client import REGISTRY
 from dsched.errors import StateError
 from dsched.framework.interface import Action, Hint, Registration, Resource, Status, unschedulable
 from dsched.leader.audit import compare
+from dsched.metrics import SCHEDULED_AFTER_FLUSH
 from dsched.model.meta import NodeName, PodUid
 from dsched.model.queues import LABEL
 from dsched.state import keys
 from dsched.state.reservations import read_reservations
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import Json, node_manifest, pod_manifest, queue_manifest
+from tests.metrics import value
 from tests.unit.plugins.fair_share.divided import CONFIGURATION
 
 
@@ -300,7 +302,7 @@ def test_a_pod_that_only_the_flush_moved_and_that_fits_is_counted_with_its_plugi
     rig.apply(node("n1", cpu="1"), pod("big", cpu="4"))
     led = rig.lead()
     led.run()
-    before = missed()
+    before, flushed = missed(), value(SCHEDULED_AFTER_FLUSH)
     rig.clock.advance(301)
     led.run()
     assert missed() == before, "it was tried again and still does not fit"
@@ -312,7 +314,7 @@ def test_a_pod_that_only_the_flush_moved_and_that_fits_is_counted_with_its_plugi
     rig.clock.advance(331)
     led.run()
     assert rig.node_of("default/big") == "n1"
-    assert missed() == before + 1
+    assert (missed(), value(SCHEDULED_AFTER_FLUSH)) == (before + 1, flushed + 1)
 
 
 class Shut:

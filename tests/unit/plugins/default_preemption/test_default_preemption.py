@@ -15,6 +15,7 @@ from dsched.framework.interface import Code, PostFilterResult, Status, unschedul
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.metrics import PREEMPTION_EVALUATION, PREEMPTION_VIOLATIONS
 from dsched.model.meta import NodeName
 from dsched.plugins.default_preemption import plugin
 from dsched.plugins.default_preemption.plugin import (
@@ -25,6 +26,7 @@ from dsched.plugins.default_preemption.plugin import (
 )
 from dsched.plugins.default_preemption.victims import ERR_NEVER
 from tests.builders import make_node, make_pod
+from tests.metrics import count, value
 from tests.unit.framework.frameworks import default_framework, framework_of
 from tests.versions import V34, V36, V37
 
@@ -172,17 +174,38 @@ def test_victims_that_are_going_are_waited_for() -> None:
     assert preempt(snapshot, new).status.message == f"preemption: {ERR_TERMINATING}"
 
 
+BUDGET = {
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    "status": {"disruptionsAllowed": 0},
+}
+
+
 def test_budgets_are_violated_last() -> None:
     """1 CPU more is needed and either pod would do: the one without a budget goes."""
     guarded, plain = pod("guarded", "2", 1, labels={"app": "web"}), pod("plain", "2", 1)
     snapshot = cluster(n1=[plain, guarded])
-    budget = {
-        "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"selector": {"matchLabels": {"app": "web"}}},
-        "status": {"disruptionsAllowed": 0},
-    }
-    snapshot.put("PodDisruptionBudget", "shop/web", budget)
+    snapshot.put("PodDisruptionBudget", "shop/web", BUDGET)
     assert names(preempt(snapshot, pod("new", "2", 10))) == ["plain"]
+
+
+def test_what_it_takes_and_the_budgets_it_violates_are_counted() -> None:
+    snapshot = cluster(n1=[pod("a", "2", 1, labels={"app": "web"}), pod("b", "2", 1, labels={"app": "web"})])
+    snapshot.put("PodDisruptionBudget", "shop/web", BUDGET)
+    ends = [PREEMPTION_EVALUATION.labels("pod", result) for result in ("Success", "Unschedulable", "Error")]
+    violated = PREEMPTION_VIOLATIONS.labels("pod")
+    before = [*map(count, ends), value(violated)]
+
+    def counted() -> list[float]:
+        return [now - then for now, then in zip([*map(count, ends), value(violated)], before, strict=True)]
+
+    preempt(snapshot, pod("new", "3", 10))
+    assert counted() == [1, 0, 0, 2]
+    preempt(snapshot, pod("equal", "3", 1))
+    assert counted() == [1, 1, 0, 2]
+    with pytest.raises(AttributeError):  # nothing of an attempt: the plugin fails
+        DefaultPreemption(None, None, V37).post_filter(None)  # type: ignore[arg-type]
+    assert counted() == [1, 1, 1, 2]
 
 
 class TestTheChoice:
