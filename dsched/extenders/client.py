@@ -1,4 +1,4 @@
-"""One extender over HTTP: connections that are kept, a deadline for each call, a breaker.
+"""One extender over HTTP: connections that are kept, a deadline for each call, a breaker, and how a call can end.
 
 A call runs in a thread of its own, so that several can be under way. Time and size of the whole exchange are bounded
 (`dsched.extenders.network`, `dsched.extenders.limits`), so the thread ends when its caller stops waiting, whatever the
@@ -9,19 +9,104 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from enum import Enum
 from typing import TypeVar
 
 import httpcore
 
 from dsched.clock import Clock, SystemClock
 from dsched.config import Extender
-from dsched.extenders import limits, network, tls
-from dsched.extenders.breaker import Breaker
-from dsched.extenders.errors import SILENT, CallFailed, Ending
+from dsched.extenders import limits, network
 from dsched.extenders.limits import TooMuch
 from dsched.extenders.wire import Malformed
 from dsched.log import cut, logger
 from dsched.metrics import EXTENDER_BREAKER_OPEN, EXTENDER_DURATION, EXTENDER_REQUESTS
+
+
+class Ending(Enum):
+    """How a call ended; the values are those of the metric's label ``result``."""
+
+    OK = "ok"
+    ERROR = "error"
+    """It answered, and said that it failed, or what nobody can read."""
+    TIMEOUT = "timeout"
+    """No answer before the deadline."""
+    BROKEN = "broken"
+    """The connection ended before there was an answer."""
+    UNREACHABLE = "unreachable"
+    """No connection; nothing was sent."""
+    SKIPPED = "skipped"
+    """The breaker is open; nothing was sent."""
+
+
+SILENT = frozenset({Ending.TIMEOUT, Ending.BROKEN, Ending.UNREACHABLE})
+"""Endings that open the breaker: nobody answers."""
+UNCLEAR = frozenset({Ending.TIMEOUT, Ending.BROKEN})
+"""Endings after which the extender may have done what it was asked."""
+
+
+class CallFailed(Exception):
+    """A call to an extender failed; the text says which one, and why."""
+
+    def __init__(self, ending: Ending, message: str) -> None:
+        super().__init__(message)
+        self.ending = ending
+
+
+OPENS_AFTER = 3
+"""Calls without an answer, one after the other, after which the breaker opens."""
+PAUSE_S = 10.0
+"""How long the breaker stays open before a call is made on trial."""
+
+
+class Breaker:
+    """An extender that does not answer is not waited for again and again.
+
+    ::
+
+        closed ──OPENS_AFTER silent calls in a row──► open ──pause over──► one call on trial ──answered──► closed
+                                                       ▲                          │
+                                                       └──── silent, pause anew ──┘
+
+    Only silence counts. An extender that answers, with an error too, costs little and is asked on. Used by one thread.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._silent = 0
+        self._until = 0.0
+        self._trial = False
+
+    @property
+    def open(self) -> bool:
+        """Whether calls are refused, or on trial."""
+        return self._silent >= OPENS_AFTER
+
+    @property
+    def remaining_s(self) -> float:
+        """How long until a call may be made on trial."""
+        return max(0.0, self._until - self._clock.monotonic()) if self.open else 0.0
+
+    def may_try(self) -> bool:
+        """Whether a call may be made on trial now; the caller has to make it, and tell how it ended."""
+        if not self.open or self._trial or self.remaining_s > 0:
+            return False
+        self._trial = True
+        return True
+
+    def answered(self) -> None:
+        """A call was answered."""
+        self._silent = 0
+        self._trial = False
+
+    def silent(self) -> bool:
+        """A call was not answered; True when this opened the breaker."""
+        self._silent += 1
+        self._trial = False
+        if self.open:
+            self._until = self._clock.monotonic() + PAUSE_S
+        return self._silent == OPENS_AFTER
+
 
 _log = logger(__name__)
 
@@ -64,9 +149,9 @@ class Client:
         self._breaker = Breaker(self._clock)
         self._trial: Call | None = None
         self._url = extender.url_prefix.rstrip("/")
-        self._extensions = {"sni_hostname": tls.server_name(extender)} if tls.server_name(extender) else {}
+        self._extensions = {"sni_hostname": network.server_name(extender)} if network.server_name(extender) else {}
         self._network = network.Backend()
-        self._http = network.pool(self._url, tls.context(extender), self._network, kept=MOST_AT_ONCE)
+        self._http = network.pool(self._url, network.tls_context(extender), self._network, kept=MOST_AT_ONCE)
         self._threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="extender")
         weakref.finalize(self, _close, self._http, self._threads)
 

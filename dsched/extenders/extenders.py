@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 
 from dsched.clock import Clock
 from dsched.config import Extender
-from dsched.extenders import preemption, wire
-from dsched.extenders.client import Call, Client
-from dsched.extenders.errors import SILENT, UNCLEAR, CallFailed, Ending
+from dsched.extenders import wire
+from dsched.extenders.client import SILENT, UNCLEAR, Call, CallFailed, Client, Ending
 from dsched.extenders.limits import BIND_ANSWER_BYTES, Reasons
-from dsched.extenders.objects import Objects
+from dsched.extenders.wire import Objects
 from dsched.framework import extender as extending
 from dsched.framework.extender import BindFailure, ExtenderFailure, Filtering, ReadObjects, Said, Scoring, Victims
 from dsched.framework.interface import unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
 from dsched.log import cut, logger
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
@@ -145,13 +145,13 @@ class Extenders:
                 break
             if not settings.preempt_verb:
                 continue
-            body = preemption.args(self._objects, pod.pod, left, meta=settings.node_cache_capable)
+            body = _preemption_args(self._objects, pod.pod, left, meta=settings.node_cache_capable)
             try:
                 result = webhook.client.ask(settings.preempt_verb, body, wire.preemption_result)
-                left = preemption.victims(webhook.name, result, snapshot.table, ignorable=settings.ignorable)
+                left = _left_victims(webhook.name, result, snapshot.table, ignorable=settings.ignorable)
             except CallFailed as failure:
                 _ignore(webhook, pod, failure)
-            except preemption.NoVictims as error:
+            except _NoVictims as error:
                 raise ExtenderFailure(str(error)) from error
         return left
 
@@ -215,6 +215,53 @@ def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) ->
                 "list",
             )
     return frozenset(kept)
+
+
+class _NoVictims(Exception):
+    """An extender that must not be ignored names a node without victims."""
+
+
+def _preemption_args(objects: Objects, pod: Pod, candidates: Mapping[NodeName, Victims], *, meta: bool) -> bytes:
+    """The question: candidates by node, with their pods or, for ``meta``, with UIDs of these only."""
+    if meta:
+        named = {node: wire.meta_victims(victims) for node, victims in candidates.items()}
+    else:
+        named = {
+            node: wire.full_victims(objects.pods([victim.pod for victim in victims.pods], node), victims.violations)
+            for node, victims in candidates.items()
+        }
+    return wire.preemption_args(objects.pod(pod), named, meta=meta)
+
+
+def _left_victims(
+    extender: str, answer: Mapping[str, wire.MetaVictims], table: NodeTable, *, ignorable: bool
+) -> dict[NodeName, Victims]:
+    """The answer as candidates, in the table's order.
+
+    Raises:
+        CallFailed: it names nodes or pods that are not there.
+        NoVictims: it names a node without victims, and is not ``ignorable``; else such nodes are left out.
+    """
+    found: dict[int, Victims] = {}
+    for name, named in answer.items():
+        row = table.index.get(NodeName(name))
+        if row is None:
+            raise CallFailed(Ending.ERROR, f'nodeinfo not found for node name "{cut(name)}"')
+        there = {str(pod.uid): pod for pod in table.info(row).pods}
+        for uid in named.uids:
+            if uid not in there:
+                raise CallFailed(
+                    Ending.ERROR,
+                    f"extender: {extender} claims to preempt pod (UID: {cut(uid)}) on node: {name}, but the pod is not "
+                    "found on that node",
+                )
+        found[row] = Victims(tuple(there[uid] for uid in named.uids), named.violations)
+    for row, named_victims in sorted(found.items()):
+        if not named_victims.pods:
+            if not ignorable:
+                raise _NoVictims(f'expected at least one victim pod on node "{table.names[row]}"')
+            del found[row]
+    return {table.names[row]: each for row, each in sorted(found.items())}
 
 
 def _ignore(webhook: Webhook, pod: PodInfo, failure: CallFailed) -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from dsched import config
-from dsched.extenders.breaker import OPENS_AFTER, PAUSE_S
+from dsched.extenders.client import OPENS_AFTER, PAUSE_S
 
 PAGE = (Path(__file__).parents[2] / "docs" / "extenders.md").read_text()
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dsched.cluster.interface import Binding, BindVerdict
-from dsched.extenders.breaker import OPENS_AFTER
+from dsched.extenders.client import OPENS_AFTER
 from dsched.framework.runtime import Framework
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.plugins import profiles

@@ -14,9 +14,8 @@ from prometheus_client import REGISTRY
 from dsched.clock import SystemClock
 from dsched.config import ExtenderTls
 from dsched.errors import PluginError
-from dsched.extenders import breaker, tls, wire
-from dsched.extenders.client import Client
-from dsched.extenders.errors import CallFailed, Ending
+from dsched.extenders import network, wire
+from dsched.extenders.client import OPENS_AFTER, PAUSE_S, CallFailed, Client, Ending
 from tests.acceptance import certificates
 from tests.acceptance.certificates import Certificates
 from tests.extender import DRIPPING, HANG_UP, SILENT, Raw, Refusal, TestExtender
@@ -181,7 +180,7 @@ def opened(start: Start, clock: LeapingClock) -> tuple[TestExtender, Client]:
     """An extender that nobody waits for any more."""
     server = start(filter=lambda question: HANG_UP, bind=lambda question: HANG_UP)
     made = client(server, clock)
-    assert [ending(made) for _ in range(breaker.OPENS_AFTER)] == [Ending.BROKEN] * breaker.OPENS_AFTER
+    assert [ending(made) for _ in range(OPENS_AFTER)] == [Ending.BROKEN] * OPENS_AFTER
     server.asked.clear()
     return server, made
 
@@ -210,7 +209,7 @@ def test_nobody_waits_for_the_call_on_trial(start: Start) -> None:
         return {}
 
     server.answers["filter"] = answer
-    clock.ahead_s += breaker.PAUSE_S
+    clock.ahead_s += PAUSE_S
     assert ending(made) is Ending.SKIPPED
     wait_until(lambda: server.verbs() == ["filter"])
     assert ending(made) is Ending.SKIPPED
@@ -224,13 +223,13 @@ def test_a_trial_that_is_not_answered_in_time(start: Start) -> None:
     clock = LeapingClock()
     server, made = opened(start, clock)
     server.answers["filter"] = lambda question: SILENT
-    clock.ahead_s += breaker.PAUSE_S
+    clock.ahead_s += PAUSE_S
     assert ending(made) is Ending.SKIPPED
     wait_until(lambda: server.verbs() == ["filter"])
     clock.ahead_s += made.timeout_s
     server.answers["filter"] = nothing
     assert ending(made) is Ending.SKIPPED, "a pause begins anew"
-    clock.ahead_s += breaker.PAUSE_S
+    clock.ahead_s += PAUSE_S
     wait_until(lambda: ending(made) is Ending.OK)
 
 
@@ -238,7 +237,7 @@ def test_a_bind_on_trial_is_waited_for(start: Start) -> None:
     clock = LeapingClock()
     server, made = opened(start, clock)
     server.answers["bind"] = lambda question: {"Error": ""}
-    clock.ahead_s += breaker.PAUSE_S
+    clock.ahead_s += PAUSE_S
     call = made.begin("bind", b"{}", repeatable=False)
     assert made.answer(call, wire.binding_error) == ""
     assert server.verbs() == ["bind"]
@@ -322,5 +321,5 @@ def test_data_goes_before_files(pem: Certificates) -> None:
         named("https://x", tlsConfig={"caFile": "/no/such/file", "caData": data(pem.authority)})
     ).extenders
     assert isinstance(extender.tls, ExtenderTls)
-    assert tls.context(extender).verify_mode is ssl.CERT_REQUIRED
+    assert network.tls_context(extender).verify_mode is ssl.CERT_REQUIRED
     assert extender.tls.ca_file == "/no/such/file"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dsched.extenders.breaker import OPENS_AFTER
+from dsched.extenders.client import OPENS_AFTER
 from dsched.framework.extender import EXTENDER
 from dsched.framework.interface import Code
 from dsched.model.pod import Pod

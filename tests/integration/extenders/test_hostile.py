@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from dsched.extenders import limits, wire
-from dsched.extenders.client import Client
-from dsched.extenders.errors import CallFailed, Ending
+from dsched.extenders.client import CallFailed, Client, Ending
 from dsched.framework.extender import BindFailure, ExtenderFailure
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName

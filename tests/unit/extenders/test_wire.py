@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from dsched.extenders import wire
-from dsched.extenders.objects import Objects
-from dsched.extenders.wire import Malformed
+from dsched.extenders.wire import Malformed, Objects
 from dsched.framework.extender import Victims
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName

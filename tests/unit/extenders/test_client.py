@@ -1,7 +1,7 @@
 """When an extender is not waited for any more, and when it is again."""
 
 from dsched.clock import ManualClock
-from dsched.extenders.breaker import OPENS_AFTER, PAUSE_S, Breaker
+from dsched.extenders.client import OPENS_AFTER, PAUSE_S, Breaker
 
 
 def silent(breaker: Breaker, times: int) -> list[bool]:
