@@ -1,18 +1,143 @@
 """The cluster as one scheduling attempt sees it: the node table and the objects beside it."""
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from dsched.framework.nominations import Nominations
+from msgspec.structs import replace
+
 from dsched.framework.pod_groups import PodGroups
+from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeTable
-from dsched.model.meta import from_builtins
+from dsched.model import tape
+from dsched.model.meta import NodeName, PodUid, from_builtins
+from dsched.model.pod import Pod
 from dsched.model.pod_groups import POD_GROUP, GroupKey, PodGroup
 
+_MOST_CHANGES = 1024
+"""Changes that are remembered."""
 _REMEMBERED = 4096
 """So many changes of objects of a kind are remembered."""
+
+
+class Nominations:
+    """Nominated pods by node.
+
+    Attributes:
+        version: grows with every change.
+        heard: is told of every change, while somebody records.
+        hold_for_all: whether promises hold for pods of a higher priority, too: where queues divide the cluster, what
+            was taken back from one queue is not its again because its pods have a higher priority.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.hold_for_all = False
+        self.heard: Callable[[tape.Line], None] | None = None
+        self._pods: dict[NodeName, dict[PodUid, PodInfo]] = {}
+        self._node_of: dict[PodUid, NodeName] = {}
+        self._changed: list[NodeName] = []
+        self._silent: Collection[PodUid] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._node_of)
+
+    def set(self, pod: PodInfo, node: NodeName) -> None:
+        """Promise a pod a node, instead of any earlier one."""
+        self.drop(pod.uid)
+        self._pods.setdefault(node, {})[pod.uid] = pod
+        self._node_of[pod.uid] = node
+        self._note(node)
+        if self.heard is not None:
+            self.heard(tape.Promised(pod.uid, node))
+
+    def drop(self, uid: PodUid) -> None:
+        """The promise ends."""
+        node = self._node_of.pop(uid, None)
+        if node is not None:
+            pods = self._pods[node]
+            del pods[uid]
+            if not pods:
+                del self._pods[node]
+            self._note(node)
+            if self.heard is not None:
+                self.heard(tape.PromiseEnded(uid))
+
+    def node_of(self, uid: PodUid) -> NodeName | None:
+        """The node a pod was promised, None without a promise."""
+        return self._node_of.get(uid)
+
+    def nodes(self) -> list[NodeName]:
+        """Nodes that are promised to anyone."""
+        return list(self._pods)
+
+    def changed_since(self, version: int) -> AbstractSet[NodeName] | None:
+        """Nodes that were promised or not any more since then; None when that is too long ago."""
+        behind = self.version - version
+        if behind > len(self._changed):
+            return None
+        return set(self._changed[-behind:]) if behind else set()
+
+    def _note(self, node: NodeName) -> None:
+        self.version += 1
+        self._changed.append(node)
+        if len(self._changed) > 2 * _MOST_CHANGES:
+            del self._changed[:_MOST_CHANGES]
+
+    def on(self, node: NodeName) -> list[PodInfo]:
+        """Pods that were promised the node, in the order of the promises."""
+        return list(self._pods.get(node, {}).values())
+
+    @contextmanager
+    def silent_about(self, pods: Collection[PodUid]) -> Iterator[None]:
+        """In its context what these pods were promised holds nobody back: they are decided together, and upstream's
+        queue knows nothing of pods that it has handed out but their names. What it makes of these counts as a pod
+        without priority that asks for nothing.
+
+        Source: pkg/scheduler/backend/queue/scheduling_queue.go ``nominatedPodToInfo``.
+        """
+        nodes = {node for uid in pods if (node := self._node_of.get(uid)) is not None}
+        if not nodes:
+            yield
+            return
+        try:
+            self._silent = pods
+            for node in nodes:
+                self._note(node)
+            yield
+        finally:
+            self._silent = ()
+            for node in nodes:
+                self._note(node)
+
+    def ahead_of(self, uid: PodUid, priority: int, node: NodeName) -> list[PodInfo]:
+        """Pods promised the node whose room a pod may not take: those of equal or higher priority, or all.
+
+        Source: pkg/scheduler/framework/runtime/framework.go ``addGENominatedPods``.
+        """
+        found = []
+        for other in self.on(node):
+            if other.uid == uid:
+                continue
+            if other.uid not in self._silent:
+                if self.hold_for_all or other.priority >= priority:
+                    found.append(other)
+            elif not self.hold_for_all and priority <= 0:
+                found.append(PodInfo(Pod(metadata=replace(other.pod.metadata, labels={}))))
+        return found
+
+    def displaced_by(self, pod: PodInfo, node: NodeName) -> tuple[PodInfo, ...]:
+        """Pods whose promises of the node end because a pod gets one: those of lower priority, or none where promises
+        hold for all.
+
+        Source: pkg/scheduler/framework/preemption/preemption.go ``getLowerPriorityNominatedPods``.
+        """
+        if self.hold_for_all:
+            return ()
+        return tuple(other for other in self.on(node) if other.uid != pod.uid and other.priority < pod.priority)
 
 
 class Snapshot:

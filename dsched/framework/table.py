@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.arithmetic.domains import Division
-from dsched.arithmetic.sums import plus
-from dsched.framework.beyond import Beyond
+from dsched.arithmetic.sums import Beyond, plus
 from dsched.framework.images import Images
 from dsched.framework.journal import Journal
 from dsched.framework.label_column import LabelColumn
