@@ -1,15 +1,21 @@
-"""Plugins by name: those in tree, and those that installed packages offer. The one module that knows them all."""
+"""Plugins by name: those in tree, and those that installed packages offer. The one module that knows them all.
 
+The code of a plugin of another package is told by the distribution that offers it and a digest of its modules. A version
+alone does not tell it: a plugin is changed without it while it is written, and where it is mounted as a file.
+"""
+
+import hashlib
 import inspect
+import sys
 from collections.abc import Mapping
 from importlib import metadata
+from types import ModuleType
 from typing import Any, get_type_hints
 
 from dsched.config.feature_gates import NEWEST, UNSAID, Version
 from dsched.config.plugins import intree as intree_points
 from dsched.errors import PluginError
 from dsched.framework.interface import PluginFactory, Registry
-from dsched.plugins import code as plugin_code
 from dsched.plugins.default_binder import DefaultBinder
 from dsched.plugins.default_preemption.plugin import DefaultPreemption
 from dsched.plugins.deferred_pod_scheduling import DeferredPodScheduling
@@ -104,6 +110,8 @@ _POINTS: Mapping[str, tuple[str, ...]] = {
 
 _codes: dict[str, tuple[PluginFactory, str]] = {}
 """Of plugins that were loaded, what tells their code: files may change later, the process goes on with what it has."""
+_NO_SOURCE = "-"
+"""Stands for the digest of a module that was not read from a file."""
 
 
 def intree() -> Registry:
@@ -125,14 +133,14 @@ def load(entry_points: bool = True) -> Registry:
             )
         factory = registry[entry.name] = _factory(entry)
         if entry.name not in _codes or _codes[entry.name][0] is not factory:
-            _codes[entry.name] = factory, plugin_code.told(factory, _built_by(factory), entry.dist)
+            _codes[entry.name] = factory, _fingerprint(factory, _built_by(factory), entry.dist)
     return registry
 
 
 def code(name: str, factory: PluginFactory) -> str:
-    """What tells the code of a plugin that does not come with dsched; see `dsched.plugins.code`."""
+    """What tells the code of a plugin that does not come with dsched, in a few words."""
     known, told = _codes.get(name, (None, ""))
-    return told if known is factory else plugin_code.told(factory, _built_by(factory))
+    return told if known is factory else _fingerprint(factory, _built_by(factory))
 
 
 def extension_points(factory: PluginFactory) -> frozenset[str]:
@@ -184,3 +192,28 @@ def _returned(factory: PluginFactory) -> type:
 def _origin(entry: metadata.EntryPoint) -> str:
     package = entry.dist.name if entry.dist else "an installed package"
     return f'{package} ("{entry.value}")'
+
+
+def _fingerprint(
+    factory: PluginFactory, builds: type | None = None, package: metadata.Distribution | None = None
+) -> str:
+    """The code of a plugin in a few words, e.g. ``gang 1.2 3f2a01b4c9d8``; equal where the code is.
+
+    Args:
+        builds: the class that a factory function returns, which may be of another module.
+        package: the distribution that offers it, None where that is not known.
+    """
+    named = f"{package.name} {package.version} " if package is not None else ""
+    names = dict.fromkeys(getattr(each, "__module__", None) for each in (factory, builds) if each is not None)
+    digests = [_digest(sys.modules[name]) for name in names if name in sys.modules]
+    return named + " ".join(digests or [_NO_SOURCE])
+
+
+def _digest(module: ModuleType) -> str:
+    """Of the file as it is now; what the process runs, if that is when the module was loaded."""
+    loader: Any = getattr(module, "__loader__", None)
+    try:
+        content = loader.get_data(module.__file__)
+    except (AttributeError, OSError, TypeError):
+        return _NO_SOURCE
+    return hashlib.sha256(content).hexdigest()[:12]

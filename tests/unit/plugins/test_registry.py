@@ -1,16 +1,41 @@
-"""The registry of plugins."""
+"""The registry of plugins, and what tells the code of a plugin of another package."""
 
-from collections.abc import Iterable
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from dsched import __version__
 from dsched.config.feature_gates import NEWEST, OLDEST
 from dsched.config.plugins import intree
 from dsched.errors import PluginError
-from dsched.plugins import registry
+from dsched.framework.interface import Registry
+from dsched.plugins import profiles, registry
 from dsched.plugins.node_name import NodeName
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+USED = HEAD + "profiles: [{plugins: {filter: {enabled: [{name: Quiet}]}}}]\n"
+CODE = """
+class Quiet:
+    name = "Quiet"
+
+    def __init__(self, args, handle):
+        pass
+
+    def filter(self, state, pod, node):
+        return None
+
+
+def build(args, handle) -> Quiet:
+    return Quiet(args, handle)
+"""
+
+Offer = Callable[..., Registry]
 
 
 class Quiet:
@@ -43,7 +68,7 @@ def build_something(args: Any, handle: Any):  # type: ignore[no-untyped-def]
     return Quiet(args, handle)
 
 
-def offer(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+def offer_entries(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     """Entry points as an installed package would have them."""
     entries = [metadata.EntryPoint(name, value, registry.ENTRY_POINTS) for name, value in values.items()]
 
@@ -78,7 +103,7 @@ def test_a_configuration_may_name_plugins_in_tree_and_out_of_it() -> None:
 
 
 def test_entry_points_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, Quiet=f"{__name__}:Quiet", Built=f"{__name__}:build_quiet")
+    offer_entries(monkeypatch, Quiet=f"{__name__}:Quiet", Built=f"{__name__}:build_quiet")
     loaded = registry.load()
     assert loaded["Quiet"] is Quiet and loaded["Built"] is build_quiet
     assert loaded["NodeName"] is NodeName
@@ -96,6 +121,85 @@ def test_entry_points_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_entry_points_that_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str, problem: str) -> None:
-    offer(monkeypatch, **{name: value})
+    offer_entries(monkeypatch, **{name: value})
     with pytest.raises(PluginError, match=problem):
         registry.load()
+
+
+@pytest.fixture
+def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
+    """Another process's view: the plugins there are when a package has this code and this version."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(registry, "_codes", {})
+
+    def offer(code: str = CODE, version: str = "1.0", value: str = "quiet_plugin:Quiet") -> Registry:
+        (tmp_path / "quiet_plugin.py").write_text(code)
+        (tmp_path / "factories.py").write_text("from quiet_plugin import Quiet, build\n")
+        for each in tmp_path.glob("*.dist-info"):
+            for file in each.iterdir():
+                file.unlink()
+            each.rmdir()
+        info = tmp_path / f"quiet-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: quiet\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[dsched.plugins]\nQuiet = {value}\n")
+        for name in ("quiet_plugin", "factories"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return registry.load()
+
+    yield offer
+    for name in ("quiet_plugin", "factories"):
+        sys.modules.pop(name, None)
+
+
+def configured(plugins: Registry, text: str = USED) -> Any:
+    return profiles.parsed(text, "scheduler.yaml", plugins)
+
+
+def test_the_hash_tells_the_code_of_plugins_apart_that_are_used(offer: Offer) -> None:
+    first = configured(offer())
+    assert configured(offer()).hash == first.hash
+    changed = configured(offer(CODE + "# changed\n"))
+    newer = configured(offer(version="1.1"))
+    assert len({first.hash, changed.hash, newer.hash}) == 3
+    assert first.carried_out_by == f"dsched {__version__}, {first.code}"
+    assert first.code.startswith("Quiet: quiet 1.0 ")
+    assert newer.code == first.code.replace("1.0", "1.1")
+
+
+def test_plugins_that_are_not_used_make_no_difference(offer: Offer) -> None:
+    first = configured(offer(), HEAD)
+    assert first.code == ""
+    assert configured(offer(CODE + "# changed\n"), HEAD).hash == first.hash == profiles.configuration(None, {}).hash
+
+
+def test_what_counts_is_what_was_loaded(offer: Offer, tmp_path: Path) -> None:
+    plugins = offer()
+    first = configured(plugins)
+    (tmp_path / "quiet_plugin.py").write_text("# replaced under a running process\n")
+    assert configured(plugins).hash == first.hash
+    assert configured(registry.load()).hash == first.hash
+
+
+def test_a_factory_counts_with_the_class_that_it_builds(offer: Offer) -> None:
+    by_factory = configured(offer(value="factories:build"))
+    assert configured(offer(CODE + "# changed\n", value="factories:build")).hash != by_factory.hash
+
+
+def test_a_plugin_without_a_file_has_no_digest() -> None:
+    module = ModuleType("nowhere_plugin")
+    sys.modules["nowhere_plugin"] = module
+    try:
+        exec(compile(CODE, "<nowhere>", "exec"), module.__dict__)
+        assert registry.code("Quiet", module.Quiet) == "-"
+    finally:
+        del sys.modules["nowhere_plugin"]
+
+
+def test_the_version_of_dsched_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = profiles.configuration(None, {}).hash
+    monkeypatch.setattr("dsched.__version__", "99.0")
+    assert profiles.configuration(None, {}).hash != before
+    assert metadata.version("dsched") == __version__
