@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dsched import config
 from dsched.config import Features, Profile
 from dsched.config.feature_gates import UNSAID
-from dsched.conformance import comparing, devices
+from dsched.conformance import comparing
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.failed_attempt import FailedAttempt
@@ -25,10 +26,13 @@ from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.framework.validation import PluginFailure
 from dsched.model import meta
+from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
+from dsched.plugins.dynamic_resources.plugin import DynamicResources
+from dsched.plugins.dynamic_resources.reserved import Reserved, spec_of
 
 Case = Mapping[str, Any]
 
@@ -57,6 +61,9 @@ FIELDS = frozenset({"name", "config", "nodes", "pods", "nominated", "pod", "pree
 _NAMESPACED = frozenset(
     {"Service", "ReplicaSet", "PersistentVolumeClaim", "PodDisruptionBudget", "CSIStorageCapacity", "ResourceClaim"}
 )
+_EXTENDED = ""
+"""What vectors call the claim for extended resources."""
+_ANY_SHARE = "*"
 
 
 class _Handle:
@@ -107,7 +114,7 @@ def decide(case: Case, profile: Profile, plugins: Registry) -> dict[str, Any]:
     evaluation = evaluate(framework, PodInfo(pod), snapshot)
     if evaluation.failure is not None:
         return {"error": {"plugin": evaluation.failure.plugin, "message": evaluation.failure.message}}
-    found = _decision(evaluation, snapshot.table) | devices.reserved(evaluation, snapshot)
+    found = _decision(evaluation, snapshot.table) | _reserved(evaluation, snapshot)
     if case.get("preempt") and not found["feasible"]:
         diagnosis = diagnose(evaluation, len(snapshot.table))
         info = evaluation.pod
@@ -132,7 +139,7 @@ def _preemption(result: PostFilterResult | None) -> dict[str, Any]:
         found["messages"] = {result.nominated: result.status.message}
     elif result.status.message:
         found["message"] = result.status.message
-    return found | devices.given_back(result)
+    return found | _given_back(result)
 
 
 def cluster(case: Case) -> Snapshot:
@@ -208,3 +215,51 @@ def _fit_error(evaluation: Evaluation, table: NodeTable) -> dict[str, Any]:
 
 def _status(status: Status) -> dict[str, Any]:
     return {"code": str(status.code), "plugin": status.plugin, "reasons": list(status.reasons)}
+
+
+def _reserved(evaluation: Evaluation, snapshot: Snapshot) -> dict[str, Any]:
+    """What Reserve keeps for each feasible node: ``allocations`` and ``extendedResourceClaims``; an ``error`` where it
+    fails. Nothing is kept."""
+    plugin = evaluation.framework.plugin(DynamicResources.name)
+    if plugin is None or plugin not in evaluation.framework.at("reserve"):
+        return {}
+    allocations: dict[str, Any] = {}
+    extended: dict[str, Any] = {}
+    for row in np.flatnonzero(evaluation.feasible).tolist():
+        node, state = snapshot.table.names[row], evaluation.state.clone()
+        status = plugin.reserve(state, evaluation.pod, node)
+        plugin.unreserve(state, evaluation.pod, node)
+        if status is not None:
+            return {"error": {"plugin": plugin.name, "message": status.message}}
+        decided = state.read(Reserved)
+        if decided is None or not decided.claims:
+            continue
+        special = None if decided.extended is None else decided.extended.claim
+        allocations[node] = {
+            _EXTENDED if each.claim is special else each.claim.metadata.name: _told(each.allocation)
+            for each in decided.claims
+        }
+        if decided.extended is not None:
+            mappings = msgspec.to_builtins(list(decided.extended.mappings))
+            extended[node] = {"spec": spec_of(decided.extended.claim), "requestMappings": mappings}
+    found = {"allocations": allocations, "extendedResourceClaims": extended}
+    return {field: by_node for field, by_node in found.items() if by_node}
+
+
+def _given_back(result: PostFilterResult) -> dict[str, Any]:
+    """Keys of the claims that are deallocated and deleted."""
+    found = {"deallocated": _names(result.deallocations), "deletedClaims": _names(result.deleted_claims)}
+    return {field: names for field, names in found.items() if names}
+
+
+def _names(requests: tuple[ClaimRelease, ...] | tuple[ClaimDeletion, ...]) -> list[str]:
+    return [each.key for each in requests]
+
+
+def _told(allocation: Any) -> dict[str, Any]:
+    """As ``status.allocation``; shares have any name."""
+    found: dict[str, Any] = {"devices": {}, **msgspec.to_builtins(allocation)}
+    for each in found.get("devices", {}).get("results", ()):
+        if "shareID" in each:
+            each["shareID"] = _ANY_SHARE
+    return found

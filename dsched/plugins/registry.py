@@ -1,7 +1,7 @@
 """Plugins by name: those in tree, and those that installed packages offer. The one module that knows them all.
 
-The code of a plugin of another package is told by the distribution that offers it and a digest of its modules. A version
-alone does not tell it: a plugin is changed without it while it is written, and where it is mounted as a file.
+The code of a plugin of another package is told by the distribution that offers it and by a digest of its modules. A
+version alone does not tell it: a plugin is changed without it while it is written, and where it is mounted as a file.
 """
 
 import hashlib

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from dsched.config import Features, feature_gates
-from dsched.judging import program, verdicts
-from dsched.judging.judging import Judging, Mismatch
+from dsched.judging import program
+from dsched.judging.judging import EQUALS, Judging, Mismatch
 from dsched.plugins import profiles
 from tests.judge_program import judge_program
 from tests.parity import fresh
@@ -50,7 +50,7 @@ def test_kube_scheduler_would_have_decided_the_same(features: Features, capsys: 
         decisions += found.decisions
         placed, refused, preempted = placed + found.placed, refused + found.refused, preempted + found.preempted
     assert mismatches == [], f"{SEED}={seed}"
-    assert set(unjudged) <= {verdicts.EQUALS}, f"{SEED}={seed}: {unjudged}"
+    assert set(unjudged) <= {EQUALS}, f"{SEED}={seed}: {unjudged}"
     assert unjudged.total() <= preempted / 10, "of more than a dozen pods that have not started"
     assert decisions >= DECISIONS
     assert min(placed, refused) > DECISIONS / 20

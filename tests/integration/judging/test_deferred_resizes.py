@@ -8,8 +8,8 @@ import pytest
 from dsched import config
 from dsched.config.feature_gates import NEWEST, features
 from dsched.framework import deferred_resizes
-from dsched.judging import program, verdicts
-from dsched.judging.judging import Judging
+from dsched.judging import program
+from dsched.judging.judging import EQUALS, Judging
 from tests.integration.leader.rig import Rig
 from tests.integration.recording.conftest import MakeRig, MakeTape, replayed
 from tests.judge_program import judge_program
@@ -92,7 +92,7 @@ def test_kube_scheduler_would_have_decided_the_same(make_rig: MakeRig, tape: Mak
         judging.run(lines)
     found = judging.found
     assert found.mismatches == []
-    assert found.unjudged.keys() <= {verdicts.EQUALS}
+    assert found.unjudged.keys() <= {EQUALS}
     assert found.preempted > 2
     assert found.agreed > 50
     again = replayed(lines, rig.plugins)
