@@ -1,7 +1,7 @@
 """The extenders of a configuration, asked in its order: those whose failure is ignored come last.
 
 Source: pkg/scheduler/schedule_one.go ``findNodesThatPassExtenders``, ``prioritizeNodes``, ``extendersBinding``;
-framework/preemption/preemption.go ``callExtenders``.
+extender.go ``ProcessPreemption``; framework/preemption/preemption.go ``callExtenders``.
 """
 
 import logging

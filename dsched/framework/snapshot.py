@@ -24,7 +24,9 @@ _REMEMBERED = 4096
 
 
 class Nominations:
-    """Nominated pods by node.
+    """Pods that have been promised a node, by node: they wait for room that their victims free.
+
+    Source: pkg/scheduler/backend/queue/nominator.go.
 
     Attributes:
         version: grows with every change.

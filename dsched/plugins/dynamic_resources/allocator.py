@@ -7,7 +7,9 @@ versions do otherwise is in `features`.
 import copy
 import dataclasses
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +18,19 @@ from dsched.model.node import Node
 from dsched.model.resource_claims import MOST_DEVICES, ResourceClaim
 from dsched.plugins.dynamic_resources import requests, results
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.attempt import Attempt
 from dsched.plugins.dynamic_resources.best_fit import BestFit
-from dsched.plugins.dynamic_resources.counting import counting
 from dsched.plugins.dynamic_resources.device_index import DeviceIndex
 from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
 from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.offer import Offer
-from dsched.plugins.dynamic_resources.requests import Classes, Request, Wanted
+from dsched.plugins.dynamic_resources.offer import Offer, candidates
+from dsched.plugins.dynamic_resources.pools import CapacityRequests, Pool, Tolerations
+from dsched.plugins.dynamic_resources.requests import Classes, Demand, Request, Wanted
 from dsched.plugins.dynamic_resources.results import Chosen
-from dsched.plugins.dynamic_resources.search import Expired, Search
-from dsched.plugins.dynamic_resources.selection import SelectorCache
+from dsched.plugins.dynamic_resources.search import Attempt, Expired, Search
+from dsched.plugins.dynamic_resources.selection import Criteria, SelectorCache
+
+_Sort = tuple[Criteria, Tolerations, CapacityRequests]
+"""Requests of one sort may have the same devices."""
 
 
 class Feasible(NamedTuple):
@@ -86,7 +90,7 @@ class Allocator:
     ) -> None:
         self._classes = classes
         self.demand = requests.demand(claims, classes, features)
-        self._counting = counting(self.demand, allocated, selectors, features)
+        self._counting = _counted_by(self.demand, allocated, selectors, features)
         self.index = index
         self.allocated = allocated
         self.selectors = selectors
@@ -236,3 +240,108 @@ class Allocator:
         devices = [search.offer.devices[each.number] for each in taken]
         claim = self.demand.claims[number]
         return results.allocation(claim, taken, devices, chosen, node.name, self.features)
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """So many devices of one sort are wanted, by all requests together."""
+
+    wanted: Wanted
+    devices: int
+
+
+class _Counting:
+    """Nodes on which counting free devices is enough to know whether claims can be met.
+
+    It is for requests for a number of devices, without constraints, admin access or alternatives, as long as no device
+    that could be meant is shared, takes of counters or has a selector that fails. All else has to be searched.
+    Args:
+        counts: what is wanted, one of each sort.
+    """
+
+    def __init__(
+        self,
+        counts: Sequence[_Count],
+        allocated: AllocatedState,
+        selectors: SelectorCache,
+        features: AllocatorFeatures,
+    ) -> None:
+        self._counts = counts
+        self._allocated = allocated
+        self._selectors = selectors
+        self._features = features
+        self._masks: WeakKeyDictionary[Pool, tuple[int, ...] | None] = WeakKeyDictionary()
+
+    def with_state(self, allocated: AllocatedState) -> "_Counting":
+        """The same while other devices are in use."""
+        other = copy.copy(self)
+        other._allocated = allocated
+        return other
+
+    def fits(self, pools: Sequence[Pool]) -> bool | None:
+        """Whether pools have enough free devices; None where that cannot be told by counting.
+
+        Args:
+            pools: those of a node.
+        """
+        free = [0] * len(self._counts)
+        apart = True
+        for pool in pools:
+            masks = self._plain(pool)
+            if masks is None:
+                return None
+            unused = ~pool.used(self._allocated)
+            taken = 0
+            for at, mask in enumerate(masks):
+                left = mask & unused
+                free[at] += left.bit_count()
+                apart = apart and not taken & left
+                taken |= left
+        if any(count.devices > left for count, left in zip(self._counts, free, strict=True)):
+            return False
+        if apart or sum(count.devices for count in self._counts) <= min(free, default=0):
+            return True
+        return None
+
+    def _plain(self, pool: Pool) -> tuple[int, ...] | None:
+        """The devices of a pool for each sort; None where one of them is more than a device that is free or not."""
+        if self._allocated.shared(pool.id):
+            return None
+        masks = self._masks.get(pool, ())
+        if masks == ():
+            masks = self._masks[pool] = self._masks_of(pool)
+        return masks
+
+    def _masks_of(self, pool: Pool) -> tuple[int, ...] | None:
+        if pool.invalid:
+            return None
+        found = []
+        for count in self._counts:
+            fit, tainted, errors = candidates(pool, count.wanted, self._selectors, self._features)
+            if errors or fit & (pool.with_counters | pool.shareable):
+                return None
+            found.append(fit & ~tainted)
+        return tuple(found)
+
+
+def _counted_by(
+    demand: Demand, allocated: AllocatedState, selectors: SelectorCache, features: AllocatorFeatures
+) -> _Counting | None:
+    """How to count for these claims; None where that is never enough."""
+    if demand.errors or any(claim.spec.devices.constraints for claim in demand.claims):
+        return None
+    by_sort: dict[_Sort, tuple[Wanted, int]] = {}
+    of_claim: dict[int, int] = {}
+    for request in demand.requests:
+        if request.prioritized or request.error is not None:
+            return None
+        wanted = request.alternatives[0]
+        if wanted.everything or wanted.admin:
+            return None
+        of_claim[wanted.claim] = of_claim.get(wanted.claim, 0) + wanted.count
+        sort = wanted.criteria, wanted.tolerations, wanted.capacity
+        first, devices = by_sort.get(sort, (wanted, 0))
+        by_sort[sort] = first, devices + wanted.count
+    if any(devices > MOST_DEVICES for devices in of_claim.values()):
+        return None
+    return _Counting([_Count(*each) for each in by_sort.values()], allocated, selectors, features)

@@ -15,11 +15,11 @@ from fractions import Fraction
 from dsched.model.quantity import nano
 from dsched.plugins.dynamic_resources import capacity
 from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.attempt import Taken
 from dsched.plugins.dynamic_resources.features import AllocatorFeatures
 from dsched.plugins.dynamic_resources.offer import Offer
 from dsched.plugins.dynamic_resources.pools import Pool
 from dsched.plugins.dynamic_resources.requests import Wanted
+from dsched.plugins.dynamic_resources.search import Taken
 from dsched.plugins.dynamic_resources.slices import CounterKey, OfferedDevice
 
 BEST = 1000

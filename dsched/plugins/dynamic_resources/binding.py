@@ -6,19 +6,60 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``P
 ``isPodReadyForBinding``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from dsched import metrics
+from dsched.config import Features
 from dsched.framework.interface import Code, Status
 from dsched.model.claim_requests import ClaimWrite, CreatedClaim, ExtendedClaim
 from dsched.model.resource_claims import RESOURCE_CLAIM, ResourceClaim
 from dsched.plugins.dynamic_resources import held_claims
-from dsched.plugins.dynamic_resources.pre_bind_metrics import Ending, PreBindMetrics
 from dsched.plugins.dynamic_resources.reserved import Errand
 from dsched.plugins.object_views import decoded
+
+Ending = Literal["success", "failure", "timeout", "error"]
+"""How the wait for binding conditions ended: they are met, one says that the device failed, they were not met in time,
+or nobody could tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreBindMetrics:
+    """Counts for the pods of a profile, under the names that the emulated version has.
+
+    Source: dynamicresources.go ``PreBind``, extendeddynamicresources.go ``createExtendedResourceClaimInAPI``, of 1.35
+    to 1.37.
+    """
+
+    profile: str
+    features: Features
+
+    def creation(self, made: bool | None) -> None:
+        """A claim for extended resources was made, or could not be; None where nobody tried."""
+        if made is None:
+            return
+        status = "success" if made else "failure"
+        if self.features.since(37):
+            metrics.CLAIMS_CREATED.labels(status, "false", "", "Pod").inc()
+        elif self.features.since(35):
+            metrics.CLAIMS_CREATED_BEFORE_1_37.labels(status).inc()
+
+    def wait(self, claims: Iterable[ResourceClaim], ending: Ending, seconds: float) -> None:
+        """A pod with these claims has waited so long, and no longer does. All its devices tell how long, those with
+        binding conditions count."""
+        if not self.features.since(36):
+            return
+        for claim in claims:
+            allocation = claim.status.allocation
+            for device in [] if allocation is None else allocation.devices.results:
+                labels = self.profile, device.driver, ending
+                metrics.BINDING_CONDITIONS_WAIT.labels(*labels).observe(seconds)
+                if device.binding_conditions:
+                    metrics.BINDING_CONDITIONS_ALLOCATIONS.labels(*labels).inc()
 
 
 class ClaimCluster(Protocol):

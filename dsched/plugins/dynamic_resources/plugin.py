@@ -57,26 +57,24 @@ from dsched.model.resource_claims import RESOURCE_CLAIM, AllocatedDevice, Alloca
 from dsched.plugins.dynamic_resources import (
     binding,
     extended_resources,
-    freeing,
     held_claims,
     hints,
     inventory,
     objects,
     pod_claims,
-    promised_devices,
+    preemption,
     reserved,
 )
+from dsched.plugins.dynamic_resources.binding import PreBindMetrics
 from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
-from dsched.plugins.dynamic_resources.freeing import Looked
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
 from dsched.plugins.dynamic_resources.judgement import INVALID_POOLS, NOT_AVAILABLE, Judgement, Limits, Otherwise, Wish
 from dsched.plugins.dynamic_resources.objects import KnownClaim
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
-from dsched.plugins.dynamic_resources.pre_bind_metrics import PreBindMetrics
+from dsched.plugins.dynamic_resources.preemption import Looked, Supposed
 from dsched.plugins.dynamic_resources.reserved import Errand, Held, Reserved, ReservedClaim
 from dsched.plugins.dynamic_resources.search import Expired
-from dsched.plugins.dynamic_resources.supposed import Supposed
 from dsched.plugins.object_views import Views
 
 _MOST_CLASSES = 256
@@ -242,7 +240,7 @@ class DynamicResources:
             named, wish = self._read(pod, snapshot, known)
             return None if isinstance(wish, Status) else self._judgement(pod, named, wish, known)
 
-        return promised_devices.of(pods, judgement, table, row, gone)
+        return preemption.promised_devices(pods, judgement, table, row, gone)
 
     def answer_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         known = inventory.of(snapshot, self._features)
@@ -289,7 +287,7 @@ class DynamicResources:
             return PostFilterResult(None, unschedulable(*([] if self._silent else ["no new claims to deallocate"])))
         known = inventory.of(attempt.snapshot, self._features)
         unavailable = self._unavailable(attempt.snapshot.table, attempt.evaluation, asked.judgement)
-        freed = freeing.for_pod(attempt.pod.uid, asked.judgement, unavailable, known)
+        freed = preemption.for_pod(attempt.pod.uid, asked.judgement, unavailable, known)
         if freed.deallocation is not None:
             return PostFilterResult(None, unschedulable(DEALLOCATED), deallocations=(freed.deallocation,))
         if freed.deletion is not None:
@@ -339,7 +337,7 @@ class DynamicResources:
             found = None if state is None else state.read(_Asked)
             if found is not None:
                 looked.append(Looked(pod.uid, found.judgement, found.unavailable))
-        return freeing.for_group(attempt, looked, known, claims_of_groups=self._groups)
+        return preemption.for_group(attempt, looked, known, claims_of_groups=self._groups)
 
     def _unavailable(self, table: NodeTable, evaluation: Findings, judgement: Judgement) -> Iterator[HeldClaim]:
         """The claims that made a node unavailable which has room otherwise."""

@@ -1,11 +1,13 @@
-"""Slices as the allocator reads them: devices with the taints that rules add, node selections parsed.
+"""Slices as the allocator reads them: devices with the taints that rules add, attributes as constraints compare them,
+node selections parsed.
 
 Source: k8s.io/dynamic-resource-allocation resourceslice/tracker/tracker.go ``applyPatches``;
-structured/internal/incubating/pools_incubating.go ``NodeMatches``.
+structured/internal/incubating/pools_incubating.go ``NodeMatches``; allocator_incubating.go ``lookupAttribute``.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from dsched.errors import SelectorError
 from dsched.model import node_selectors
@@ -14,12 +16,36 @@ from dsched.model.node import Node
 from dsched.model.node_selectors import Term
 from dsched.model.pod import NodeSelector
 from dsched.model.quantity import nano
-from dsched.plugins.dynamic_resources.attributes import Value, lookup
 from dsched.plugins.dynamic_resources.failures import AllocationError
 from dsched.plugins.dynamic_resources.selection import Failure
 
+_KINDS = ("string", "int", "bool", "version")
+_UNKNOWN = ""
 CounterKey = tuple[str, str]
 """Counter set and counter."""
+
+
+class Value(NamedTuple):
+    """An attribute's value. Versions are compared as they are written, lists and what is newer not at all."""
+
+    kind: str
+    value: object
+
+    @property
+    def comparable(self) -> bool:
+        return self.kind != _UNKNOWN
+
+
+def lookup(device: Device, driver: str, name: str) -> Value | None:
+    """The attribute with a fully qualified name, which a device may give without its driver's domain; None where it
+    has none."""
+    found = device.attributes.get(name)
+    if found is None:
+        domain, slash, short = name.partition("/")
+        found = device.attributes.get(short) if slash and domain == driver else None
+    if found is None:
+        return None
+    return next((Value(kind, found[kind]) for kind in _KINDS if kind in found), Value(_UNKNOWN, None))  # type: ignore[literal-required]
 
 
 class NodeSelection:

@@ -1,4 +1,5 @@
-"""Which devices are taken away from claims so that a pod, or the pods of a group, may find others.
+"""Devices that pods have to give up so that others find some: those that PostFilter takes from claims, and what
+preemption that frees devices (gate ``DschedDevicePreemption``) supposes.
 
 Where kube-scheduler picks one of several claims by chance, it is the first.
 
@@ -6,19 +7,25 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go ``d
 ``PodGroupPostFilter``, ``deallocatePodGroupClaims``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from dsched.engine.failed_attempt import FailedGroupAttempt
 from dsched.framework import pod_groups
 from dsched.framework.interface import Code, PodGroupPostFilterResult, Status, unschedulable
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.table import NodeTable
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import PodUid
 from dsched.model.pod_groups import PodGroup
+from dsched.model.resource_claims import AllocatedDevice, Allocation, charged
 from dsched.plugins.dynamic_resources import pod_claims
+from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
-from dsched.plugins.dynamic_resources.judgement import Judgement
+from dsched.plugins.dynamic_resources.judgement import Judgement, Otherwise
 from dsched.plugins.dynamic_resources.objects import controller
 
 GROUP_DONE = "deallocation and deletion of ResourceClaims completed"
@@ -136,3 +143,82 @@ def _unused(unavailable: Iterable[HeldClaim], consumer: str) -> HeldClaim | None
 
 def _deallocation(held: HeldClaim, consumer: str) -> ClaimRelease:
     return ClaimRelease(held.record.key, held.record.metadata.uid, consumer, deallocate=True)
+
+
+def promised_devices(
+    pods: Iterable[PodInfo],
+    judgement: Callable[[PodInfo], Judgement | None],
+    table: NodeTable,
+    row: int,
+    gone: frozenset[str],
+) -> tuple[AllocatedDevice, ...]:
+    """The devices that pods would get which a node was promised to: kept from pods of equal and lower priority.
+
+    They are found one pod after the other, the most important first. What is promised is no allocation yet: it is found
+    anew each time, with the devices that there are by then.
+
+    A pod whose devices are not free yet gets those that it would have without the pods that are leaving, or else
+    without all pods of lower priority. One that would have none even then keeps nothing from others.
+
+    Args:
+        judgement: of a pod's claims; None for one that wants no devices, or cannot have any.
+        gone: pods that are gone for the sake of argument.
+    """
+    taken: tuple[AllocatedDevice, ...] = ()
+    for pod in sorted(pods, key=lambda each: -each.priority):
+        asked = judgement(pod)
+        if asked is not None:
+            taken += _promised_to(pod, asked, table, row, Otherwise(gone, taken))
+    return taken
+
+
+def _promised_to(
+    pod: PodInfo, asked: Judgement, table: NodeTable, row: int, supposed: Otherwise
+) -> tuple[AllocatedDevice, ...]:
+    there = table.pods[row].values()
+    leaving = frozenset(other.uid for other in there if other.pod.deleting)
+    lower = frozenset(other.uid for other in there if other.priority < pod.priority)
+    for more in (frozenset[str](), leaving, leaving | lower):
+        try:
+            found = asked.allocate(table, row, Otherwise(supposed.gone | more, supposed.taken))
+        except (AllocationError, InvalidPools):
+            return ()  # the pod will be told when it is tried itself
+        if found is not None:
+            return tuple(device for each in found[0] for device in charged(msgspec.convert(each, Allocation)))
+    return ()
+
+
+class Supposed:
+    """Pods that a trial has put on its node, or taken off it, for the sake of argument.
+
+    Attributes:
+        gone: pods that are on the node and were taken off it.
+        come: pods that were put there and are not: those that the node was promised to.
+    """
+
+    def __init__(self) -> None:
+        self.gone: set[PodUid] = set()
+        self.come: dict[PodUid, PodInfo] = {}
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the node is as it is."""
+        return not (self.gone or self.come)
+
+    def clone(self) -> "Supposed":
+        """For a trial of its own (`CycleState.fork`)."""
+        other = Supposed()
+        other.gone, other.come = set(self.gone), dict(self.come)
+        return other
+
+    def add(self, pod: PodInfo) -> None:
+        """A pod was put on the node."""
+        if pod.uid in self.gone:
+            self.gone.discard(pod.uid)
+        else:
+            self.come[pod.uid] = pod
+
+    def remove(self, pod: PodInfo) -> None:
+        """A pod was taken off the node."""
+        if self.come.pop(pod.uid, None) is None:
+            self.gone.add(pod.uid)
