@@ -22,7 +22,7 @@ from dsched.manifests import kinds
 from dsched.manifests.load import Manifest
 from dsched.model.resource_claims import Allocation
 from dsched.plugins.dynamic_resources import inventory
-from dsched.plugins.dynamic_resources.allocator import Allocator
+from dsched.plugins.dynamic_resources.allocation.allocator import Allocator
 from dsched.simulation.live_cluster import fill
 from dsched.state.client import Store
 

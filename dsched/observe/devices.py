@@ -24,10 +24,10 @@ from dsched.model.resource_claims import (
     ResourceClaim,
 )
 from dsched.plugins.dynamic_resources import pod_claims
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
-from dsched.plugins.dynamic_resources.failures import AllocationError
-from dsched.plugins.dynamic_resources.selection import Criteria, Mistake, SelectorCache
-from dsched.plugins.dynamic_resources.slices import CounterKey, OfferedDevice
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.selection import Criteria, Mistake, SelectorCache
+from dsched.plugins.dynamic_resources.allocation.slices import CounterKey, OfferedDevice
 from dsched.plugins.object_views import decoded
 
 State = Literal["free", "shared", "held", "used up"]

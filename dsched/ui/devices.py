@@ -23,9 +23,9 @@ from dsched.model.pod import Pod
 from dsched.model.resource_claims import DeviceClass, ResourceClaim
 from dsched.observe import devices, promises
 from dsched.observe.devices import NodeDevices, ShownClass, Taken
-from dsched.plugins.dynamic_resources import cel_selectors
-from dsched.plugins.dynamic_resources import features as allocator_features
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation import cel_selectors
+from dsched.plugins.dynamic_resources.allocation import features as allocator_features
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
 from dsched.state.client import Store
 
 SHOWN_DEVICES = 500

@@ -14,12 +14,12 @@ from dsched.model.devices import DeviceTaintRule, ResourceSlice
 from dsched.model.meta import from_builtins
 from dsched.model.node import Node
 from dsched.model.resource_claims import DeviceClass, ResourceClaim
-from dsched.plugins.dynamic_resources import features
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.allocator import Allocator
-from dsched.plugins.dynamic_resources.cel_selectors import selector_cache
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
-from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
+from dsched.plugins.dynamic_resources.allocation import features
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.allocator import Allocator
+from dsched.plugins.dynamic_resources.allocation.cel_selectors import selector_cache
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, InvalidPools
 
 Json = dict[str, Any]
 

@@ -26,8 +26,8 @@ from dsched.observe import devices, promises
 from dsched.observe.devices import NodeDevices, ShownClaim, ShownDevice, Taken
 from dsched.observe.queue_pods import described, first_pods
 from dsched.observe.words import amount, duration
-from dsched.plugins.dynamic_resources import features as allocator_features
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation import features as allocator_features
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
 from dsched.scheduler.ports import entity_key
 from dsched.state import client, emulated, keys
 from dsched.state.client import Store

@@ -18,12 +18,13 @@ from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.model.meta import PodUid
 from dsched.model.resource_claims import RESOURCE_CLAIM, AllocatedDevice, Allocation, ClaimConsumer
-from dsched.plugins.dynamic_resources import cel_selectors, objects, pod_claims
-from dsched.plugins.dynamic_resources import features as allocator_features
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources import objects, pod_claims
+from dsched.plugins.dynamic_resources.allocation import cel_selectors
+from dsched.plugins.dynamic_resources.allocation import features as allocator_features
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.selection import SelectorCache
 from dsched.plugins.dynamic_resources.objects import KnownClaim, controller
-from dsched.plugins.dynamic_resources.selection import SelectorCache
 
 PREEMPTION = "DschedDevicePreemption"
 """The gate of preemption that frees devices."""

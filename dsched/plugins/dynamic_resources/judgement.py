@@ -19,14 +19,14 @@ from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.resource_claims import AllocatedDevice, ResourceClaim
 from dsched.plugins.dynamic_resources import extended_resources
-from dsched.plugins.dynamic_resources.allocated import SupposedState
-from dsched.plugins.dynamic_resources.allocator import Allocator
-from dsched.plugins.dynamic_resources.best_fit import BEST
+from dsched.plugins.dynamic_resources.allocation.allocated import SupposedState
+from dsched.plugins.dynamic_resources.allocation.allocator import Allocator
+from dsched.plugins.dynamic_resources.allocation.best_fit import BEST
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, AllocationTimeout, InvalidPools
+from dsched.plugins.dynamic_resources.allocation.search import Expired
 from dsched.plugins.dynamic_resources.extended_resources import Asked, Extended
-from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
-from dsched.plugins.dynamic_resources.search import Expired
 
 NOT_ALLOCATED = unresolvable("cannot allocate all claims")
 NOT_YET_ALLOCATED = unschedulable(*NOT_ALLOCATED.reasons)

@@ -65,8 +65,9 @@ from dsched.plugins.dynamic_resources import (
     preemption,
     reserved,
 )
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, AllocationTimeout, InvalidPools
+from dsched.plugins.dynamic_resources.allocation.search import Expired
 from dsched.plugins.dynamic_resources.binding import PreBindMetrics
-from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
 from dsched.plugins.dynamic_resources.judgement import INVALID_POOLS, NOT_AVAILABLE, Judgement, Limits, Otherwise, Wish
@@ -74,7 +75,6 @@ from dsched.plugins.dynamic_resources.objects import KnownClaim
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
 from dsched.plugins.dynamic_resources.preemption import Looked, Supposed
 from dsched.plugins.dynamic_resources.reserved import Errand, Held, Reserved, ReservedClaim
-from dsched.plugins.dynamic_resources.search import Expired
 from dsched.plugins.object_views import Views
 
 _MOST_CLASSES = 256

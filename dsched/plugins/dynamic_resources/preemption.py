@@ -22,7 +22,7 @@ from dsched.model.meta import PodUid
 from dsched.model.pod_groups import PodGroup
 from dsched.model.resource_claims import AllocatedDevice, Allocation, charged
 from dsched.plugins.dynamic_resources import pod_claims
-from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, InvalidPools
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
 from dsched.plugins.dynamic_resources.judgement import Judgement, Otherwise

@@ -18,10 +18,10 @@ from dsched.model.pod import Pod
 from dsched.model.quantity import nano
 from dsched.model.resource_claims import AllocatedDevice, Allocation, ClaimConsumer, ResourceClaim, charged
 from dsched.plugins.dynamic_resources import held_claims
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.slices import OfferedDevice
 from dsched.plugins.dynamic_resources.extended_resources import Extended
 from dsched.plugins.dynamic_resources.objects import EXTENDED_CLAIM
-from dsched.plugins.dynamic_resources.slices import OfferedDevice
 
 _MICRO, _NANO = 10**6, 10**9
 _EXACT = 2**53

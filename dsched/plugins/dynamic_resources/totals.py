@@ -19,10 +19,10 @@ from dsched.model.devices import PoolId
 from dsched.model.node import Node
 from dsched.model.resource_claims import DeviceClass
 from dsched.plugins.dynamic_resources import inventory
-from dsched.plugins.dynamic_resources.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.selection import Criteria
+from dsched.plugins.dynamic_resources.allocation.slices import OfferedDevice
 from dsched.plugins.dynamic_resources.inventory import Inventory
-from dsched.plugins.dynamic_resources.selection import Criteria
-from dsched.plugins.dynamic_resources.slices import OfferedDevice
 
 
 class Totals(NamedTuple):

@@ -7,9 +7,9 @@ from dsched.model.meta import PodKey, from_builtins
 from dsched.model.resource_claims import DeviceClass, ResourceClaim
 from dsched.observe import devices
 from dsched.observe.devices import FREE, HELD, SHARED, USED_UP, NodeDevices, Promise, ShownClass, Taken
-from dsched.plugins.dynamic_resources import cel_selectors
-from dsched.plugins.dynamic_resources import features as allocator_features
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation import cel_selectors
+from dsched.plugins.dynamic_resources.allocation import features as allocator_features
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
 from tests.builders import make_node, make_pod
 from tests.devices import (
     DRIVER,

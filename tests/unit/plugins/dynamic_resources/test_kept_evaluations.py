@@ -12,11 +12,11 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
 from dsched.plugins.dynamic_resources import inventory
-from dsched.plugins.dynamic_resources.selection import SelectorCache
+from dsched.plugins.dynamic_resources.allocation.selection import SelectorCache
 from tests.devices import asking, make_claim, make_class, make_device, make_slice, result, taint_rule
 from tests.unit.framework.answers import said
-from tests.unit.plugins.dynamic_resources import random_devices
-from tests.unit.plugins.dynamic_resources.finding import compiled
+from tests.unit.plugins.dynamic_resources.allocation import random_devices
+from tests.unit.plugins.dynamic_resources.allocation.finding import compiled
 from tests.unit.plugins.dynamic_resources.judging import claiming, cluster, framework, generated, plugin, put
 
 Json = dict[str, Any]

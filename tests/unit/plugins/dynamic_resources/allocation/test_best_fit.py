@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsched.framework.pod_info import PodInfo
-from dsched.plugins.dynamic_resources.best_fit import BEST
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.best_fit import BEST
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
 from tests.devices import (
     alternative,
     asking,
@@ -25,7 +25,7 @@ from tests.devices import (
     result,
     uses,
 )
-from tests.unit.plugins.dynamic_resources.finding import allocator, devices, node
+from tests.unit.plugins.dynamic_resources.allocation.finding import allocator, devices, node
 from tests.unit.plugins.dynamic_resources.judging import claiming, cluster, framework, judged, plugin, reserve
 
 Json = dict[str, Any]

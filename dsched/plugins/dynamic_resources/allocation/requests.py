@@ -20,11 +20,11 @@ from dsched.model.resource_claims import (
     ExactRequest,
     ResourceClaim,
 )
-from dsched.plugins.dynamic_resources.failures import AllocationError
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.pools import CapacityRequests, Tolerations
-from dsched.plugins.dynamic_resources.selection import Criteria, criteria
-from dsched.plugins.dynamic_resources.slices import Value
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.pools import CapacityRequests, Tolerations
+from dsched.plugins.dynamic_resources.allocation.selection import Criteria, criteria
+from dsched.plugins.dynamic_resources.allocation.slices import Value
 
 Classes = Callable[[str], DeviceClass | None]
 """Classes by name."""

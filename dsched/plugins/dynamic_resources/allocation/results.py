@@ -22,11 +22,11 @@ from dsched.model.resource_claims import (
     ResourceClaim,
 )
 from dsched.model.selectors import IN
-from dsched.plugins.dynamic_resources.failures import AllocationError
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.requests import Request, Wanted
-from dsched.plugins.dynamic_resources.search import Taken
-from dsched.plugins.dynamic_resources.slices import OfferedDevice
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.requests import Request, Wanted
+from dsched.plugins.dynamic_resources.allocation.search import Taken
+from dsched.plugins.dynamic_resources.allocation.slices import OfferedDevice
 
 _SHARES = uuid.UUID("6a3f1f0e-6c0c-4a55-9e0d-5b1d8b9f6a41")
 """Shares are named after their claim and their place in it, so that the same decision gives the same names."""

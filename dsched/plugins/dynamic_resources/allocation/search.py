@@ -12,14 +12,14 @@ from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from dsched.model.resource_claims import MOST_DEVICES
-from dsched.plugins.dynamic_resources import capacity
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.capacity import Amounts
-from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.offer import Offer
-from dsched.plugins.dynamic_resources.requests import Constraint, Demand, Wanted
-from dsched.plugins.dynamic_resources.slices import CounterKey, OfferedDevice
+from dsched.plugins.dynamic_resources.allocation import capacity
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.capacity import Amounts
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, AllocationTimeout
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.offer import Offer
+from dsched.plugins.dynamic_resources.allocation.requests import Constraint, Demand, Wanted
+from dsched.plugins.dynamic_resources.allocation.slices import CounterKey, OfferedDevice
 
 Expired = Callable[[], bool]
 """Whether the time for a search is over."""

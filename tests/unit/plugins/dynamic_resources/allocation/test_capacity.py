@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dsched.plugins.dynamic_resources import capacity as shares
-from dsched.plugins.dynamic_resources.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation import capacity as shares
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
 from tests.devices import capacity
 
 Json = dict[str, Any]

@@ -16,8 +16,8 @@ from dsched.model.node import Node
 from dsched.model.node_selectors import Term
 from dsched.model.pod import NodeSelector
 from dsched.model.quantity import nano
-from dsched.plugins.dynamic_resources.failures import AllocationError
-from dsched.plugins.dynamic_resources.selection import Failure
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.selection import Failure
 
 _KINDS = ("string", "int", "bool", "version")
 _UNKNOWN = ""

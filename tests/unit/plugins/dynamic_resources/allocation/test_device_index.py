@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from dsched.model.devices import DeviceTaintRule, PoolId, ResourceSlice
 from dsched.model.meta import from_builtins
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.pools import Pool
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.pools import Pool
 from tests.devices import DRIVER, make_device, make_slice, taint_rule
-from tests.unit.plugins.dynamic_resources import random_devices
-from tests.unit.plugins.dynamic_resources.finding import node
-from tests.unit.plugins.dynamic_resources.random_devices import NODES
+from tests.unit.plugins.dynamic_resources.allocation import random_devices
+from tests.unit.plugins.dynamic_resources.allocation.finding import node
+from tests.unit.plugins.dynamic_resources.allocation.random_devices import NODES
 
 Json = dict[str, Any]
 

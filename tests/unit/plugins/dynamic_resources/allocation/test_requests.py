@@ -7,8 +7,8 @@ import pytest
 from dsched.model.devices import Device
 from dsched.model.meta import from_builtins
 from dsched.model.resource_claims import DeviceConstraint
-from dsched.plugins.dynamic_resources.requests import DistinctAttribute, MatchAttribute, constraint
-from dsched.plugins.dynamic_resources.slices import Value, lookup
+from dsched.plugins.dynamic_resources.allocation.requests import DistinctAttribute, MatchAttribute, constraint
+from dsched.plugins.dynamic_resources.allocation.slices import Value, lookup
 
 A, B = Value("string", "a"), Value("string", "b")
 TRUE, ONE = Value("bool", True), Value("int", 1)

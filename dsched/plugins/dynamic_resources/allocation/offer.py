@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dsched.model.resource_claims import ResourceClaim
-from dsched.plugins.dynamic_resources import capacity, selection
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.failures import AllocationError
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.pools import Pool
-from dsched.plugins.dynamic_resources.requests import Wanted
-from dsched.plugins.dynamic_resources.selection import SelectorCache
-from dsched.plugins.dynamic_resources.slices import OfferedDevice
+from dsched.plugins.dynamic_resources.allocation import capacity, selection
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.pools import Pool
+from dsched.plugins.dynamic_resources.allocation.requests import Wanted
+from dsched.plugins.dynamic_resources.allocation.selection import SelectorCache
+from dsched.plugins.dynamic_resources.allocation.slices import OfferedDevice
 
 
 class Candidates(NamedTuple):

@@ -11,11 +11,11 @@ from dsched.model.devices import Device, DeviceTaintRule, ResourceSlice
 from dsched.model.meta import from_builtins
 from dsched.model.node import Node
 from dsched.model.resource_claims import DeviceClass, ResourceClaim
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.allocator import Allocator
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.selection import Failure, SelectorCache
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.allocator import Allocator
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.selection import Failure, SelectorCache
 from tests.devices import make_class
 
 Json = dict[str, Any]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsched.plugins.dynamic_resources.allocator import Allocator
-from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
+from dsched.plugins.dynamic_resources.allocation.allocator import Allocator
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, InvalidPools
 from tests.devices import asking, make_claim, make_device, make_slice, result
-from tests.unit.plugins.dynamic_resources import random_devices
-from tests.unit.plugins.dynamic_resources.finding import Plain, allocator, node
-from tests.unit.plugins.dynamic_resources.random_devices import NODES
+from tests.unit.plugins.dynamic_resources.allocation import random_devices
+from tests.unit.plugins.dynamic_resources.allocation.finding import Plain, allocator, node
+from tests.unit.plugins.dynamic_resources.allocation.random_devices import NODES
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from dsched.model.devices import CapacityPolicy, CapacityRange, DeviceCapacity
 from dsched.model.quantity import LARGEST, NANO, Quantity, nano, whole
 from dsched.model.quantity_text import notation, text, written_out
-from dsched.plugins.dynamic_resources.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
 
 Amounts = Mapping[str, int]
 """Nano units by name of the capacity."""

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from dsched.model.node import Node
 from dsched.model.resource_claims import MOST_DEVICES, ResourceClaim
-from dsched.plugins.dynamic_resources import requests, results
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.best_fit import BestFit
-from dsched.plugins.dynamic_resources.device_index import DeviceIndex
-from dsched.plugins.dynamic_resources.failures import AllocationError, InvalidPools
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.offer import Offer, candidates
-from dsched.plugins.dynamic_resources.pools import CapacityRequests, Pool, Tolerations
-from dsched.plugins.dynamic_resources.requests import Classes, Demand, Request, Wanted
-from dsched.plugins.dynamic_resources.results import Chosen
-from dsched.plugins.dynamic_resources.search import Attempt, Expired, Search
-from dsched.plugins.dynamic_resources.selection import Criteria, SelectorCache
+from dsched.plugins.dynamic_resources.allocation import requests, results
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.best_fit import BestFit
+from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, InvalidPools
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.offer import Offer, candidates
+from dsched.plugins.dynamic_resources.allocation.pools import CapacityRequests, Pool, Tolerations
+from dsched.plugins.dynamic_resources.allocation.requests import Classes, Demand, Request, Wanted
+from dsched.plugins.dynamic_resources.allocation.results import Chosen
+from dsched.plugins.dynamic_resources.allocation.search import Attempt, Expired, Search
+from dsched.plugins.dynamic_resources.allocation.selection import Criteria, SelectorCache
 
 _Sort = tuple[Criteria, Tolerations, CapacityRequests]
 """Requests of one sort may have the same devices."""
@@ -49,7 +49,7 @@ class Found(NamedTuple):
 
     Attributes:
         allocations: for each claim, its ``status.allocation``.
-        fit: 0 to `dsched.plugins.dynamic_resources.best_fit.BEST`; 0 where that is not asked for.
+        fit: 0 to `dsched.plugins.dynamic_resources.allocation.best_fit.BEST`; 0 where that is not asked for.
     """
 
     allocations: list[dict[str, Any]]

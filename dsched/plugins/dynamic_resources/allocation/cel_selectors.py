@@ -9,7 +9,7 @@ from dsched.cel.errors import CompileError, EvaluationError
 from dsched.cel.values import MapValue
 from dsched.config import Features
 from dsched.model.devices import Device
-from dsched.plugins.dynamic_resources.selection import Failure, SelectorCache
+from dsched.plugins.dynamic_resources.allocation.selection import Failure, SelectorCache
 
 _ADVICE = (
     ". consider using CEL optional chaining (.? followed by orValue()) "

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from dsched.model.devices import Device
 from dsched.model.resource_claims import DeviceClass, DeviceRequirements
-from dsched.plugins.dynamic_resources.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
 
 _MOST_EXPRESSIONS = 1024
 """So many are kept in a process, and so many results with a device, before they are forgotten."""

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from dsched.model.quantity import nano
-from dsched.plugins.dynamic_resources import capacity
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.offer import Offer
-from dsched.plugins.dynamic_resources.pools import Pool
-from dsched.plugins.dynamic_resources.requests import Wanted
-from dsched.plugins.dynamic_resources.search import Taken
-from dsched.plugins.dynamic_resources.slices import CounterKey, OfferedDevice
+from dsched.plugins.dynamic_resources.allocation import capacity
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.offer import Offer
+from dsched.plugins.dynamic_resources.allocation.pools import Pool
+from dsched.plugins.dynamic_resources.allocation.requests import Wanted
+from dsched.plugins.dynamic_resources.allocation.search import Taken
+from dsched.plugins.dynamic_resources.allocation.slices import CounterKey, OfferedDevice
 
 BEST = 1000
 """The fit of a node on which nothing is left and nothing wasted."""

@@ -9,8 +9,8 @@ import pytest
 
 from dsched.model.meta import from_builtins
 from dsched.model.resource_claims import ResourceClaim
-from dsched.plugins.dynamic_resources.failures import AllocationError, AllocationTimeout, InvalidPools
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, AllocationTimeout, InvalidPools
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
 from tests.devices import (
     alternative,
     asking,
@@ -25,7 +25,7 @@ from tests.devices import (
     taint_rule,
     uses,
 )
-from tests.unit.plugins.dynamic_resources.finding import allocator, devices, node
+from tests.unit.plugins.dynamic_resources.allocation.finding import allocator, devices, node
 
 Json = dict[str, Any]
 

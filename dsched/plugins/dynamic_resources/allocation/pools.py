@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from dsched.model.devices import CounterSet, DeviceTaint, DeviceToleration, PoolId, keeps_off
 from dsched.model.quantity import Quantity, nano
-from dsched.plugins.dynamic_resources import capacity
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
-from dsched.plugins.dynamic_resources.failures import AllocationError
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.selection import Criteria, Mistake, SelectorCache
-from dsched.plugins.dynamic_resources.slices import CounterKey, OfferedDevice, OfferedSlice
+from dsched.plugins.dynamic_resources.allocation import capacity
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.selection import Criteria, Mistake, SelectorCache
+from dsched.plugins.dynamic_resources.allocation.slices import CounterKey, OfferedDevice, OfferedSlice
 
 Tolerations = tuple[DeviceToleration, ...]
 CapacityRequests = tuple[tuple[str, Quantity], ...]

@@ -10,7 +10,7 @@ from itertools import islice
 from dsched.model.devices import DeviceId, PoolId
 from dsched.model.quantity import nano
 from dsched.model.resource_claims import AllocatedDevice, Allocation, charged
-from dsched.plugins.dynamic_resources.capacity import NOTHING, Amounts
+from dsched.plugins.dynamic_resources.allocation.capacity import NOTHING, Amounts
 
 _REMEMBERED = 1024
 """So many changes of pools are remembered."""

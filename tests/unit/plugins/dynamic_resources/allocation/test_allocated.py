@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dsched.model.devices import DeviceId, PoolId
 from dsched.model.resource_claims import AllocatedDevice, AllocatedDevices, Allocation
-from dsched.plugins.dynamic_resources.allocated import AllocatedState
+from dsched.plugins.dynamic_resources.allocation.allocated import AllocatedState
 
 POOL = PoolId("d", "p")
 

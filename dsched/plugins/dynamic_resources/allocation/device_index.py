@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dsched.model.devices import DeviceTaintRule, PoolId, ResourceSlice
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
-from dsched.plugins.dynamic_resources import pools
-from dsched.plugins.dynamic_resources.failures import AllocationError
-from dsched.plugins.dynamic_resources.features import AllocatorFeatures
-from dsched.plugins.dynamic_resources.pools import Pool
-from dsched.plugins.dynamic_resources.slices import OfferedDevice, OfferedSlice, applies
+from dsched.plugins.dynamic_resources.allocation import pools
+from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
+from dsched.plugins.dynamic_resources.allocation.pools import Pool
+from dsched.plugins.dynamic_resources.allocation.slices import OfferedDevice, OfferedSlice, applies
 
 _PoolKey = tuple[tuple[int, ...], tuple[int, ...], tuple[bool, ...]]
 
