@@ -6,10 +6,21 @@ cel-go: ``checker/checker.go``, ``checker/env.go``, ``cel/validator.go``.
 from dsched.cel import types
 from dsched.cel.environment import Environment
 from dsched.cel.errors import CompileError
+from dsched.cel.library import formatting
 from dsched.cel.library.declarations import Overload
-from dsched.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Message, Node, Select
+from dsched.cel.syntax import (
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Message,
+    Node,
+    Select,
+    children,
+)
 from dsched.cel.types import Bindings, Type, instantiate
-from dsched.cel.validator import validate
 from dsched.cel.values import runtime_type
 
 _LOGIC = {"_&&_": "logical_and", "_||_": "logical_or"}
@@ -23,7 +34,7 @@ def check(tree: Node, environment: Environment) -> Type:
     """
     checker = _Checker(environment)
     found = checker.type_of(tree)
-    validate(tree, checker.bindings)
+    _validate(tree, checker.bindings)
     return checker.bindings.resolved(found, final=True)
 
 
@@ -243,3 +254,50 @@ def _qualified_name(node: Node) -> str | None:
     if not isinstance(node, Ident):
         return None
     return ".".join([node.name, *reversed(parts)])
+
+
+def _validate(tree: Node, bindings: Bindings) -> None:
+    """Looks through a checked tree for what is refused although its types fit: literals that mix types, and constant
+    formats and patterns that are wrong.
+
+    Raises:
+        CompileError: something is refused.
+    """
+    stack = [(tree, False)]
+    while stack:
+        node, exempt = stack.pop()
+        if isinstance(node, Call) and node.function == "format":
+            exempt = True
+            _format(node, bindings)
+        elif isinstance(node, ListLiteral) and not exempt:
+            _homogeneous([(each, at in node.optional) for at, each in enumerate(node.elements)], bindings)
+        elif isinstance(node, MapLiteral) and not exempt:
+            _homogeneous([(key, False) for key, _, _ in node.entries], bindings)
+            _homogeneous([(value, optional) for _, value, optional in node.entries], bindings)
+        stack.extend((each, exempt) for each in children(node))
+
+
+def _type(node: Node, bindings: Bindings) -> Type:
+    assert node.type is not None  # the checker has been here
+    return bindings.resolved(node.type, final=True)
+
+
+def _homogeneous(column: list[tuple[Node, bool]], bindings: Bindings) -> None:
+    """Elements are of one type exactly: constants and what is only known when it runs do not mix."""
+    first: Type | None = None
+    for node, optional in column:
+        found = _type(node, bindings)
+        found = types.unwrapped(found) if optional else found
+        if first is None:
+            first = found
+        elif first != found:
+            raise CompileError(f"character {node.at}: expected type '{first}' but found '{found}'")
+
+
+def _format(node: Call, bindings: Bindings) -> None:
+    target = node.target
+    if not isinstance(target, Literal) or not isinstance(target.value, str) or node.overload != "string_format":
+        return
+    args = node.args[0]
+    if isinstance(args, ListLiteral):
+        formatting.check(target.value, args.elements, lambda each: _type(each, bindings))

@@ -2,11 +2,46 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from dsched.cel import types
-from dsched.cel.library import declarations, functions
+from dsched.cel.library import (
+    authorizer,
+    conversions,
+    declarations,
+    formats,
+    formatting,
+    lists,
+    networks,
+    operators,
+    optionals,
+    quantities,
+    regexes,
+    semvers,
+    strings,
+    times,
+    urls,
+)
 from dsched.cel.library.declarations import Overload
 from dsched.cel.types import Type
+
+_LIBRARIES = (
+    operators,
+    conversions,
+    strings,
+    formatting,
+    regexes,
+    times,
+    lists,
+    optionals,
+    quantities,
+    semvers,
+    networks,
+    urls,
+    formats,
+    authorizer,
+)
+"""In the order in which their overloads are tried."""
 
 _NAMED_TYPES = {
     each.name: each
@@ -51,4 +86,11 @@ def environment(minor: int, variables: Mapping[str, Type]) -> Environment:
 
     apiserver: ``pkg/cel/environment/base.go``.
     """
-    return Environment(minor, variables, declarations.by_name(functions.of(minor)))
+    return Environment(minor, variables, declarations.by_name(_functions(minor)))
+
+
+@lru_cache(maxsize=8)
+def _functions(minor: int) -> tuple[Overload, ...]:
+    """The overloads that Kubernetes 1.``minor`` offers, in the order in which they are tried."""
+    versioned = lists.SINCE_36 if minor >= 36 else lists.UNTIL_35
+    return tuple(each for library in _LIBRARIES for each in library.OVERLOADS) + versioned

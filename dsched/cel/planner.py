@@ -8,11 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsched.cel import cost, regex
-from dsched.cel.attributes import Attribute, Chain, Choice, Run, Step
-from dsched.cel.calls import call, growing, logical_and, logical_or, optional_or
 from dsched.cel.environment import Environment
 from dsched.cel.errors import CompileError
-from dsched.cel.frame import Frame
+from dsched.cel.interpreter import (
+    Attribute,
+    Chain,
+    Choice,
+    Frame,
+    Run,
+    Step,
+    call,
+    growing,
+    logical_and,
+    logical_or,
+    optional_or,
+)
 from dsched.cel.library.conversions import FOLDED
 from dsched.cel.library.regexes import CONSTANT_PATTERNS
 from dsched.cel.regex import PatternError

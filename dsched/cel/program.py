@@ -7,7 +7,7 @@ from typing import Any
 from dsched.cel import checker, parser, planner
 from dsched.cel.environment import Environment, environment
 from dsched.cel.errors import CostExceeded, EvaluationError
-from dsched.cel.frame import Frame
+from dsched.cel.interpreter import Frame
 from dsched.cel.planner import Planned
 from dsched.cel.types import Type
 from dsched.cel.values import Failure

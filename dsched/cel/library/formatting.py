@@ -9,9 +9,8 @@ from typing import Any
 
 from dsched.cel import types
 from dsched.cel.errors import CompileError
-from dsched.cel.library.conversions import to_string
+from dsched.cel.library.conversions import fixed, grouped, quoted, scientific, to_string
 from dsched.cel.library.declarations import overload
-from dsched.cel.library.goformat import fixed, grouped, quoted, scientific
 from dsched.cel.library.strings import bounded
 from dsched.cel.syntax import ListLiteral, MapLiteral, Node, children
 from dsched.cel.types import Type

@@ -7,9 +7,8 @@ Go: ``regexp``.
 from functools import lru_cache
 
 from dsched.cel.regex.characters import PatternError
-from dsched.cel.regex.matching import Meter, Pattern
+from dsched.cel.regex.machine import Meter, Pattern, assemble
 from dsched.cel.regex.parsing import parse
-from dsched.cel.regex.program import assemble
 
 __all__ = ["Meter", "Pattern", "PatternError", "compile"]
 
