@@ -8,7 +8,7 @@ Source: kubernetes v1.37 pkg/apis/scheduling/v1beta1/zz_generated.validations.go
 from collections.abc import Mapping
 from typing import Any
 
-from dsched.manifests import named_claims, shapes, syntax
+from dsched.manifests import pod_checks, shapes, syntax
 from dsched.manifests.resource_checks import Report
 from dsched.model import coscheduling, placement_wishes, quantity
 from dsched.model.pod_groups import DisruptionMode, SchedulingPolicy
@@ -30,7 +30,7 @@ def pod_group(given: shapes.Group, report: Report) -> None:
     if spec.priority_class_name and (wrong := syntax.subdomain(spec.priority_class_name)):
         report("spec.priorityClassName", wrong)
     priority(spec.priority, report)
-    named_claims.check(spec.resource_claims, report)
+    pod_checks.resource_claims(spec.resource_claims, report)
     if len(spec.resource_claims) > MOST_CLAIMS:
         report("spec.resourceClaims", f"has {len(spec.resource_claims)} entries, more than {MOST_CLAIMS}")
     if spec.workload_ref is not None:

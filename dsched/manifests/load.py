@@ -6,17 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dsched.manifests import (
-    defaulting,
-    group_checks,
-    kinds,
-    node_checks,
-    other_checks,
-    pod_checks,
-    queue_checks,
-    reader,
-    syntax,
-)
+from dsched.manifests import defaulting, group_checks, kinds, other_checks, pod_checks, queue_checks, reader, syntax
 from dsched.manifests.problems import Problems
 from dsched.manifests.reader import Document
 from dsched.manifests.resource_checks import Report
@@ -257,7 +247,7 @@ def _check(value: dict[str, Any], kind: kinds.Kind, report: Report) -> None:
         node = convert(value, Node, report)
         if node is not None:
             _metadata(node.metadata, kind, report)
-            node_checks.node(node, report)
+            other_checks.node(node, report)
     else:
         shape, check = other_checks.CHECKS[kind]
         if kind is kinds.QUEUE and not queue_checks.fields(value, report):

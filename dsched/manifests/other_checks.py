@@ -1,4 +1,4 @@
-"""Checks of the kinds besides pods and nodes.
+"""Checks of nodes and of the kinds besides pods.
 
 Source: kubernetes v1.34 pkg/apis/{core,apps,policy,scheduling,storage}/validation.
 """
@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dsched.manifests import device_checks, group_checks, kinds, queue_checks, resource_checks, shapes, syntax
+from dsched.manifests.placement_checks import EFFECTS
 from dsched.manifests.pod_checks import POLICIES
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import label_selector, labels, node_selector, one_of
 from dsched.model.devices import DeviceTaintRule, ResourceSlice
+from dsched.model.node import Node
 from dsched.model.queues import Queue
 from dsched.model.resource_claims import DeviceClass, ResourceClaim
 
@@ -24,6 +26,28 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-node-critical": 2_000_001_000,
 }
 _PERCENT = re.compile(r"[0-9]+%")
+
+
+def node(given: Node, report: Report) -> None:
+    """Check a node; its metadata is checked elsewhere."""
+    seen = set()
+    for index, taint in enumerate(given.spec.taints):
+        path = f"spec.taints[{index}]"
+        wrong = syntax.qualified_name(taint.key) if taint.key else "is missing"
+        if wrong:
+            report(f"{path}.key", wrong)
+        wrong = syntax.label_value(taint.value)
+        if wrong:
+            report(f"{path}.value", wrong)
+        one_of(taint.effect, EFFECTS, f"{path}.effect", report)
+        if (taint.key, taint.effect) in seen:
+            report(path, f"{taint.key}:{taint.effect} is given twice")
+        seen.add((taint.key, taint.effect))
+    resource_checks.amounts(given.status.allocatable, "status.allocatable", report, of_node=True)
+    resource_checks.amounts(given.status.capacity, "status.capacity", report, of_node=True)
+    for index, image in enumerate(given.status.images):
+        if image.size_bytes < 0:
+            report(f"status.images[{index}].sizeBytes", f"{image.size_bytes} is negative")
 
 
 def service(given: shapes.Service, report: Report) -> None:

@@ -1,16 +1,16 @@
 """Checks of pods.
 
 Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (ValidatePodSpec, validateContainers,
-validateContainerPorts, validateSchedulingGates).
+validateContainerPorts, validateSchedulingGates, validatePodResourceClaims).
 """
 
 import ipaddress
 from collections.abc import Sequence
 
-from dsched.manifests import named_claims, placement_checks, resource_checks, syntax
+from dsched.manifests import placement_checks, resource_checks, syntax
 from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import labels, one_of
-from dsched.model.pod import Container, ContainerPort, PodSpec, PodStatus
+from dsched.model.pod import Container, ContainerPort, PodResourceClaim, PodSpec, PodStatus
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
@@ -23,7 +23,7 @@ def spec(given: PodSpec, report: Report) -> None:
     _containers(given, report)
     _steering(given, report)
     _gates(given, report)
-    named_claims.check(given.resource_claims, report)
+    resource_claims(given.resource_claims, report)
     _group(given, report)
     if given.scheduler_name and (wrong := syntax.scheduler_name(given.scheduler_name)):
         report("spec.schedulerName", wrong)
@@ -129,3 +129,27 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def resource_claims(claims: Sequence[PodResourceClaim], report: Report) -> None:
+    """Check the claims for devices that a pod or a pod group names: each has a name of its own, and names a claim or a
+    template.
+
+    Source: pkg/apis/scheduling/v1beta1/zz_generated.validations.go ``Validate_PodGroupResourceClaim``, v1.37.
+    """
+    seen = set()
+    for index, claim in enumerate(claims):
+        path = f"spec.resourceClaims[{index}]"
+        wrong = syntax.dns_label(claim.name) if claim.name else "is missing"
+        if wrong or claim.name in seen:
+            report(f"{path}.name", wrong or f'"{claim.name}" is given twice')
+        seen.add(claim.name)
+        names = {
+            "resourceClaimName": claim.resource_claim_name,
+            "resourceClaimTemplateName": claim.resource_claim_template_name,
+        }
+        if sum(name is not None for name in names.values()) != 1:
+            report(path, f"exactly one of {', '.join(names)} has to be given")
+        for field, name in names.items():
+            if name is not None and (wrong := syntax.subdomain(name)):
+                report(f"{path}.{field}", wrong)
