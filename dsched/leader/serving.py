@@ -10,11 +10,10 @@ from dsched.clock import SystemClock
 from dsched.config import SchedulerConfiguration
 from dsched.leader.gauges import EmulatedVersion, Holding, Memory
 from dsched.leader.health import Stage
-from dsched.observe import configz, zpages
+from dsched.observe import zpages
 from dsched.observe.exposition import Exposition
-from dsched.observe.pages import Page
 from dsched.observe.queues import Queues
-from dsched.observe.server import Server
+from dsched.observe.server import Page, Server
 from dsched.state.client import Store
 
 
@@ -41,7 +40,7 @@ def server(host: str, port: int, store: Store, leader: Configured, flags: Mappin
     queues = Queues(store, SystemClock(), lambda: leader.progress.stage is Stage.LEADING, leader.group_counts)
     sources = [REGISTRY, Memory(store.name, leader), EmulatedVersion(lambda: leader.config.features), queues]
     checks = leader.progress.checks()
-    pages: dict[str, Page] = {"configz": configz.page(lambda: leader.config), "flagz": zpages.flagz(flags)}
+    pages: dict[str, Page] = {"configz": zpages.configz(lambda: leader.config), "flagz": zpages.flagz(flags)}
     listed = [f"/{name}" for name in ("metrics", *checks, "healthz", *pages)]
     status = zpages.Status(SystemClock(), __version__, lambda: str(leader.config.features.version), listed)
     pages["statusz"] = status.page()

@@ -1,7 +1,9 @@
-"""The HTTP server of a process: one thread that listens, one for each request."""
+"""The HTTP server of a process, and what the pages are that it serves besides its metrics and checks: one thread that
+listens, one for each request."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
@@ -12,12 +14,26 @@ from dsched.log import logger
 from dsched.observe.address import HOST_VARIABLE, PORT_VARIABLE
 from dsched.observe.exposition import Exposition
 from dsched.observe.health import Checks, report
-from dsched.observe.pages import PLAIN, Answer, Page
 
+PLAIN = "text/plain; charset=utf-8"
 _log = logger(__name__)
 
 REQUEST_S = 10.0
 """A client that takes longer to say what it wants is hung up on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent for one request; ``headers`` are those besides type and length."""
+
+    content_type: str
+    body: bytes
+    status: int = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Page = Callable[[str], Answer]
+"""Answers a request with this ``Accept`` header, empty where it has none; called from any thread."""
 
 
 class Server:

@@ -11,8 +11,7 @@ from dsched.errors import DschedError
 from dsched.observe.address import address
 from dsched.observe.exposition import Exposition
 from dsched.observe.health import Check
-from dsched.observe.pages import Answer
-from dsched.observe.server import Server
+from dsched.observe.server import Answer, Server
 
 
 class Reason:

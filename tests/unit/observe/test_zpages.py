@@ -1,4 +1,4 @@
-"""``/statusz`` and ``/flagz`` in each form."""
+"""``/statusz`` and ``/flagz`` in each form, which form a header asks for, and ``/configz`` without what is secret."""
 
 import json
 import platform
@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from dsched import config
 from dsched.clock import ManualClock
-from dsched.observe.zpages import Status, flagz
+from dsched.config import SchedulerConfiguration
+from dsched.observe import zpages
+from dsched.observe.zpages import JSON, TEXT, YAML, Form, Status, flagz, negotiate
 
 WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is "
@@ -17,6 +20,18 @@ WARNING = (
 FLAGS = {"mode": "auto", "config": "", "redis-url": "redis://:***@h:1/0"}
 BEGAN_MS = 1_770_000_000_500
 """2026-02-02 02:40:00.5 UTC"""
+WANTED = "v=v1beta1;g=config.k8s.io;as=Statusz"
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+KEY = "LS0tIHByaXZhdGUgLS0t"
+WITH_SECRETS = f"""{HEAD}
+extenders:
+- urlPrefix: https://user:s3cr3t@extender.example/v1
+  filterVerb: filter
+  enableHTTPS: true
+  tlsConfig: {{certData: LS0tIHB1YmxpYyAtLS0=, keyData: {KEY}, serverName: other}}
+- urlPrefix: http://plain.example
+  filterVerb: filter
+"""
 
 
 @pytest.fixture
@@ -100,3 +115,84 @@ def test_a_form_that_is_not_served_is_refused_with_those_that_are() -> None:
     status = json.loads(answer.body)
     assert (status["kind"], status["reason"], status["code"]) == ("Status", "NotAcceptable", 406)
     assert status["message"].endswith(": application/json, application/yaml, text/plain")
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        ("", Form(TEXT)),
+        ("  ", Form(TEXT)),
+        ("text/plain", Form(TEXT)),
+        ("text/*", Form(TEXT)),
+        ("*/*", Form(TEXT)),
+        ("*", Form(TEXT)),
+        (f"application/json;{WANTED}", Form(JSON, "v1beta1")),
+        (f"application/json; {WANTED.replace(';', ' ; ')}", Form(JSON, "v1beta1")),
+        (f"application/yaml;{WANTED}", Form(YAML, "v1beta1")),
+        (f"application/*;{WANTED}", Form(JSON, "v1beta1")),
+        (f"*/*;{WANTED}", Form(JSON, "v1beta1")),
+        ("application/json;v=v1alpha1;g=config.k8s.io;as=Statusz", Form(JSON, "v1alpha1")),
+        ("application/json;v=foo;g=config.k8s.io;as=Statusz,*/*", Form(TEXT)),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", Form(TEXT)),
+        (f"application/json;{WANTED},application/yaml;{WANTED}", Form(JSON, "v1beta1")),
+        (f"application/json;q=0.5;{WANTED},application/yaml;{WANTED}", Form(YAML, "v1beta1")),
+        (f"text/*;q=1,application/json;{WANTED}", Form(JSON, "v1beta1")),
+        (f"application/json;q=much;{WANTED},text/plain;q=0.1", Form(TEXT)),
+    ],
+)
+def test_what_is_wanted_most_is_served(accept: str, form: Form) -> None:
+    assert negotiate(accept, "Statusz") == form
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/xml",
+        "application/json",
+        "application/yaml",
+        "application/json;v=v1beta1;g=config.k8s.io",
+        "application/json;v=v1;g=config.k8s.io;as=Statusz",
+        "application/json;v=v1beta1;g=apps;as=Statusz",
+        "application/json;v=v1beta1;g=config.k8s.io;as=Flagz",
+        f"application/json;stream=watch;{WANTED}",
+        f"application/json;sv=v1;{WANTED}",
+        f"application/cbor;{WANTED}",
+        f"text/plain;{WANTED}",
+        "json",
+        ",",
+    ],
+)
+def test_nothing_is_served_to_who_wants_something_else(accept: str) -> None:
+    assert negotiate(accept, "Statusz") is None
+
+
+@pytest.fixture
+def present() -> list[SchedulerConfiguration]:
+    return [config.default()]
+
+
+def asked(present: list[SchedulerConfiguration]) -> bytes:
+    answer = zpages.configz(lambda: present[-1])("text/plain")
+    assert (answer.status, answer.content_type) == (200, "application/json")
+    assert answer.headers == {"X-Content-Type-Options": "nosniff"}
+    return answer.body
+
+
+def test_it_is_what_config_view_prints(present: list[SchedulerConfiguration]) -> None:
+    assert json.loads(asked(present)) == {"componentconfig": config.completed(config.default())}
+
+
+def test_it_is_the_present_one(present: list[SchedulerConfiguration]) -> None:
+    present.append(config.load(HEAD + "parallelism: 3\n"))
+    assert json.loads(asked(present))["componentconfig"]["parallelism"] == 3
+
+
+def test_secrets_of_extenders_are_not_shown(present: list[SchedulerConfiguration]) -> None:
+    present.append(config.load(WITH_SECRETS))
+    body = asked(present)
+    assert KEY.encode() not in body
+    assert b"s3cr3t" not in body
+    first, second = json.loads(body)["componentconfig"]["extenders"]
+    assert first["urlPrefix"] == "https://user:***@extender.example/v1"
+    assert first["tlsConfig"]["certData"] == "LS0tIHB1YmxpYyAtLS0="
+    assert second["urlPrefix"] == "http://plain.example"
