@@ -1,11 +1,11 @@
 """Whether all claims of a pod can be met from a node: bound ones by their volumes, waiting ones by volumes that are
-there or that would be made.
+there or that would be made; and which nodes have the better storage for it.
 
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go ``FindPodVolumes``, ``checkBoundClaims``,
-``findMatchingVolumes``, ``checkVolumeProvisions``, ``hasEnoughCapacity``.
+``findMatchingVolumes``, ``checkVolumeProvisions``, ``hasEnoughCapacity``; volume_binding.go and scorer.go, v1.37.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic import matching, volumes
+from dsched.arithmetic import matching, scores, volumes
 from dsched.arithmetic.matching import Flags, LabelledNodes, Rows
+from dsched.arithmetic.sums import plus
 from dsched.arithmetic.volumes import NONE, Choices, Numbers, Offer, Want
 from dsched.errors import SelectorError
 from dsched.model import quantity, selectors
@@ -277,3 +278,75 @@ def _any_of(wanted: Iterable[Selector], nodes: LabelledNodes, rows: Rows) -> Fla
     for key, known in values.items():
         flags |= nodes.label(key).is_in(known, rows)
     return flags
+
+
+class _Class:
+    """What is used of a storage class, by row, where any is."""
+
+    def __init__(self, count: int) -> None:
+        self.used: Flags = np.zeros(count, dtype=np.bool_)
+        self.requested: Numbers = np.zeros(count, dtype=np.int64)
+        self.capacity: Numbers = np.zeros(count, dtype=np.int64)
+
+
+def storage_scores(found: Answer, nodes: LabelledNodes, rows: Rows, line: NDArray[np.int64]) -> NDArray[np.int64]:
+    """
+    Score nodes by how much of their storage the pod's claims would use.
+
+    It is the average over the storage classes of what the line says of the share that is used. Where a volume is
+    picked, only picked ones count; elsewhere those that would be made and of which a driver says how much room it has.
+
+    Args:
+        found: what meets the pod's claims on these rows.
+        line: int64 (101,), score 0..100 by used percentage.
+    Returns:
+        int64, one a row, rounded half away from zero; 0 where nothing counts.
+    Source: ``VolumeBinding.Score``, ``buildScorerFunction``.
+    """
+    count = len(found.codes)
+    static = np.zeros(count, dtype=np.bool_)
+    classes: dict[tuple[bool, str], _Class] = {}
+    for waiting, picked in found.picks:
+        static |= picked != NONE
+        for number in set(picked[picked != NONE].tolist()):
+            volume = waiting.offers[number].volume.spec
+            rate = classes.setdefault((True, volume.storage_class_name), _Class(count))
+            here = picked == number
+            _add(rate, here, _size(waiting))
+            rate.capacity[here] = plus(rate.capacity[here], _value(volume.capacity.get(STORAGE, 0)))
+    for waiting, lacks in _made(found):
+        room = waiting.provisioning.room(nodes, rows)
+        here = lacks & ~static & (room != NONE)
+        rate = classes.setdefault((False, waiting.want.class_name), _Class(count))
+        _add(rate, here, _size(waiting))
+        # Not a sum: two claims of a class share its room.
+        rate.capacity[here] = room[here]
+    return _average(classes.values(), count, line)
+
+
+def _made(found: Answer) -> Iterator[tuple[Waiting, Flags]]:
+    """Claims that volumes would be made for, and the rows where."""
+    everywhere = np.ones(len(found.codes), dtype=np.bool_)
+    yield from ((waiting, everywhere) for waiting in found.made)
+    yield from ((waiting, picked == NONE) for waiting, picked in found.picks)
+
+
+def _add(rate: _Class, here: Flags, size: int) -> None:
+    rate.used |= here
+    rate.requested[here] = plus(rate.requested[here], size)
+
+
+def _average(classes: Iterable[_Class], count: int, line: NDArray[np.int64]) -> NDArray[np.int64]:
+    total, number = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for each in classes:
+        total += np.where(each.used, scores.by_used_share(each.requested, each.capacity, line), 0)
+        number += each.used
+    return np.where(number > 0, (2 * total + number) // np.maximum(2 * number, 1), 0)
+
+
+def _size(waiting: Waiting) -> int:
+    return _value(waiting.want.claim.spec.resources.requests.get(STORAGE, 0))
+
+
+def _value(amount: quantity.Quantity) -> int:
+    return quantity.saturated(quantity.value(amount))

@@ -5,16 +5,19 @@ Source: pkg/scheduler/framework/plugins/nodevolumelimits/{csi,utils}.go.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
+from msgspec import ValidationError
 
 from dsched.arithmetic import matching
+from dsched.arithmetic.volumes import Offer
 from dsched.config import Features
 from dsched.config.feature_gates import UNSAID
-from dsched.errors import PluginError
+from dsched.errors import PluginError, QuantityError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
@@ -35,24 +38,18 @@ from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
 from dsched.model import meta, migration, volumes
 from dsched.model.pod import Pod
-from dsched.model.volumes import CsiNode, VolumeAttachment
+from dsched.model.volumes import CLAIM, PERSISTENT_VOLUME, CsiNode, PersistentVolumeClaim, VolumeAttachment
+from dsched.plugins.object_views import Views
 from dsched.plugins.volumes import attachments as volume_attachments
 from dsched.plugins.volumes import objects as volume_objects
-from dsched.plugins.volumes import sharing, usage
-from dsched.plugins.volumes.attachments import (
-    UNLIMITED,
-    Attachment,
-    Attachments,
-    Demand,
-    MissingClaim,
-    OnNode,
-    Taken,
-)
+from dsched.plugins.volumes import usage
+from dsched.plugins.volumes.attachments import UNLIMITED, Attachment, Attachments, Demand, MissingClaim, OnNode, Taken
 from dsched.plugins.volumes.latest import Latest
 
 ERR_REASON = "node(s) exceed max volume count"
 ERR_REASON_NOT_INSTALLED = "{driver} CSI driver is not installed on the node"
 _EXCEEDED = interface.unschedulable(ERR_REASON)
+View = TypeVar("View")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +169,7 @@ class NodeVolumeLimits:
     def _used_by_nobody(self, pod: PodInfo, snapshot: Snapshot) -> bool:
         """Whether the pod has volumes of claims alone, each of which the claim has to itself, and no pod on a node nor
         one that was promised a node uses any of them. Where others describe volumes themselves, that is not known."""
-        in_use, alone = usage.of(snapshot.table), sharing.of(snapshot).alone
+        in_use, alone = usage.of(snapshot.table), sharing_of(snapshot).alone
         promised = self._promised_uses(snapshot)
         if in_use.inline or "" in promised:
             return False
@@ -273,6 +270,93 @@ def _after_detached(pod: Pod, event: ClusterEvent) -> Hint:
     driver = meta.from_builtins(event.old, VolumeAttachment).spec.attacher
     plugins = (migration.plugin_of(volume) for volume in pod.spec.volumes)
     return Hint.QUEUE if any(plugin and plugin.served and plugin.driver == driver for plugin in plugins) else Hint.SKIP
+
+
+class _Naming(Generic[View]):
+    """What the objects of a kind name, each one thing at most, and how many name it."""
+
+    def __init__(
+        self, snapshot: Snapshot, kind: str, views: Views[View], named: Callable[[View], Hashable | None]
+    ) -> None:
+        self._snapshot = ref(snapshot)
+        self._kind = kind
+        self._views = views
+        self._named = named
+        self._version = -1
+        self._by_key: dict[str, Hashable] = {}
+        self._counts: Counter[Hashable] = Counter()
+
+    def alone(self, key: str) -> bool:
+        """Whether an object names something that no other one of its kind names, or nothing."""
+        self._follow()
+        name = self._by_key.get(key)
+        return name is None or self._counts[name] == 1
+
+    def _follow(self) -> None:
+        snapshot = self._snapshot()
+        version = self._views.version
+        if snapshot is None or version == self._version:
+            return
+        changed = snapshot.changed_since(self._kind, self._version) if self._version >= 0 else None
+        if changed is None:
+            self._by_key, self._counts = {}, Counter()
+            changed = snapshot.others(self._kind)
+        for key in changed:
+            self._look_at(key)
+        self._version = version
+
+    def _look_at(self, key: str) -> None:
+        before = self._by_key.pop(key, None)
+        if before is not None:
+            self._counts[before] -= 1
+            if not self._counts[before]:
+                del self._counts[before]
+        try:
+            view = self._views.get(key)
+        except (ValidationError, QuantityError):
+            return  # who uses it is told
+        name = None if view is None else self._named(view)
+        if name is not None:
+            self._by_key[key] = name
+            self._counts[name] += 1
+
+
+class Sharing:
+    """Which claims of a snapshot have a volume to themselves, kept up to date claim by claim and volume by volume."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._objects = objects = volume_objects.of(snapshot)
+        self._claims = _Naming(snapshot, CLAIM, objects.claims, _volume_of)
+        self._volumes = _Naming(snapshot, PERSISTENT_VOLUME, objects.offers, _attachment_of)
+
+    def alone(self, key: str) -> bool:
+        """Whether a claim (``namespace/name``) names a volume that is there, that no other claim names, and which no
+        driver knows by another volume's name, too."""
+        claim = self._objects.claims.get(key)
+        name = claim.spec.volume_name if claim is not None else ""
+        if not name or self._objects.offers.get(name) is None:
+            return False
+        return self._claims.alone(key) and self._volumes.alone(name)
+
+
+def _volume_of(claim: PersistentVolumeClaim) -> str | None:
+    return claim.spec.volume_name or None
+
+
+def _attachment_of(offer: Offer) -> Hashable | None:
+    taken = volume_attachments.made(offer.volume)
+    return None if taken is None else taken.attachment
+
+
+_known: WeakKeyDictionary[Snapshot, Sharing] = WeakKeyDictionary()
+
+
+def sharing_of(snapshot: Snapshot) -> Sharing:
+    """That of a snapshot; one for the plugins of all profiles."""
+    found = _known.get(snapshot)
+    if found is None:
+        found = _known[snapshot] = Sharing(snapshot)
+    return found
 
 
 _pre_filter: type[interface.PreFilterPlugin] = NodeVolumeLimits

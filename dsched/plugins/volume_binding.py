@@ -17,8 +17,18 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic import claims as claim_arithmetic
 from dsched.arithmetic import matching, scores
-from dsched.arithmetic.claims import ELSEWHERE, MISSING, NO_SPACE, NO_VOLUME, PodClaims
-from dsched.arithmetic.storage_scores import storage_scores
+from dsched.arithmetic.claims import (
+    ELSEWHERE,
+    MISSING,
+    NO_SPACE,
+    NO_VOLUME,
+    Bound,
+    PodClaims,
+    Provisioning,
+    Waiting,
+    storage_scores,
+)
+from dsched.arithmetic.volumes import Want, reach
 from dsched.clock import Clock, SystemClock
 from dsched.config import Features, VolumeBindingArgs
 from dsched.config.feature_gates import UNSAID
@@ -26,10 +36,14 @@ from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import (
+    Action,
+    ClusterEvent,
     Code,
+    Hint,
     Normalization,
     PreFilterResult,
     Registration,
+    Resource,
     Rows,
     Scope,
     Status,
@@ -38,11 +52,23 @@ from dsched.framework.interface import (
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeTable
-from dsched.model import volumes
+from dsched.model import meta, migration, quantity, volumes
 from dsched.model.meta import NodeName
-from dsched.plugins.volumes import assumptions, hints, plan
-from dsched.plugins.volumes import claims as volume_claims
+from dsched.model.node import Node
+from dsched.model.pod import Pod
+from dsched.model.volumes import (
+    LOST,
+    MIGRATED_PLUGINS,
+    WAIT_FOR_FIRST_CONSUMER,
+    CsiStorageCapacity,
+    PersistentVolumeClaim,
+)
+from dsched.plugins.volumes import assumptions, plan
+from dsched.plugins.volumes import objects as volume_objects
+from dsched.plugins.volumes.assumptions import VolumeAssumptions
+from dsched.plugins.volumes.attachments import stranger
 from dsched.plugins.volumes.latest import Latest
+from dsched.plugins.volumes.objects import VolumeObjects
 from dsched.plugins.volumes.plan import NotBound, Plan
 
 ERR_REASONS: Mapping[int, str] = {
@@ -59,6 +85,8 @@ _STATUSES = tuple(
     for code in range(1, sum(ERR_REASONS) + 1)
 )
 """By sum of reasons, from 1 on."""
+UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+_CHANGED = frozenset({Action.ADD, Action.UPDATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +115,7 @@ class VolumeBinding:
         self._timeout_ms = args.bind_timeout_seconds * 1000
         self._handle = handle
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
-        self._claims_of = Latest(lambda pod, snapshot: volume_claims.claims_of(pod.pod, snapshot), _version)
+        self._claims_of = Latest(lambda pod, snapshot: _claims_of(pod.pod, snapshot), _version)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods without claims; rejects a pod whose claims cannot be used, or should be bound by now."""
@@ -181,12 +209,165 @@ class VolumeBinding:
         return Status(Code.WAIT, (f"waiting for persistentvolumeclaim {', '.join(lacking)} to be bound",))
 
     def events_to_register(self) -> Sequence[Registration]:
-        return hints.BINDING
+        return BINDING
 
 
 def _version(snapshot: Snapshot) -> Hashable:
     """What the claims of a pod are taken from."""
     return snapshot.others_version, assumptions.of(snapshot).version
+
+
+def _claims_of(pod: Pod, snapshot: Snapshot) -> PodClaims | Status:
+    """The pod's claims, as they will be once earlier pods have their volumes; or why the pod fits nowhere with them.
+
+    Raises:
+        SelectorError, QuantityError: a claim or a volume holds nonsense.
+        PluginError: a volume makes no sense to the driver that took it over.
+    """
+    objects, assumed = volume_objects.of(snapshot), assumptions.of(snapshot)
+    unfit = _unfit(pod, objects)
+    if unfit is not None:
+        return unfit
+    bound: list[Bound | None] = []
+    waiting: list[Waiting] = []
+    immediate = False
+    for use in volumes.claims_of(pod):
+        claim = assumed.claim(use.key)
+        if claim is None:
+            return Status(Code.ERROR, (f'error getting PVC "{use.key}"',))
+        if volumes.fully_bound(claim):
+            bound.append(_bound(claim.spec.volume_name, objects, assumed))
+            continue
+        found = _waiting(use.key, claim, objects, assumed)
+        if isinstance(found, Status):
+            return found
+        immediate |= found is None
+        waiting += [] if found is None else [found]
+    if immediate:
+        return interface.unresolvable(UNBOUND_IMMEDIATE)
+    return PodClaims(tuple(bound), tuple(waiting))
+
+
+def _unfit(pod: Pod, objects: VolumeObjects) -> Status | None:
+    """What is wrong with the first claim that cannot be used."""
+    for use in volumes.claims_of(pod):
+        claim = objects.claims.get(use.key)
+        reason = ""
+        if claim is None and use.ephemeral:
+            reason = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.name}"'
+        elif claim is None:
+            reason = f'persistentvolumeclaim "{use.name}" not found'
+        elif claim.status.phase == LOST:
+            reason = (
+                f'persistentvolumeclaim "{use.name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+            )
+        elif claim.metadata.deletion_timestamp:
+            reason = f'persistentvolumeclaim "{use.name}" is being deleted'
+        elif use.ephemeral and not volumes.made_for(claim, pod):
+            reason = stranger(use, pod)
+        if reason:
+            return interface.unresolvable(reason)
+    return None
+
+
+def _bound(name: str, objects: VolumeObjects, assumed: VolumeAssumptions) -> Bound | None:
+    offer = assumed.offer(name)
+    if offer is None:
+        return None
+    plugin = migration.plugin_of(offer.volume.spec)
+    migrated = objects.migrated_to(plugin.name) if plugin is not None and plugin.served else frozenset()
+    if plugin is None or not migrated:
+        return Bound(offer.terms)
+    try:
+        selector = migration.affinity(offer.volume, plugin)
+    except PluginError as error:
+        raise PluginError(f"could not translate pv: {error}") from error
+    return Bound(offer.terms, migrated, reach(selector))
+
+
+def _waiting(
+    key: str, claim: PersistentVolumeClaim, objects: VolumeObjects, assumed: VolumeAssumptions
+) -> Waiting | Status | None:
+    """A claim that waits for its first consumer; None for one that should be bound by now (``IsDelayBindingMode``)."""
+    class_name = volumes.class_of_claim(claim)
+    storage_class = objects.classes.get(class_name) if class_name else None
+    if storage_class is None:
+        return None
+    if storage_class.volume_binding_mode is None:
+        return Status(Code.ERROR, (f'VolumeBindingMode not set for StorageClass "{class_name}"',))
+    if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER or claim.spec.volume_name:
+        return None
+    driver = objects.drivers.get(storage_class.provisioner)
+    tells = driver is not None and driver.spec.storage_capacity is True
+    provisioning = Provisioning(claim, storage_class, objects.capacities.every() if tells else None)
+    return Waiting(key, Want(claim), assumed.offers_of(class_name), provisioning)
+
+
+def _hint(helps: bool) -> Hint:
+    return Hint.QUEUE if helps else Hint.SKIP
+
+
+def _after_node_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A node came, or has other labels."""
+    old: Node | None = event.old
+    new: Node = event.new
+    return _hint(old is None or old.metadata.labels != new.metadata.labels)
+
+
+def _after_class_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A class came, or allows other topologies."""
+    return _hint(event.old is None or _topologies(event.old) != _topologies(event.new))
+
+
+def _after_claim_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A claim that the pod uses came or changed."""
+    changed = volumes.key_of(event.new)
+    return _hint(any(use.key == changed for use in volumes.claims_of(pod)))
+
+
+def _after_csi_node_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """A CSINode came, or lists other migrated plugins."""
+    if event.old is None:
+        return Hint.QUEUE
+    before, now = ((each["metadata"].get("annotations") or {}).get(MIGRATED_PLUGINS) for each in (event.old, event.new))
+    return _hint((before or "") != (now or ""))
+
+
+def _after_driver_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """The driver of a volume in the pod itself no longer minds where there is room."""
+    minds_less = _minds_room(event.old) and not _minds_room(event.new)
+    name = event.new["metadata"]["name"]
+    return _hint(minds_less and any(each.csi is not None and each.csi.driver == name for each in pod.spec.volumes))
+
+
+def _after_capacity_change(pod: Pod, event: ClusterEvent) -> Hint:
+    """Room came, or there is more of it."""
+    if event.old is None:
+        return Hint.QUEUE
+    before, now = (meta.from_builtins(each, CsiStorageCapacity).limit for each in (event.old, event.new))
+    if now is None:
+        return Hint.SKIP
+    return _hint(before is None or quantity.value(now) > quantity.value(before))
+
+
+def _topologies(storage_class: Mapping[str, Any]) -> Sequence[Any]:
+    return storage_class.get("allowedTopologies") or ()
+
+
+def _minds_room(driver: Mapping[str, Any]) -> bool:
+    return bool((driver.get("spec") or {}).get("storageCapacity"))
+
+
+BINDING: Sequence[Registration] = (
+    Registration(Resource.STORAGE_CLASS, _CHANGED, _after_class_change),
+    Registration(Resource.PVC, _CHANGED, _after_claim_change),
+    Registration(Resource.PV, _CHANGED),
+    Registration(Resource.NODE, _CHANGED, _after_node_change, about_taints=False),
+    Registration(Resource.CSI_NODE, _CHANGED, _after_csi_node_change),
+    Registration(Resource.CSI_DRIVER, frozenset({Action.UPDATE}), _after_driver_change),
+    Registration(Resource.CSI_STORAGE_CAPACITY, _CHANGED, _after_capacity_change),
+)
+"""Any volume that comes or changes helps: claims are bound to volumes."""
 
 
 _pre_filter: type[interface.PreFilterPlugin] = VolumeBinding

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic import matching, spread_hints, spreading
+from dsched.arithmetic import matching, spreading
 from dsched.arithmetic.domains import Division, Ids, Sums, changed
 from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, Constraint
 from dsched.config import Features, PodTopologySpreadArgs
@@ -236,12 +236,12 @@ class PodTopologySpread:
 
     def _after_pod_change(self, pod: Pod, event: ClusterEvent) -> Hint:
         assigned = event.resource is Resource.ASSIGNED_POD
-        if not all(spread_hints.involved(other, pod, assigned) for other in (event.old, event.new) if other):
+        if not all(spreading.involved(other, pod, assigned) for other in (event.old, event.new) if other):
             return Hint.SKIP
-        return self._hint(pod, lambda hard: spread_hints.pod_change_helps(hard, pod, event.old, event.new))
+        return self._hint(pod, lambda hard: spreading.pod_change_helps(hard, pod, event.old, event.new))
 
     def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
-        return self._hint(pod, lambda hard: spread_hints.node_change_helps(hard, event.old, event.new))
+        return self._hint(pod, lambda hard: spreading.node_change_helps(hard, event.old, event.new))
 
     def _hint(self, pod: Pod, helps: Callable[[tuple[Constraint, ...]], bool]) -> Hint:
         try:

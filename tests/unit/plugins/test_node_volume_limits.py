@@ -1,4 +1,4 @@
-"""NodeVolumeLimits."""
+"""NodeVolumeLimits, and which claims have a volume to themselves."""
 
 from typing import Any
 
@@ -12,7 +12,9 @@ from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Action, Code, Resource
 from dsched.framework.snapshot import Snapshot
 from dsched.model.pod import Pod
-from dsched.plugins.node_volume_limits import ERR_REASON, NodeVolumeLimits, _Wanted
+from dsched.model.volumes import CLAIM, PERSISTENT_VOLUME
+from dsched.plugins import node_volume_limits
+from dsched.plugins.node_volume_limits import ERR_REASON, NodeVolumeLimits, Sharing, _Wanted
 from dsched.plugins.volumes.attachments import Attachment, Taken
 from tests.builders import make_node, make_pod
 from tests.storage import (
@@ -36,6 +38,7 @@ from tests.versions import V34, V35, V36, V37, with_gates
 
 NO, YES = (ERR_REASON,), ()
 PORTWORX = "kubernetes.io/portworx-volume"
+CLAIMS = ("a", "b", "c", "d")
 
 
 def bound(*names: str, driver: str = "d") -> list[Any]:
@@ -434,3 +437,72 @@ class TestWhatTellsPodsApart:
         before = plugin.answer_version(info(claiming("a")), snapshot)
         snapshot.table.remove_pod(info(claiming("b", key="shop/first")).uid)
         assert plugin.answer_version(info(claiming("a")), snapshot) != before
+
+
+def volume(name: str, handle: str) -> Any:
+    source: dict[str, Any] = {"csi": csi("driver", handle)} if handle else {"hostPath": {"path": "/"}}
+    return make_volume(name, **source)
+
+
+def alone(found: Sharing) -> list[bool]:
+    return [found.alone(f"shop/{name}") for name in CLAIMS]
+
+
+def test_of_a_claim_that_shares_nothing() -> None:
+    snapshot = world((), (), make_claim("shop/a", volume="a"), volume("a", "one"))
+    assert node_volume_limits.sharing_of(snapshot) is node_volume_limits.sharing_of(snapshot)
+    assert alone(node_volume_limits.sharing_of(snapshot)) == [True, False, False, False]  # of the others there is none
+    put(snapshot, make_claim("shop/b"), make_claim("shop/c", volume="c"))  # without a volume
+    assert alone(node_volume_limits.sharing_of(snapshot)) == [True, False, False, False]
+
+
+def test_a_volume_that_another_claim_names_or_a_driver_knows_twice() -> None:
+    snapshot = world((), (), *(make_claim(f"shop/{name}", volume=name) for name in "abc"))
+    put(snapshot, volume("a", "one"), volume("b", "one"), volume("c", "three"))
+    assert alone(node_volume_limits.sharing_of(snapshot))[:3] == [False, False, True]
+    put(snapshot, volume("b", "two"), make_claim("shop/d", volume="c"))
+    assert alone(node_volume_limits.sharing_of(snapshot)) == [True, True, False, False]
+    snapshot.drop(CLAIM, "shop/d")
+    assert alone(node_volume_limits.sharing_of(snapshot))[:3] == [True, True, True]
+
+
+def test_volumes_that_no_driver_has_to_attach_are_not_told_apart() -> None:
+    snapshot = world((), (), *(make_claim(f"shop/{name}", volume=name) for name in "ab"), volume("a", ""))
+    put(snapshot, volume("b", ""))
+    assert alone(node_volume_limits.sharing_of(snapshot))[:2] == [True, True]
+
+
+def test_a_volume_that_makes_no_sense_is_nobody_elses_trouble() -> None:
+    snapshot = world((), (), make_claim("shop/a", volume="a"), volume("a", "one"), make_volume("b", "much"))
+    assert alone(node_volume_limits.sharing_of(snapshot))[0]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("claim"), st.sampled_from(CLAIMS), st.sampled_from((*CLAIMS, ""))),
+        st.tuples(st.just("volume"), st.sampled_from(CLAIMS), st.sampled_from(("one", "two", ""))),
+        st.tuples(st.just("gone"), st.sampled_from((CLAIM, PERSISTENT_VOLUME)), st.sampled_from(CLAIMS)),
+        st.just(("ask",)),
+        st.just(("clear",)),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=200)
+@given(STEPS)
+def test_kept_up_to_date(steps: list[Any]) -> None:
+    snapshot = Snapshot()
+    kept = node_volume_limits.sharing_of(snapshot)
+    for step in (*steps, ("ask",)):
+        match step:
+            case ("claim", name, wanted):
+                put(snapshot, make_claim(f"shop/{name}", volume=wanted))
+            case ("volume", name, handle):
+                put(snapshot, volume(name, handle))
+            case ("gone", kind, name):
+                snapshot.drop(kind, f"shop/{name}" if kind == CLAIM else name)
+            case ("clear",):
+                snapshot.clear()
+            case _:
+                assert alone(kept) == alone(Sharing(snapshot))

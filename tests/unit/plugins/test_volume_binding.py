@@ -12,8 +12,7 @@ from dsched.framework.interface import Code
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.pod import Pod
-from dsched.plugins.volume_binding import ERR_REASONS, VolumeBinding
-from dsched.plugins.volumes.claims import UNBOUND_IMMEDIATE
+from dsched.plugins.volume_binding import ERR_REASONS, UNBOUND_IMMEDIATE, VolumeBinding
 from tests.builders import make_node, make_pod, make_term
 from tests.storage import (
     HOSTNAME,
