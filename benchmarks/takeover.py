@@ -24,6 +24,7 @@ from dsched.cluster.interface import SchedulingStatus
 from dsched.cluster.standalone import keys as cluster_keys
 from dsched.cluster.standalone import stored
 from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.framework import plugin_timeout
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.leader.main import THREAD_TURN_S
 from dsched.leader.settings import Settings
@@ -227,13 +228,16 @@ def take_over(what: str, store: Store, keeper: Keeper) -> tuple[Row, Row, Leader
     settings = Settings(identity="bench", lease_s=LEASE_S)
     epoch, clock = keeper.lease.epoch, RedisClock(store, SystemClock())
     watched = Watched(store, keeper)
-    term = LeaderTerm(settings, store, cluster, config.default(), registry.intree(), epoch, clock)
+    loaded = config.default()
+    cluster.lead(epoch, lambda: True, frozenset(profile.scheduler_name for profile in loaded.profiles))
+    term = LeaderTerm(settings, store, cluster, loaded, registry.intree(), epoch, clock)
     takeover: Takeover = term.takeover
     with (
         timed(cluster, phases, list="list"),
         timed(takeover, phases, _restore="restore", _try_again="of which tried again", _rebuild_usage="usage"),
         timed(takeover, phases, _settle_reservations="reservations"),
         timed(term.state.queue, phases, recover="recover"),
+        plugin_timeout.watched(settings.plugin_timeout_s),
     ):
         takeover.run()
         term.state.line.settle()

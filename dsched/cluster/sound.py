@@ -22,15 +22,15 @@ _MOST_DIGITS = 19
 _encoder = msgspec.msgpack.Encoder()
 
 
-def attempt(read: Callable[..., Read], raw: tuple[Any, ...], failed: Callable[[Exception], None]) -> Read | None:
-    """What is read; None when reading fails, whatever it raises, which ``failed`` is told.
+def attempt(read: Callable[..., Read], raw: tuple[Any, ...], failed: Callable[..., None], *about: Any) -> Read | None:
+    """What is read; None when reading fails, whatever it raises, which ``failed`` is told, after what it is about.
 
     Only for functions that ask nobody else anything: no error of theirs is about more than the one object.
     """
     try:
         return read(*raw)
     except Exception as error:  # noqa: BLE001 - whatever one object raises, the others are read
-        failed(error)
+        failed(*about, error)
         return None
 
 

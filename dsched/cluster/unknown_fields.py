@@ -29,7 +29,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.log import cut, logger
 from dsched.metrics import UNKNOWN_FIELDS
 from dsched.model.meta import PodKey
-from dsched.model.pod import Pod
+from dsched.model.pod import Pod, PodSpec
 
 _log = logger(__name__)
 
@@ -254,6 +254,9 @@ class StandalonePods:
     def __init__(self, record: Callable[[Sequence[PodEvent]], None], clock: Clock) -> None:
         self._telling = Telling(record, clock)
         self._of: dict[PodKey, tuple[str, Sequence[str]]] = {}  # UID and fields of pods that have any
+        self._without: dict[int, PodSpec] = {}
+        """Specs by identity that have none; those that are written alike are one (`dsched.cluster.standalone.stored`).
+        """
 
     def lead(self, profiles: Collection[str] | None) -> None:
         """This process leads, and serves these schedulerNames; None: it does not, and nothing is looked at."""
@@ -267,12 +270,21 @@ class StandalonePods:
         """A pod is there, or has been changed, and this is its JSON."""
         if self._telling.profiles is None:
             return
-        fields = of_spec(bytes(_specs.decode(raw).spec))
+        fields = () if id(pod.spec) in self._without else self._look(raw, pod.spec)
         if not fields:
-            self._of.pop(pod.key, None)
+            if self._of:
+                self._of.pop(pod.key, None)
         elif self._of.get(pod.key) != (pod.uid, fields):
             self._telling.found(pod, fields)
             self._of[pod.key] = pod.uid, fields
+
+    def _look(self, raw: bytes, spec: PodSpec) -> tuple[str, ...]:
+        fields = of_spec(bytes(_specs.decode(raw).spec))
+        if not fields:
+            if len(self._without) >= SPECS:
+                self._without.clear()
+            self._without[id(spec)] = spec
+        return fields
 
     def gone(self, key: PodKey) -> None:
         """A pod was deleted."""

@@ -205,7 +205,10 @@ class Plugin(Protocol):
 class PreEnqueuePlugin(Plugin, Protocol):
     """One that has ``pre_enqueue_reads`` says the kinds of other objects than pods and nodes that its answer depends on
     besides the pod, and what is the same for all pods of a pod group: those of a group that have passed are not asked
-    again for each pod that joins them, as long as no such object changes. Without it they are."""
+    again for each pod that joins them, as long as no such object changes. Without it they are.
+
+    One that has ``pre_enqueue_fields`` names fields of a pod's spec, as its type has them: a pod in which all of these
+    are empty enters, whatever else there is, and the plugin is not asked about it. Without it, it is asked."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Whether the pod may enter the active queue; a rejected pod is gated."""
@@ -213,6 +216,9 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 
 class QueueSortPlugin(Plugin, Protocol):
+    """One that has ``sort_keys`` is asked by it where many pods are sorted at once: given pods and when each was put
+    into the queue, it answers with a list of what `sort_key` says of each."""
+
     def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
         """The pod's place in the active queue, lower first: by the number (within ±2^53), then by the text (no spaces,
         compared byte by byte). ``queued_us`` is when the pod was put into the queue, in microseconds; no two are equal.

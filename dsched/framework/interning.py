@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
-from dsched.model.pod import Pod
+from dsched.model.pod import Pod, PodStatus
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -26,8 +26,11 @@ _first_of = PerClass(lambda first: first, most=MOST)
 _of_parts: dict[_Parts, PodInfo] = {}
 """One of the pods that were read with these very parts, and which keeps them, so that nothing else gets their
 identity; of none that is a class of its own."""
-_read_alike: dict[tuple[_Parts, int], tuple[PodInfo, Pod]] = {}
-"""Which parts and labels, by identity, make which class: its first pod, and one that keeps them."""
+_read_alike: dict[tuple[_Parts, int], tuple[PodInfo, bool, Pod]] = {}
+"""Which parts and labels, by identity, make which class: its first pod, whether that is as its spec says, and one that
+keeps them."""
+_plain: dict[int, PodStatus] = {}
+"""Statuses by identity that say nothing of a resize. Of a million pods few have another one than the one before."""
 _lock = Lock()
 
 
@@ -36,41 +39,55 @@ def shared(pod: Pod) -> PodInfo:
     are kept. From any thread."""
     meta = pod.metadata
     parts = (id(pod.spec), id(meta.owner_references), meta.namespace)
-    if pod.resize_deferred:
-        known = None
-    elif (known := _read_alike.get((parts, id(meta.labels)))) is not None:
-        first = known[0]
-        return _alike(PodInfo(pod if meta.labels is first.pod.metadata.labels else _lean(pod, first.pod)), first)
+    plain = id(pod.status) in _plain or _is_plain(pod)
+    deferred = not plain and pod.resize_deferred
+    if not deferred and (known := _read_alike.get((parts, id(meta.labels)))) is not None:
+        first, first_plain, _ = known
+        info = PodInfo(pod if meta.labels is first.pod.metadata.labels else _lean(pod, first.pod))
+        return _alike(info, first, plain and first_plain)
     info = PodInfo(pod)
-    like = None if pod.resize_deferred else _of_parts.get(parts)
+    like = None if deferred else _of_parts.get(parts)
     if like is not None:
-        _derived_as(info, like)
+        _derived_as(info, like, plain and _is_plain(like.pod))
     with _lock:
         first = _first_of(info)
+        first_plain = _is_plain(first.pod)
         if like is not None or not info.alone:
             if like is None:
                 _add(_of_parts, parts, info)
             if pod.spec is first.pod.spec and pod is not first.pod:
-                _add(_read_alike, (parts, id(meta.labels)), (first, pod))
+                _add(_read_alike, (parts, id(meta.labels)), (first, first_plain, pod))
     if first is info:
         return info
     if pod.spec.containers is not first.pod.spec.containers:
         info = PodInfo(_lean(pod, first.pod))
-    return _alike(info, first)
+    return _alike(info, first, plain and first_plain)
 
 
-def _alike(info: PodInfo, first: PodInfo) -> PodInfo:
+def _alike(info: PodInfo, first: PodInfo, plain: bool) -> PodInfo:
     info.class_key = first.class_key
-    _derived_as(info, first)
+    _derived_as(info, first, plain)
     return info
 
 
-def _derived_as(info: PodInfo, other: PodInfo) -> None:
-    """Of a pod that differs from another in labels at most."""
+def _derived_as(info: PodInfo, other: PodInfo, plain: bool) -> None:
+    """Of a pod that differs from another in labels at most.
+
+    Args:
+        plain: whether both take up what their specs say.
+    """
     info.claim_names = other.claim_names
     info.unclaimed_key, info.unlabelled_key = other.unclaimed_key, other.unlabelled_key
-    if not info.resized and not other.resized:
+    if plain:
         info.requests_key, info.demand = other.requests_key, other.demand
+
+
+def _is_plain(pod: Pod) -> bool:
+    """Whether a pod takes up what its spec says."""
+    if PodInfo(pod).resized:
+        return False
+    _add(_plain, id(pod.status), pod.status)
+    return True
 
 
 def _add(known: dict[Key, Value], key: Key, value: Value) -> None:

@@ -1,9 +1,10 @@
 """A pod with what scheduling derives from it, computed once per class of pods with equal scheduling-relevant fields."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -43,12 +44,52 @@ class Demand:
 
 
 class PodInfo:
-    """A pod and what scheduling derives from it. Treat as immutable."""
+    """A pod and what scheduling derives from it, each when it is first asked for. Treat as immutable.
+
+    Attributes:
+        class_key: equal for pods between which no plugin can tell the difference: everything but name, UID, times,
+            status, volumes that scheduling does not read (`Volume.matters`), and of which pod group it is. A pod that
+            is decided on for itself alone (`alone`) is a class of its own.
+        claim_names: names of the claims that are its volumes, in their order; of a pod that is a class of its own none.
+        unlabelled_key: equal for pods that differ in labels besides; no pod's `class_key`.
+        unclaimed_key: equal for pods that differ in labels and in `claim_names` besides; no `class_key` of a pod, nor
+            the `unlabelled_key` of one with claims.
+        requests_key: equal for pods that request the same and have the same ports and images: other pods of a
+            controller mostly, also where each is a class of its own.
+        demand: what the pod takes up on its node, in-place resizes included.
+    """
+
+    __slots__ = (
+        "claim_names",
+        "class_key",
+        "demand",
+        "key",
+        "pod",
+        "requests_key",
+        "uid",
+        "unclaimed_key",
+        "unlabelled_key",
+    )
+
+    class_key: bytes
+    claim_names: tuple[str, ...]
+    unlabelled_key: bytes
+    unclaimed_key: bytes
+    requests_key: bytes
+    demand: Demand
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.key: PodKey = pod.key
         self.uid: PodUid = pod.uid
+
+    def __getattr__(self, name: str) -> Any:
+        derive = _DERIVED.get(name)
+        if derive is None:
+            raise AttributeError(f"a PodInfo has no {name}")
+        derived = derive(self)
+        self.__setattr__(name, derived)
+        return derived
 
     @property
     def priority(self) -> int:
@@ -76,37 +117,6 @@ class PodInfo:
         its pod, and a deferred resize needs room on the node where the pod is."""
         return any(volume.ephemeral is not None for volume in self.pod.spec.volumes) or self.pod.resize_deferred
 
-    @cached_property
-    def class_key(self) -> bytes:
-        """Equal for pods between which no plugin can tell the difference: everything but name, UID, times, status,
-        volumes that scheduling does not read (`Volume.matters`), and of which pod group it is.
-        A pod that is decided on for itself alone (`alone`) is a class of its own."""
-        return _encoder.encode(self.pod.metadata.labels) + self.unlabelled_key
-
-    @cached_property
-    def claim_names(self) -> tuple[str, ...]:
-        """Names of the claims that are its volumes, in their order; of a pod that is a class of its own none."""
-        claims = [volume.persistent_volume_claim for volume in self.pod.spec.volumes]
-        return () if self.alone else tuple(claim.claim_name for claim in claims if claim is not None)
-
-    @cached_property
-    def unlabelled_key(self) -> bytes:
-        """Equal for pods that differ in labels besides; no pod's `class_key`."""
-        return self.unclaimed_key + _encoder.encode(self.claim_names) if self.claim_names else self.unclaimed_key
-
-    @cached_property
-    def unclaimed_key(self) -> bytes:
-        """Equal for pods that differ in labels and in `claim_names` besides; no `class_key` of a pod, nor the
-        `unlabelled_key` of one with claims."""
-        meta, spec, alone = self.pod.metadata, self.pod.spec, self.alone
-        if spec.node_name or spec.volumes:
-            volumes = [volume if alone else _unclaimed(volume) for volume in spec.volumes if volume.matters]
-            spec = msgspec.structs.replace(spec, node_name="", volumes=volumes)
-        if spec.scheduling_group is not None:
-            spec = msgspec.structs.replace(spec, scheduling_group=_SOME_GROUP)
-        who = (meta.name, meta.uid) if alone else None
-        return _encoder.encode((meta.namespace, _controller(meta.owner_references), spec, who))
-
     def keyed_by(self, labels: Collection[str], claims: bool = True) -> bytes:
         """Equal for pods that differ, besides, in other labels than those with these keys, where the same keys are
         asked about; no pod's `class_key`.
@@ -120,23 +130,6 @@ class PodInfo:
         own, keys = self.pod.metadata.labels, sorted(labels)
         return key + _encoder.encode((keys, [own.get(key) for key in keys]))
 
-    @cached_property
-    def requests_key(self) -> bytes:
-        """Equal for pods that request the same and have the same ports and images: other pods of a controller mostly,
-        also where each is a class of its own."""
-        spec, status = self.pod.spec, self.pod.status
-        resized = None
-        if self.resized:
-            statuses = status.container_statuses, status.init_container_statuses
-            pending = self.pod.pending_resize
-            resized = (*statuses, status.resources, status.allocated_resources, pending)
-        return _encoder.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources, resized))
-
-    @cached_property
-    def demand(self) -> Demand:
-        """What the pod takes up on its node, in-place resizes included."""
-        return _demand_of(_RequestsKey(self.requests_key, self.pod))
-
     def counts_as(self, other: "PodInfo") -> bool:
         """Whether scheduling sees the same in two versions of a pod that is on a node. Of its status it sees what
         changes its demand, which claims were made for it, and since when it runs, by which victims are chosen."""
@@ -148,6 +141,53 @@ class PodInfo:
             and mine.status.start_time == theirs.status.start_time
             and mine.named_claims == theirs.named_claims
         )
+
+
+def _class_key(info: PodInfo) -> bytes:
+    return _encoder.encode(info.pod.metadata.labels) + info.unlabelled_key
+
+
+def _claim_names(info: PodInfo) -> tuple[str, ...]:
+    claims = [volume.persistent_volume_claim for volume in info.pod.spec.volumes]
+    return () if info.alone else tuple(claim.claim_name for claim in claims if claim is not None)
+
+
+def _unlabelled_key(info: PodInfo) -> bytes:
+    return info.unclaimed_key + _encoder.encode(info.claim_names) if info.claim_names else info.unclaimed_key
+
+
+def _unclaimed_key(info: PodInfo) -> bytes:
+    meta, spec, alone = info.pod.metadata, info.pod.spec, info.alone
+    if spec.node_name or spec.volumes:
+        volumes = [volume if alone else _unclaimed(volume) for volume in spec.volumes if volume.matters]
+        spec = msgspec.structs.replace(spec, node_name="", volumes=volumes)
+    if spec.scheduling_group is not None:
+        spec = msgspec.structs.replace(spec, scheduling_group=_SOME_GROUP)
+    who = (meta.name, meta.uid) if alone else None
+    return _encoder.encode((meta.namespace, _controller(meta.owner_references), spec, who))
+
+
+def _requests_key(info: PodInfo) -> bytes:
+    spec, status = info.pod.spec, info.pod.status
+    resized = None
+    if info.resized:
+        statuses = status.container_statuses, status.init_container_statuses
+        resized = (*statuses, status.resources, status.allocated_resources, info.pod.pending_resize)
+    return _encoder.encode((spec.containers, spec.init_containers, spec.overhead, spec.resources, resized))
+
+
+def _demand_by_key(info: PodInfo) -> Demand:
+    return _demand_of(_RequestsKey(info.requests_key, info.pod))
+
+
+_DERIVED: Mapping[str, Callable[[PodInfo], object]] = {
+    "class_key": _class_key,
+    "claim_names": _claim_names,
+    "unlabelled_key": _unlabelled_key,
+    "unclaimed_key": _unclaimed_key,
+    "requests_key": _requests_key,
+    "demand": _demand_by_key,
+}
 
 
 def _unclaimed(volume: Volume) -> Volume:

@@ -45,7 +45,7 @@ from dsched.log import logger
 from dsched.metrics import collect
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NodeName
-from dsched.model.pod import Pod
+from dsched.model.pod import Pod, PodSpec
 
 MAX_PERMIT_WAIT_S = 15 * 60.0
 """A plugin cannot make a pod wait longer. Source: runtime/framework.go ``maxTimeout``."""
@@ -129,6 +129,10 @@ class Framework:
         self.pre_enqueue_reads = None if None in read else tuple(sorted({kind for kinds in read for kind in kinds}))
         """Kinds of objects that say, besides a pod and what is the same for its group, whether the pod may enter the
         active queue; None where that is not known."""
+        fields = [_pre_enqueue_fields(plugin) for plugin in self.at("preEnqueue")]
+        self._gating = None if None in fields else tuple(sorted({name for names in fields for name in names or ()}))
+        """Fields of a pod's spec of which one has to say something for PreEnqueue to keep the pod out; None where that
+        is not known."""
         self._pre_flights = tuple(
             (plugin, getattr(plugin, "pre_bind_needs_shared", False))
             for plugin in self.at("preBind")
@@ -314,9 +318,39 @@ class Framework:
                 return LAST, f"{queued_us:020}"
         raise PluginError(f"profile {self.profile_name}: no queue sort plugin is enabled")
 
+    def sort_keys(self, pods: Sequence[Pod], queued_us: Sequence[int]) -> Sequence[tuple[int, str]]:
+        """As `sort_key`, of many pods.
+
+        Raises:
+            PluginError: the profile has no QueueSort plugin.
+        """
+        for plugin in self.at("queueSort"):
+            together = _said(plugin, "sort_keys", ("sort_key",))
+            if together is None:
+                break
+            try:
+                answers: list[object] = guarded(plugin.name, list, guarded(plugin.name, together, pods, queued_us))
+                if len(answers) == len(pods):
+                    return [whole_turn(plugin.name, answer) for answer in answers]
+            except PluginFailure:
+                pass  # it is asked about each pod, which tells of whom it fails
+            break
+        return [self.sort_key(pod, us) for pod, us in zip(pods, queued_us, strict=True)]
+
+    def may_gate(self, pod: Pod) -> bool:
+        """Whether PreEnqueue may keep the pod out of the active queue, as far as that is known without asking it."""
+        if self._gating is None:
+            return True
+        spec, says = pod.spec, False
+        for name in self._gating:
+            says = says or bool(getattr(spec, name))
+        return says
+
     @measured("PreEnqueue", "preEnqueue")
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The status of the first plugin that keeps the pod out of the active queue, None when it may enter."""
+        if not self.may_gate(pod):
+            return None
         for plugin in self.at("preEnqueue"):
             status = _guarded_status(plugin.name, plugin.pre_enqueue, pod)
             if status is not None:
@@ -680,6 +714,19 @@ def _said(plugin: Any, name: str, about: Collection[str]) -> Any:
         if any(each in namespace for each in about):
             break
     return None
+
+
+def _pre_enqueue_fields(plugin: Any) -> Sequence[str] | None:
+    """
+    Raises:
+        PluginError: what it says are no fields of a pod's spec.
+    """
+    names: Any = _said(plugin, "pre_enqueue_fields", ("pre_enqueue",))
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list) or not set(names) <= set(PodSpec.__struct_fields__):
+        raise PluginError(f"plugin {plugin.name}: pre_enqueue_fields {names!r}: expected fields of a pod's spec")
+    return names
 
 
 def _readers(judging: Mapping[str, Any], name: str, *, blind: str) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def readable(
     """By key, what can be read; what cannot is noted as ``broken``, with the reason."""
     objects: dict[str, Read] = {}
     for name, raw in found:
-        value = sound.attempt(read, (raw,), lambda error, name=name: broken.update({(kind, name): _why(error)}))  # type: ignore[misc]
+        value = sound.attempt(read, (raw,), lambda error, name=name: broken.update({(kind, name): _why(error)}))
         if value is not None:
             objects[name] = value
     return objects

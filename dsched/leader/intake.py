@@ -116,7 +116,7 @@ class Intake:
             ValueError: no leader has left it so.
         """
         pod = self._pending.restore(info, record)
-        if pod.preempting.node or info.pod.status.nominated_node_name:
+        if pod.promised or info.pod.status.nominated_node_name:
             self._keep_promise(pod)
         return pod
 
@@ -244,7 +244,7 @@ class Intake:
         if pod.resizes:
             return
         self._pending.told_promise(pod)
-        node, snapshot = pod.preempting.node, self._cache.snapshot
+        node, snapshot = pod.promised, self._cache.snapshot
         if snapshot.table.node_of(pod.uid) is not None:
             return
         if node:
@@ -292,12 +292,12 @@ class Intake:
         Source: backend/queue/nominator.go ``UpdateNominatedPod``; eventhandlers.go ``updatePodInSchedulingQueue``.
         """
         node = NodeName(pod.info.pod.status.nominated_node_name)
-        if node == old.status.nominated_node_name or pod.preempting.wrote(node):
+        if node == old.status.nominated_node_name or (pod.nomination is not None and pod.nomination.wrote(node)):
             nominations = self._cache.snapshot.nominations
             if (promised := nominations.node_of(pod.uid)) is not None:
                 nominations.set(pod.info, promised)
             return
-        before = pod.preempting.node
+        before = pod.promised
         self._keep_promise(pod)
         if before not in (NO_NODE, node) and self._binding.assumed(pod.uid) is None:
             self._events.happened(released(PodInfo(old), before))
@@ -326,8 +326,8 @@ class Intake:
         if pod.group:
             self._grouped(self._groups.left(pod))
         unheard = bound and ends_unheard(self._frameworks[pod.info.pod.spec.scheduler_name])
-        if pod.preempting.node and not unheard:
-            self._events.happened(released(pod.info, pod.preempting.node))
+        if pod.promised and not unheard:
+            self._events.happened(released(pod.info, pod.promised))
         self._cache.snapshot.nominations.drop(uid)
         if pod.place is not QueueName.NOWHERE:
             self._removals.append((key, uid))

@@ -62,7 +62,7 @@ class Preemptions:
                 self._promised(pod, nominated, now_ms, evicting=bool(decision.victims))
 
     def _promised(self, pod: QueuedPod, node: NodeName, now_ms: int, *, evicting: bool) -> None:
-        before = pod.preempting.node
+        before = pod.promised
         stopped = pod.preempting.promise(node, now_ms, evicting=evicting)
         if before not in (NO_NODE, node):
             self._happened(released(pod.info, before))
@@ -78,7 +78,7 @@ class Preemptions:
         """The pod's promise is over, if it had one. Source: pkg/scheduler/schedule_one.go ``clearNominatedNode``."""
         self._nominations.drop(info.uid)
         pod = self._pending_pod(info)
-        node = NO_NODE if pod is None else pod.preempting.end()
+        node = NO_NODE if pod is None else pod.end_promise()
         if node:
             self._happened(released(info, node))
 

@@ -65,7 +65,7 @@ class Promises:
                     yield pod
 
     def _deadline_ms(self, pod: QueuedPod) -> int:
-        row = self._table.index.get(pod.preempting.node)
+        row = self._table.index.get(pod.promised)
         pods = [] if row is None else self._table.info(row).pods
         leave_by = [
             _gone_ms(other.pod.metadata.deletion_timestamp)
@@ -75,7 +75,7 @@ class Promises:
         return max(pod.preempting.since_ms, *leave_by, 0) + PROMISE_S * 1000
 
     def _end(self, pod: QueuedPod, now_ms: int) -> None:
-        node = pod.preempting.node
+        node = pod.promised
         message = (
             f"node {node} was promised to the pod and has not become free within {PROMISE_S} s; others may take it"
         )

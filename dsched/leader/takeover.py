@@ -5,7 +5,7 @@ bind, so what the cluster lists afterwards does not change behind the leader's b
 leader simply begins again; every step looks at what is there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from dsched import garbage
 from dsched.cluster.interface import Cluster, Listing, SchedulingStatus
@@ -34,6 +34,9 @@ from dsched.state.reservations import Reservation, read_reservations
 
 _log = logger(__name__)
 
+_STANDING = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED, QueueName.GROUP})
+"""Places of pods that wait to be tried."""
+_RESERVED = frozenset({QueueName.RESERVED, QueueName.WAITING})
 TAKEN_IN_AT_ONCE = 2048
 """New pods that Redis is sent at a time."""
 
@@ -88,10 +91,9 @@ class Takeover:
         recovered = self._queue.recover(self._before)
         listing = self._cluster.list()
         self._take_objects(listing)
-        pods = {pod.uid: pod for pod in listing.pods}
-        adopted = self._settle_reservations(pods)
+        adopted = self._settle_reservations(listing.pods)
         self._take_bound(listing)
-        self._restore(pods)
+        self._restore(listing.pods)
         self._rebuild_usage()
         self._intake.flush()
         self._queue.mark_intake(listing.version, self._frameworks, self._cluster.kind)
@@ -123,12 +125,15 @@ class Takeover:
 
     # -- reservations ----------------------------------------------------------------------------------------------
 
-    def _settle_reservations(self, pods: Mapping[PodUid, Pod]) -> list[AssumedPod]:
+    def _settle_reservations(self, listed: Sequence[Pod]) -> list[AssumedPod]:
         """Adopt, confirm or release them all; then count what the adopted ones hold of devices."""
+        reservations = read_reservations(self._store)
+        reserved = {reservation.uid for reservation in reservations}
+        pods = {pod.uid: pod for pod in listed if pod.uid in reserved} if reserved else {}
         adopted: list[AssumedPod] = []
         confirmed: list[tuple[PodKey, PodUid]] = []
         holding = devices.read_held(self._store)[0]
-        for reservation in read_reservations(self._store):
+        for reservation in reservations:
             pod = pods.get(reservation.uid)
             if pod is not None and pod.node_name == reservation.node:
                 confirmed.append((reservation.key, reservation.uid))
@@ -176,9 +181,9 @@ class Takeover:
 
     # -- pending pods ----------------------------------------------------------------------------------------------
 
-    def _restore(self, pods: Mapping[PodUid, Pod]) -> None:
+    def _restore(self, listed: Sequence[Pod]) -> None:
         """Every pending pod of ours stands in the queue, and nothing else does."""
-        unknown = {uid: pod for uid, pod in pods.items() if self._ours(pod)}
+        unknown = {pod.uid: pod for pod in listed if self._ours(pod)}
         stale: list[tuple[PodKey, PodUid]] = []
         for record in read_records(self._store):
             pod = unknown.pop(record.uid, None)
@@ -210,7 +215,9 @@ class Takeover:
         grouped: list[QueuedPod] = []
         moves: list[tuple[QueuedPod, Move]] = []
         for pod in self._restored:
-            reserved = pod.place in (QueueName.RESERVED, QueueName.WAITING)
+            if not pod.group and pod.info.pod.spec.scheduling_group is None:  # nearly all
+                continue
+            reserved = pod.place in _RESERVED
             if reserved and self._binding.assumed(pod.uid) is not None:
                 continue
             if self._groups.concerns(pod.info.pod):
@@ -231,22 +238,25 @@ class Takeover:
         parking: list[QueuedPod] = []
         known = [self._pending.get(pod.key) for pod in new]
         rejected = [pod for pod in known if pod is not None and pod.rejected and pod.place is not QueueName.GROUP]
+        standing: list[QueuedPod] = []
         for pod in self._restored:
-            if pod.key in self._regrouped:
+            if self._regrouped and pod.key in self._regrouped:
                 continue
             if pod.place is QueueName.ACTIVE and pod.crashes >= PARKED:
                 moves.append((pod, self._park(pod)))
                 parking.append(pod)
-            elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
-                if self._binding.assumed(pod.uid) is None:
-                    moves.append((pod, self._pending.move(pod, QueueName.ACTIVE)))
-            elif pod.place is not QueueName.INFLIGHT and pod.place is not QueueName.NOWHERE:
-                if self._pending.resort(pod, self._frameworks[pod.info.pod.spec.scheduler_name]):
-                    self._resorted.add(pod.key)
-                if pod.rejected:
-                    rejected.append(pod)
-                elif (move := self._again(pod)) is not None:
-                    moves.append((pod, move))
+            elif pod.place in _STANDING:
+                standing.append(pod)
+            elif pod.place in _RESERVED and self._binding.assumed(pod.uid) is None:
+                moves.append((pod, self._pending.move(pod, QueueName.ACTIVE)))
+        self._resorted = {pod.key for pod in self._pending.resort_all(standing, self._frameworks)}
+        for pod in standing:
+            if pod.rejected:
+                rejected.append(pod)
+            elif not self._frameworks[pod.info.pod.spec.scheduler_name].may_gate(pod.info.pod) and not self._resorted:
+                continue  # nothing is new to it
+            elif (move := self._again(pod)) is not None:
+                moves.append((pod, move))
         self._events.make(moves, [collect.TAKEOVER] * len(moves))
         self._failures.tell([SchedulingStatus(pod.key, pod.uid, SCHEDULER_ERROR, _lost(pod)) for pod in parking])
         if rejected:
@@ -267,13 +277,15 @@ class Takeover:
         if pod.place is not QueueName.GATED and (status := framework.run_pre_enqueue(pod.info.pod)) is not None:
             self._pending.held_back(pod, status.plugin)
             return self._pending.move(pod, QueueName.GATED, message=status.message)
-        move = None if requests.DROPPED in pod.plugins else self._events.move_for(pod)
+        rejected = pod.rejected and requests.DROPPED not in pod.plugins
+        move = self._events.move_for(pod) if rejected else None
         return move or (self._pending.move(pod, pod.place) if pod.key in self._resorted else None)
 
     def _ours(self, pod: Pod) -> bool:
-        if pod.node_name:
+        spec = pod.spec
+        if spec.node_name:
             return resizes(pod, self._frameworks)
-        return not pod.finished and not pod.deleting and pod.spec.scheduler_name in self._frameworks
+        return spec.scheduler_name in self._frameworks and not pod.finished and not pod.deleting
 
     def _rebuild_usage(self) -> None:
         table = self._cache.snapshot.table

@@ -38,6 +38,7 @@ NOT_REACHED = "minCount ({wanted}) is not yet satisfied: {scheduled} scheduled, 
 class GangScheduling:
     name = NAME
     pre_enqueue_reads = ()
+    pre_enqueue_fields = ("scheduling_group",)
 
     def __init__(self, args: Any, handle: Any) -> None:
         self._handle = handle

@@ -17,6 +17,7 @@ class SchedulingGates:
     name = "SchedulingGates"
     hints_per_class = True
     pre_enqueue_reads = ()
+    pre_enqueue_fields = ("scheduling_gates",)
 
     def __init__(self, args: Any, handle: interface.Handle) -> None:
         pass

@@ -369,7 +369,7 @@ class Replay:
             pod.attempts += 1
         else:
             pod.attempts = choice.attempt
-            pod.preempting = Nomination.of_fields(choice.preempting or {})
+            pod.nomination = Nomination.of_fields(choice.preempting) if choice.preempting else None
         pod.first_ms = pod.first_ms or self.clock.now_ms()
         return Candidate(pod.info, pod.attempts)
 
@@ -419,13 +419,13 @@ class Replay:
             nominations.drop(pod.uid)
             self._end_promise(pod)
         elif decision.nominated is not None and not pod.resizes:
-            if decision.nominated != pod.preempting.node:
+            if decision.nominated != pod.promised:
                 self._end_promise(pod)
             pod.preempting.promise(decision.nominated, self.clock.now_ms(), evicting=bool(decision.victims))
 
     def _end_promise(self, pod: QueuedPod | None) -> None:
         """Those may be helped who had to leave the room alone."""
-        node = NO_NODE if pod is None else pod.preempting.end()
+        node = NO_NODE if pod is None else pod.end_promise()
         if pod is not None and node:
             self._own.happened(released(pod.info, node))
 
@@ -501,7 +501,7 @@ class Replay:
         queued = self._queued(info.uid)
         if queued is None:
             queued = self._pending.add(info, framework)
-        queued.preempting.end()
+        queued.end_promise()
         self._pending.requeued(queued, framework, frozenset())
         self._pending.placed(queued, QueueName.UNSCHEDULABLE)
         if info.uid in self.fates:

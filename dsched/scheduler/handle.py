@@ -54,7 +54,7 @@ class LeaderHandle:
     def preempting(self, key: PodKey) -> Nomination:
         """What preemption has brought a pod so far; nothing for a pod that is not pending here."""
         pod = self._pending.get(key)
-        return Nomination() if pod is None else pod.preempting
+        return pod.nomination if pod is not None and pod.nomination is not None else Nomination()
 
     def pending_pod(self, key: PodKey) -> QueuedPod | None:
         """A pod that is not bound, None when it is, or is not there."""

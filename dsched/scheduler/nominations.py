@@ -117,8 +117,6 @@ class Nomination:
     def of_fields(fields: Mapping[str, str], now_ms: int = _NEVER_MS) -> "Nomination":
         """From a pod's record; where the present is given, no time is further ahead than one that is written now:
         it would be that of another clock."""
-        if _FIELDS.isdisjoint(fields):  # as of nearly all of a million
-            return Nomination()
         latest_ms = now_ms + LONGEST_STOP_S * 1000
         avoided = (entry.split("=") for entry in fields.get("avoided", "").split())
         return Nomination(
@@ -131,7 +129,8 @@ class Nomination:
         )
 
 
-_FIELDS = frozenset({"promised", "promised_ms", "evictions", "expired", "stopped_until_ms", "avoided"})
+FIELDS = frozenset({"promised", "promised_ms", "evictions", "expired", "stopped_until_ms", "avoided"})
+"""Those of a record that say something of a nomination."""
 
 
 def _pause_ms(before: int) -> int:

@@ -6,7 +6,7 @@ Every change of place is prepared here as a `Move` and takes effect here once Re
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Protocol, TypeVar
@@ -18,12 +18,13 @@ from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model import raw, tape
-from dsched.model.meta import NodeName, PodKey, PodUid
+from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import PodGroup
-from dsched.scheduler.nominations import Nomination
+from dsched.scheduler.nominations import FIELDS, Nomination
 from dsched.scheduler.ports import Move, Popped, QueueName, Record, entity_key
 
+_REJECTED = frozenset({QueueName.UNSCHEDULABLE, QueueName.GATED})
 _By = TypeVar("_By", str, bytes)
 
 MOST_AHEAD_MS = 10_000
@@ -31,8 +32,7 @@ MOST_AHEAD_MS = 10_000
 clock, or of Redis' before it was set; what counts from it, such as a pause, would wait until then."""
 
 
-@dataclass(slots=True)
-class QueuedPod:
+class QueuedPod(msgspec.Struct):
     """A pending pod.
 
     Attributes:
@@ -40,7 +40,7 @@ class QueuedPod:
         first_ms: when its first attempt began, 0 before that.
         plugins: those that rejected it last; events that they care about may move it.
         waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
-        preempting: what preemption has brought it so far.
+        nomination: what preemption has brought it so far; None for nothing, as for most.
         crashes: processes that were lost while this pod was decided or bound, since that last went well.
         asked_us: when the plugin that gates it was last asked again because it has been gated for so long, 0 for never.
         leaving: whether it is about to be moved out of where it was rejected (`dsched.leader.events`).
@@ -59,7 +59,7 @@ class QueuedPod:
     waiting: frozenset[str] = frozenset()
     order: int = 0
     turn: str = ""
-    preempting: Nomination = field(default_factory=Nomination)
+    nomination: Nomination | None = None
     rescued: frozenset[tuple[str, str]] = frozenset()
     crashes: int = 0
     crashed: bool = False
@@ -78,6 +78,22 @@ class QueuedPod:
         return self.info.uid
 
     @property
+    def preempting(self) -> Nomination:
+        """What preemption has brought it so far, to be added to."""
+        if self.nomination is None:
+            self.nomination = Nomination()
+        return self.nomination
+
+    @property
+    def promised(self) -> NodeName:
+        """The node that it is promised, ``""`` without a promise."""
+        return NO_NODE if self.nomination is None else self.nomination.node
+
+    def end_promise(self) -> NodeName:
+        """Its promise is over; returns the node, ``""`` when there was none."""
+        return NO_NODE if self.nomination is None else self.nomination.end()
+
+    @property
     def resizes(self) -> bool:
         """Whether it is on a node already and waits there for room (`dsched.framework.deferred_resizes`)."""
         return bool(self.info.node_name)
@@ -85,10 +101,9 @@ class QueuedPod:
     @property
     def rejected(self) -> bool:
         """Whether it was turned away and is not tried again before something happens that may help it."""
-        return self.held or self.place in (QueueName.UNSCHEDULABLE, QueueName.GATED)
+        return self.held or self.place in _REJECTED
 
 
-@dataclass(slots=True)
 class QueuedGroup(QueuedPod):
     """A pod group as it stands in the queue, where it is what a pod is: `info` is of one of its pods.
 
@@ -105,7 +120,7 @@ class QueuedGroup(QueuedPod):
     errors: int = 0
     ends_ms: int = 0
     passed: tuple[int, ...] | None = None
-    pod_group: PodGroup = field(default_factory=PodGroup)
+    pod_group: PodGroup = msgspec.field(default_factory=PodGroup)
 
     @property
     def key(self) -> PodKey:
@@ -131,6 +146,9 @@ def resizes(pod: Pod, frameworks: Mapping[str, Framework]) -> bool:
     return framework is not None and framework.defers(pod) and not pod.deleting and not pod.finished
 
 
+_NOBODY: frozenset[str] = frozenset()
+
+
 @lru_cache(maxsize=1024)
 def _names(text: str) -> frozenset[str]:
     """Plugins as a record names them; a million pods have few different sets."""
@@ -141,6 +159,9 @@ _TOLD = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.GATED})
 """Places where no decision puts a pod."""
 _POPPED = frozenset({QueueName.ACTIVE, QueueName.BACKOFF})
 """Places from which a pod is popped."""
+
+SORTED_AT_ONCE = 1000
+"""Pods that a plugin is asked about at once, within its time."""
 
 WINDOW_MS = 1000
 """Pauses end with whole seconds. Source: backoff_queue.go ``backoffQOrderingWindowDuration``."""
@@ -309,29 +330,35 @@ class PendingPods:
     def restore(self, info: PodInfo, record: Record) -> QueuedPod:
         """A pod as an earlier leader left it in Redis."""
         fields = record.fields
+        said = fields.get
         now_ms = self._clock.now_ms()
-        queued_us = raw.strictly(fields.get("queued_us", "0"))
+        queued_us = raw.strictly(said("queued_us", "0"))
         if queued_us > (now_ms + MOST_AHEAD_MS) * 1000:
             queued_us = now_ms * 1000
         pod = QueuedPod(
             info,
-            place=record.queue,
-            queued_us=queued_us,
-            attempts=record.attempts,
-            first_ms=raw.strictly(fields.get("first_ms", "0")),
-            plugins=_names(fields.get("plugins", "")),
-            waiting=_names(fields.get("waiting", "")),
-            order=raw.strictly(fields.get("order", "0")),
-            turn=fields.get("place", ""),
-            preempting=Nomination.of_fields(fields, now_ms),
-            group=fields.get("group", ""),
+            record.queue,
+            queued_us,
+            raw.strictly(fields["attempts"]) if "attempts" in fields else 0,
+            raw.strictly(fields["first_ms"]) if "first_ms" in fields else 0,
+            _names(fields["plugins"]) if "plugins" in fields else _NOBODY,
+            _names(fields["waiting"]) if "waiting" in fields else _NOBODY,
+            raw.strictly(said("order", "0")),
+            said("place", ""),
+            None if FIELDS.isdisjoint(fields) else Nomination.of_fields(fields, now_ms),
+            group=said("group", ""),
         )
-        self.crashed(pod, raw.strictly(fields.get("crashes", "0")))
-        self._last_us = max(self._last_us, pod.queued_us)
-        self._pods[pod.key] = pod
-        self._told.add(info.pod)
-        self._index(pod)
-        self._stands(pod)
+        if "crashes" in fields:
+            self.crashed(pod, raw.strictly(fields["crashes"]))
+        if queued_us > self._last_us:
+            self._last_us = queued_us
+        self._pods[info.key] = pod
+        if info.pod.spec.scheduling_group is not None:
+            self._told.add(info.pod)
+        if pod.place in _POPPED:
+            self._poppable.add(info.key)
+        elif pod.place in _REJECTED:
+            self._index(pod)
         if self._follower is not None:
             self._follower.moved(pod)
         return pod
@@ -357,9 +384,25 @@ class PendingPods:
         self._sort(pod, framework)
         return (pod.order, pod.turn) != before
 
+    def resort_all(self, pods: Sequence[QueuedPod], frameworks: Mapping[str, Framework]) -> list[QueuedPod]:
+        """Sort pods by themselves anew, as their profiles do now; returns those whose turn has changed."""
+        turned: list[QueuedPod] = []
+        for scheduler, framework in frameworks.items():
+            of_it = [pod for pod in pods if pod.info.pod.spec.scheduler_name == scheduler]
+            for start in range(0, len(of_it), SORTED_AT_ONCE):
+                piece = of_it[start : start + SORTED_AT_ONCE]
+                sorted_ = framework.sort_keys([pod.info.pod for pod in piece], [pod.queued_us for pod in piece])
+                for pod, (order, turn) in zip(piece, sorted_, strict=True):
+                    if order != pod.order or turn != pod.turn:
+                        pod.order, pod.turn = order, turn
+                        turned.append(pod)
+        return turned
+
     def told_promise(self, pod: QueuedPod) -> None:
         """The pod says what it is promised."""
-        pod.preempting.told(NodeName(pod.info.pod.status.nominated_node_name), self._clock.now_ms())
+        node = NodeName(pod.info.pod.status.nominated_node_name)
+        if node != pod.promised:
+            pod.preempting.told(node, self._clock.now_ms())
 
     def held_back(self, pod: QueuedPod, plugin: str) -> None:
         """A PreEnqueue plugin holds the pod back from now on; it stands where it stood until it is moved."""
@@ -491,7 +534,9 @@ class PendingPods:
             written["plugins"] = " ".join(sorted(pod.plugins))
         if pod.waiting or pod.place is not QueueName.NOWHERE:
             written["waiting"] = " ".join(sorted(pod.waiting))
-        written |= {**pod.preempting.fields(), **fields}
+        if pod.nomination is not None:
+            written |= pod.nomination.fields()
+        written |= fields
         if pod.group:
             written["group"] = pod.group
         if pod.crashed:
@@ -548,8 +593,15 @@ class PendingPods:
         if not pod.rejected or isinstance(pod, QueuedGroup):
             return
         group = pod.info.pod.group_key
+        key, class_key = pod.info.key, pod.info.class_key
         for plugin in pod.plugins:
-            self._rejected_by.setdefault(plugin, {}).setdefault(pod.info.class_key, {})[pod.key] = pod
+            classes = self._rejected_by.get(plugin)
+            if classes is None:
+                classes = self._rejected_by[plugin] = {}
+            alike = classes.get(class_key)
+            if alike is None:
+                alike = classes[class_key] = {}
+            alike[key] = pod
             if group:
                 self._rejected_of.setdefault(plugin, {}).setdefault(group, {})[pod.key] = pod
         for claim in pod.info.pod.named_claims:

@@ -241,7 +241,7 @@ class Reflector:
         """The objects; one that cannot be read is left out, for it must not stop the others."""
         decoded: list[Known] = []
         for raw in found:
-            known = sound.attempt(resources.decode, (self.resource, raw), lambda error, raw=raw: self._tell(raw, error))  # type: ignore[misc]
+            known = sound.attempt(resources.decode, (self.resource, raw), lambda error, raw=raw: self._tell(raw, error))
             if known is not None:
                 decoded.append(known)
         return decoded

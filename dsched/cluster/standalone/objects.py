@@ -223,7 +223,7 @@ def readable(
     Args:
         left_out: is told why, instead of the log.
     """
-    return sound.attempt(read, raw, lambda error: (left_out or _tell)(kind, key, error))
+    return sound.attempt(read, raw, left_out or _tell, kind, key)
 
 
 def _sound(kind: kinds.Kind, key: str, read: Callable[..., Read], *raw: Any) -> Read:

@@ -48,6 +48,9 @@ class PodState(NamedTuple):
         return "" if self.node == _NOTHING else self.node
 
 
+_WORDS = len(PodState._fields)
+
+
 class WrittenStatus(ApiRecord, frozen=True):
     """What the scheduler wrote onto a pending pod; a nominated node of None leaves the manifest's."""
 
@@ -61,10 +64,14 @@ def pod_state(line: bytes) -> PodState:
     Raises:
         ValueError: somebody else has written it.
     """
+    return PodState(*_words(line))  # type: ignore[arg-type]
+
+
+def _words(line: bytes) -> list[str]:
     words = line.decode().split(" ")
-    if len(words) != len(PodState._fields) or not words[2].isdigit() or not words[6].isdigit():
+    if len(words) != _WORDS or not words[2].isdigit() or not words[6].isdigit():
         raise ValueError(f"state line {line!r} is not 'UID NODE BOUND-MS GATED DELETING PHASE VERSION'")
-    return PodState(*words)  # type: ignore[arg-type]
+    return words
 
 
 def state_line(value: Object, node: str, bound_ms: int | str) -> str:
@@ -89,6 +96,9 @@ def tail(value: Object) -> bytes:
     return b'",' + msgspec.json.encode(metadata)[1:] + (b"," + encoded[1:] if rest else b"}")
 
 
+_NO_STRINGS = msgspec.Raw(b"{}")
+
+
 class _ReadMeta(ApiRecord, frozen=True):
     """metadata; what is often the same in many objects is still JSON."""
 
@@ -97,7 +107,7 @@ class _ReadMeta(ApiRecord, frozen=True):
     uid: str = ""
     resource_version: str = ""
     labels: msgspec.Raw = msgspec.Raw(b"{}")
-    annotations: msgspec.Raw = msgspec.Raw(b"{}")
+    annotations: msgspec.Raw = _NO_STRINGS
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
     owner_references: msgspec.Raw = msgspec.Raw(b"[]")
@@ -122,6 +132,9 @@ def _spec(raw: bytes) -> PodSpec:
 @lru_cache(maxsize=SPECS)
 def _strings(raw: bytes) -> dict[str, str]:
     return msgspec.json.decode(raw, type=dict[str, str])
+
+
+_NONE = _strings(bytes(_NO_STRINGS))
 
 
 @lru_cache(maxsize=SPECS)
@@ -156,7 +169,7 @@ def _read(raw: bytes, version: str, status: bytes | None) -> Pod:
             given.uid,
             version or given.resource_version,
             _strings(bytes(given.labels)),
-            _strings(bytes(given.annotations)),
+            _NONE if given.annotations is _NO_STRINGS else _strings(bytes(given.annotations)),
             intern(given.creation_timestamp),
             given.deletion_timestamp,
             _owners(bytes(given.owner_references)),
@@ -176,11 +189,12 @@ def _versioned(found: Pod, version: str) -> Pod:
 
 def pod(raw: bytes, line: bytes, status: bytes | None) -> Pod:
     """A pod as it is now. A bound pod's condition PodScheduled=True is left to `shown`: scheduling does not read it."""
-    state = pod_state(line)
-    found = _read(raw, state.version, None if state.bound_to else status)
-    if found.metadata.uid != state.uid:
+    uid, node, *_, version = _words(line)  # no `PodState`: there may be a million of them
+    bound = node != _NOTHING
+    found = _read(raw, version, None if bound else status)
+    if found.metadata.uid != uid:
         return applied(raw)
-    return on_node(found, state.bound_to) if state.bound_to else found
+    return on_node(found, node) if bound else found
 
 
 def on_node(found: Pod, node: str) -> Pod:

@@ -268,8 +268,8 @@ class BindTracker:
             if pod is not None and pod.uid == assumed.info.uid:
                 self._pending.drop(assumed.info.key)
                 info = assumed.seen or pod.info
-                if pod.preempting.node and not ends_unheard(assumed.framework):
-                    self._happened(released(info, pod.preempting.node))
+                if pod.promised and not ends_unheard(assumed.framework):
+                    self._happened(released(info, pod.promised))
             is_now = info.pod.on(assumed.node)
             if info is not assumed.info:
                 self._cache.add_pod(info, assumed.node)
@@ -378,7 +378,7 @@ class BindTracker:
         if pod is not None and pod.uid == assumed.info.uid and target is not QueueName.NOWHERE:
             if pod.group:
                 target = QueueName.GROUP
-            pod.preempting.end()
+            pod.end_promise()
             self._pending.requeued(pod, assumed.framework, plugins)
             move = self._pending.move(pod, target, message=message, error=int(not plugins))
         else:

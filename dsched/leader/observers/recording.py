@@ -192,7 +192,7 @@ class RecordingObserver(Observer):
         self._preempting.clear()
         for candidate in batch:
             pod: QueuedPod | None = self._pending.get(candidate.info.key)
-            fields = pod.preempting.fields() if pod is not None else {}
+            fields = pod.nomination.fields() if pod is not None and pod.nomination is not None else {}
             if fields:
                 self._preempting[candidate.info.uid] = {name: str(value) for name, value in fields.items()}
         self._listen(None)

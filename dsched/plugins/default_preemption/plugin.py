@@ -109,6 +109,7 @@ class DefaultPreemption:
     name = "DefaultPreemption"
     takes_features = True
     pre_enqueue_reads = ()
+    pre_enqueue_fields = ()
 
     def __init__(self, args: Any, handle: Any, features: Features = UNSAID) -> None:
         """The handle of a leader knows what preemption has brought a pod so far (``preempting``); where there is none

@@ -116,6 +116,7 @@ class DynamicResources:
     label_blind = True
     claim_blind = True
     pre_enqueue_reads = (RESOURCE_CLAIM,)
+    pre_enqueue_fields = ("resource_claims",)
     takes_features = True
     filter_scope = Scope.CLUSTER
     pre_filter_scope = Scope.CLUSTER

@@ -519,3 +519,73 @@ def test_a_queue_sort_plugin_that_fails_puts_the_pod_last(answer: Any, caplog: p
     framework = framework_of(Sorts)
     assert framework.sort_key(make_pod("shop/web"), 7) == (2**53, "00000000000000000007")
     assert "queue sort failed" in caplog.text
+
+
+class Sorted:
+    """Sorts by name."""
+
+    name = "Sorted"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def sort_key(self, pod: Any, queued_us: int) -> Any:
+        return 1, pod.metadata.name
+
+    def sort_keys(self, pods: Any, queued_us: Any) -> Any:
+        return ((1, pod.metadata.name) for pod in pods)
+
+
+class SortedBackwards(Sorted):
+    """Says nothing of many at once, and so is asked about each."""
+
+    def sort_key(self, pod: Any, queued_us: int) -> Any:
+        return -1, pod.metadata.name
+
+
+def test_many_pods_are_sorted_at_once() -> None:
+    pods = [make_pod("shop/b"), make_pod("shop/a")]
+    assert framework_of(Sorted).sort_keys(pods, [1, 2]) == [(1, "b"), (1, "a")]
+    assert framework_of(SortedBackwards).sort_keys(pods, [1, 2]) == [(-1, "b"), (-1, "a")]
+    with pytest.raises(PluginError):
+        framework_of().sort_keys(pods, [1, 2])
+
+
+@pytest.mark.parametrize("answer", [None, 7, [], [(1, "a"), (2**60, "b")], [(1, "a")], LookupError("mad")])
+def test_where_that_fails_each_is_sorted_by_itself(answer: Any) -> None:
+    class Fails(Sorted):
+        def sort_key(self, pod: Any, queued_us: int) -> Any:
+            return super().sort_key(pod, queued_us)
+
+        def sort_keys(self, pods: Any, queued_us: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    assert framework_of(Fails).sort_keys([make_pod("shop/b"), make_pod("shop/a")], [1, 2]) == [(1, "b"), (1, "a")]
+
+
+def test_pre_enqueue_is_not_asked_about_pods_without_what_it_looks_at() -> None:
+    held = plugin("A", pre_enqueue=unresolvable("a"))
+    held.pre_enqueue_fields = ("scheduling_gates",)
+    framework = framework_of(held, plugin("B", pre_enqueue=None))
+    assert framework.run_pre_enqueue(POD.pod) is not None  # nothing is known of B
+    framework = framework_of(held)
+    gated = make_pod("shop/gated", gates=["g"])
+    assert (framework.run_pre_enqueue(POD.pod), framework.may_gate(POD.pod)) == (None, False)
+    assert framework.may_gate(gated)
+    assert framework.run_pre_enqueue(gated) is not None
+
+    class Inheriting(held):  # type: ignore[misc, valid-type]
+        def pre_enqueue(self, pod: Any) -> Status | None:
+            return unresolvable("b")
+
+    assert framework_of(Inheriting).run_pre_enqueue(POD.pod) is not None
+
+
+@pytest.mark.parametrize("fields", ["scheduling_gates", ("gates",), 7])
+def test_fields_that_no_spec_has(fields: Any) -> None:
+    wrong = plugin("A", pre_enqueue=None)
+    wrong.pre_enqueue_fields = fields
+    with pytest.raises(PluginError, match=r"plugin A: pre_enqueue_fields .*: expected fields of a pod's spec"):
+        framework_of(wrong)
