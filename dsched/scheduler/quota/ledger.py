@@ -142,6 +142,8 @@ class Ledger:
             _add(found, amounts(pod), 1)
             if pod.pod.spec.resource_claims:
                 claims.update(dict.fromkeys(claims_of(pod.pod), self.name_of(pod)))
+        if claims:
+            self._follow()
         for claim, name in claims.items():
             use = self._claims.get(claim, {}).get(name)
             if use is None or not use.running:
@@ -154,6 +156,7 @@ class Ledger:
         claims = claims_of(pod.pod)
         if not claims:
             return amounts(pod)
+        self._follow()
         name, found = self.name_of(pod), Counter(amounts(pod))
         for claim in claims:
             use = self._claims.get(claim, {}).get(name)
@@ -178,6 +181,11 @@ class Ledger:
     @property
     def tree(self) -> Tree:
         """The queues with what they have and ask for now; what they are due is as of the last `divide`."""
+        self._follow()
+        return self._tree
+
+    def _follow(self) -> None:
+        """Count by what claims, namespaces and queues say now."""
         if self._claims_at != self.devices.version:
             self._look_at_claims()
         queues, namespaces = self._snapshot.version_of(QUEUE), self._snapshot.version_of("Namespace")
@@ -193,7 +201,6 @@ class Ledger:
                     self._tree.wants(leaf, account.pending, account.waiting)
                 else:
                     _add(self._others, account.usage, 1)
-        return self._tree
 
     def _grown(self) -> Tree:
         """The tree of the queues as they are; one that is no queue, written past what is checked, is a broken one."""

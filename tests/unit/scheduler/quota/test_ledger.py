@@ -158,6 +158,19 @@ CLAIMS = ["x", "y", "z"]
 NEXT = make_pod("next", "a", claims=["x"])
 
 
+def test_a_namespace_that_names_another_queue_counts_for_claims_at_once() -> None:
+    there = Divided(cores=50)
+    there.put(make_claim("shop/x", asking(count=1, of="gpu")))
+    there.snapshot.put("Namespace", "shop", namespace("shop", "a"))
+    used = make_pod("used", "", claims=["x"])
+    there.run(used)
+    assert there.ledger.tree.shares == {}
+    there.snapshot.put("Namespace", "shop", namespace("shop", ""))
+    assert there.ledger.added([NEXT])["gpu.deviceclass.resource.k8s.io/devices"] == 1
+    there.snapshot.put("Namespace", "shop", namespace("shop", "a"))
+    assert there.ledger.freed(used)["gpu.deviceclass.resource.k8s.io/devices"] == 1
+
+
 class Followed(RuleBasedStateMachine):
     """Pods and queues that come, change and go: what was followed is what is counted from scratch."""
 
