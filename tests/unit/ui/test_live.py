@@ -1,8 +1,7 @@
 """Attempts per second from counters that begin anew with each leader."""
 
 from dsched.state.phases import Written
-from dsched.ui.live import Following
-from dsched.ui.throughput import KEPT, Throughput
+from dsched.ui.live import KEPT, Following, Throughput
 
 
 def written(number: int, **attempts: int) -> Written:
