@@ -33,7 +33,7 @@ from dsched.engine.ranking import Ranking
 from dsched.engine.results import ClassResults
 from dsched.engine.similar_pods import SimilarPods
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.instrumentation import whole
+from dsched.framework.instrumentation import WholeRun
 from dsched.framework.interface import Normalization, Rows, Scope, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
@@ -148,10 +148,10 @@ class Evaluation(ClassResults):
         framework, state, pod, table, like = self.framework, self.state, self.pod, self._table, self._like
         try:
             if like is None:
-                with whole("Filter", framework, framework.filters, state):
+                with WholeRun("Filter", framework, framework.filters, state):
                     columns = run_filters(framework.filters, state, pod, table, self.rows)
             else:
-                with whole("Filter", framework, self._filters, state):
+                with WholeRun("Filter", framework, self._filters, state):
                     columns = like.filter(framework, self._filters, state, pod, table)
         except AnsweredError as error:
             self._judge_beside(error)
@@ -174,7 +174,7 @@ class Evaluation(ClassResults):
             self._partial = True
             closed = np.full(matching.count(self.rows), OPEN, dtype=np.int16)
             closed[promised] = 0
-            with whole("Filter", framework, framework.filters, state):
+            with WholeRun("Filter", framework, framework.filters, state):
                 columns = run_filters(framework.filters, state, pod, table, self.rows, closed)
             self._fill(columns, scored_everywhere=True)
         except PluginFailure as failure:
@@ -571,7 +571,7 @@ class Evaluation(ClassResults):
         if self._like is not None:
             self._like.score(self.framework, self.state, self.pod, self._table, self._columns)
         framework, state = self.framework, self.state
-        with whole("Score", framework, framework.scores, state):
+        with WholeRun("Score", framework, framework.scores, state):
             run_scores(framework.scores, state, self.pod, self._table, self.rows, self._columns)
         self._ranking = Ranking(self.framework, self.state, self.pod, self._columns)
         return True

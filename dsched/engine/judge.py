@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dsched.arithmetic.matching import count
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.instrumentation import whole
+from dsched.framework.instrumentation import WholeRun
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.runtime import Framework
@@ -110,7 +110,7 @@ def judge_beyond(framework: Framework, state: CycleState, pod: PodInfo, table: N
     runners = [runner for runner in framework.filters if runner not in asked and runner.name not in state.skip_filter]
     if not runners:  # nothing that metrics should take for a run
         return Columns(np.ones(len(table), dtype=np.bool_))
-    with whole("Filter", framework, runners, state):
+    with WholeRun("Filter", framework, runners, state):
         return run_filters(runners, state, pod, table, table.all_rows)
 
 
@@ -148,13 +148,13 @@ def judge_shard(
         PluginFailure: a plugin raised or broke its contract.
     """
     table, filters = snapshot.table, framework.shard_filters
-    with whole("Filter", framework, filters, state):
+    with WholeRun("Filter", framework, filters, state):
         columns = run_filters(filters, state, pod, table, rows, closed)
     if columns.passed.any():
         feasible = np.zeros(len(table), dtype=np.bool_)
         feasible[rows] = columns.passed
         framework.run_pre_score(state, pod, snapshot, feasible, framework.shard_pre_scores)
-        with whole("Score", framework, framework.shard_scores, state):
+        with WholeRun("Score", framework, framework.shard_scores, state):
             run_scores(framework.shard_scores, state, pod, table, rows, columns)
     return columns
 

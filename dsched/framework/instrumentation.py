@@ -1,7 +1,6 @@
 """Extension points measured from outside, so that what they do stays free of it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -46,19 +45,29 @@ def measured(point: str, plugins: str) -> Callable[[Call], Call]:
     return wrap
 
 
-@contextmanager
-def whole(point: str, framework: Any, runners: Sequence[Any], state: Any) -> Iterator[None]:
-    """Filters or scores that run over all rows of a shard or a table: measured, and counted for each plugin that ran.
+class WholeRun:
+    """Around filters or scores that run over all rows of a shard or a table: measured, and counted for each plugin that
+    ran."""
 
-    Args:
-        point: Filter or Score.
-        state: the cycle's.
-    """
-    skipped = state.skip_filter if point == "Filter" else state.skip_score
-    started, status = collect.now(), "Error"
-    try:
-        yield
-        status = "Success"
-    finally:
-        collect.extension_point(point, status, framework.profile_name, collect.now() - started)
-    collect.evaluated(point, framework.profile_name, [runner.name for runner in runners if runner.name not in skipped])
+    __slots__ = ("_framework", "_point", "_runners", "_skipped", "_started")
+
+    def __init__(self, point: str, framework: Any, runners: Sequence[Any], state: Any) -> None:
+        """
+        Args:
+            point: Filter or Score.
+            state: the cycle's.
+        """
+        self._point = point
+        self._framework = framework
+        self._runners = runners
+        self._skipped = state.skip_filter if point == "Filter" else state.skip_score
+
+    def __enter__(self) -> None:
+        self._started = collect.now()
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        profile, status = self._framework.profile_name, "Success" if kind is None else "Error"
+        collect.extension_point(self._point, status, profile, collect.now() - self._started)
+        if kind is None:
+            ran = [runner.name for runner in self._runners if runner.name not in self._skipped]
+            collect.evaluated(self._point, profile, ran)
