@@ -125,12 +125,11 @@ class Framework:
         self.scores = tuple(self._score(ref.name, ref.weight) for ref in profile.plugins.get("score", ()))
         self._points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
         self._pre_filter_scopes = {plugin.name: _pre_filter_scope(plugin) for plugin in self.at("preFilter")}
-        read = [_said(plugin, "pre_enqueue_reads", ("pre_enqueue",)) for plugin in self.at("preEnqueue")]
-        self.pre_enqueue_reads = None if None in read else tuple(sorted({kind for kinds in read for kind in kinds}))
+        entrance = self.at("preEnqueue")
+        self.pre_enqueue_reads = _together(_said(plugin, "pre_enqueue_reads", ("pre_enqueue",)) for plugin in entrance)
         """Kinds of objects that say, besides a pod and what is the same for its group, whether the pod may enter the
         active queue; None where that is not known."""
-        fields = [_pre_enqueue_fields(plugin) for plugin in self.at("preEnqueue")]
-        self._gating = None if None in fields else tuple(sorted({name for names in fields for name in names or ()}))
+        self._gating = _together(_pre_enqueue_fields(plugin) for plugin in entrance)
         """Fields of a pod's spec of which one has to say something for PreEnqueue to keep the pod out; None where that
         is not known."""
         self._pre_flights = tuple(
@@ -727,6 +726,16 @@ def _pre_enqueue_fields(plugin: Any) -> Sequence[str] | None:
     if not isinstance(names, tuple | list) or not set(names) <= set(PodSpec.__struct_fields__):
         raise PluginError(f"plugin {plugin.name}: pre_enqueue_fields {names!r}: expected fields of a pod's spec")
     return names
+
+
+def _together(said: Iterable[Collection[str] | None]) -> tuple[str, ...] | None:
+    """The names that plugins say, in order; None where one of them says none."""
+    found: set[str] = set()
+    for names in said:
+        if names is None:
+            return None
+        found.update(names)
+    return tuple(sorted(found))
 
 
 def _readers(judging: Mapping[str, Any], name: str, *, blind: str) -> dict[str, Any]:
