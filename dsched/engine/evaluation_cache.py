@@ -1,9 +1,7 @@
 """Evaluations kept per class of pods, so that equal pods are evaluated once and then only kept up to date."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +10,7 @@ from dsched.engine.evaluation import Evaluation
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework, PodClass
 from dsched.framework.snapshot import Snapshot
+from dsched.lru import LRU
 
 KEPT_CELLS = 5_000_000
 """Classes times nodes that are kept at most; a cell is some 100 bytes with the default plugins."""
@@ -24,8 +23,6 @@ a class of their own each would fill the memory, and nobody asks for them again.
 
 _Key = tuple[str, PodClass] | tuple[str, PodClass, bytes]
 """Profile, class, and the rows of the table where these are not all."""
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 JudgeAll = Callable[[Sequence[Evaluation]], None]
 """Fills open evaluations, in this process or by way of evaluators; equal results either way."""
@@ -45,10 +42,10 @@ class EvaluationCache:
         self._snapshot = snapshot
         self._judge_all = judge_all
         self._gather_first = gather_first
-        self._kept: OrderedDict[_Key, Evaluation] = OrderedDict()
-        self._once: OrderedDict[_Key, Evaluation] = OrderedDict()
-        self._placements: OrderedDict[_Key, Evaluation] = OrderedDict()
-        self._seen: OrderedDict[int, None] = OrderedDict()
+        self._kept: LRU[_Key, Evaluation] = LRU(FEWEST_KEPT)
+        self._once: LRU[_Key, Evaluation] = LRU(FEWEST_KEPT)
+        self._placements: LRU[_Key, Evaluation] = LRU(MOST_PLACEMENTS)
+        self._seen: LRU[int, None] = LRU(MOST_SEEN)
         self._latest: dict[str, Evaluation] = {}
 
     def prepare(self, pods: Sequence[tuple[Framework, PodInfo]]) -> Collection[Evaluation]:
@@ -126,7 +123,7 @@ class EvaluationCache:
             if kept.open:
                 kept.judge_here()
         if shared:
-            _add(self._placements, key, kept, MOST_PLACEMENTS)
+            self._placements[key] = kept
         return kept
 
     def _outdated(self, key: _Key) -> bool:
@@ -152,22 +149,15 @@ class EvaluationCache:
         Args:
             again: it has been asked for before, or will be.
         """
-        most = max(FEWEST_KEPT, KEPT_CELLS // max(len(self._snapshot.table), 1))
         if again:
             self._once.pop(key, None)
+            self._kept.most = max(FEWEST_KEPT, KEPT_CELLS // max(len(self._snapshot.table), 1))
+            self._kept[key] = evaluation
         else:
-            _add(self._seen, hash(key), None, MOST_SEEN)
-        _add(self._kept if again else self._once, key, evaluation, most if again else FEWEST_KEPT)
+            self._seen[hash(key)] = None
+            self._once[key] = evaluation
 
 
 def _judge_here(evaluations: Sequence[Evaluation]) -> None:
     for evaluation in evaluations:
         evaluation.judge_here()
-
-
-def _add(kept: OrderedDict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """Add the latest, and let go of the oldest."""
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > most:
-        kept.popitem(last=False)

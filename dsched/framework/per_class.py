@@ -1,11 +1,11 @@
 """What is derived from a pod, kept for the pods of its class."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Generic, TypeVar
 
 from dsched.framework.pod_info import PodInfo
+from dsched.lru import LRU
 
 Derived = TypeVar("Derived")
 
@@ -26,17 +26,14 @@ class PerClass(Generic[Derived]):
         """
         self._derive = derive
         self._key = key
-        self._most = most
-        self._kept: OrderedDict[bytes, Derived] = OrderedDict()
+        self._kept: LRU[bytes, Derived] = LRU(most)
 
     def __call__(self, pod: PodInfo) -> Derived:
         """What is derived from this pod, or was from another of its class."""
         key = self._key(pod)
         known = self._kept.get(key)
-        if known is not None:
+        if known is not None:  # `used`, without a call: each pod pays for ten of these
             self._kept.move_to_end(key)
             return known
         derived = self._kept[key] = self._derive(pod)
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
         return derived

@@ -6,7 +6,7 @@ query are made when it is asked for the first time and follow the changes from t
 query is asked, nothing is noted but pods that have terms.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -20,6 +20,7 @@ from dsched.arithmetic.domains import Division, DomainCounts
 from dsched.arithmetic.pod_query import PodQuery
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
+from dsched.lru import LRU
 from dsched.model.meta import PodUid
 
 MOST_QUERIES = 1024
@@ -194,7 +195,7 @@ class PodIndex:
         self._groups: dict[PodTerms, TermGroup] = {}
         self._looking: Counter[str] = Counter()
         self._kinds: dict[_KindKey, _Kind] | None = None
-        self._columns: OrderedDict[PodQuery, _Column] = OrderedDict()
+        self._columns: LRU[PodQuery, _Column] = LRU(MOST_QUERIES)
         self._changes: list[tuple[_Kind, int, int]] = []
         self._changes_start = 0
         for row, on_node in enumerate(pods):
@@ -280,13 +281,10 @@ class PodIndex:
 
     def _column(self, query: PodQuery) -> _Column:
         """The query's counts as they are now."""
-        column = self._columns.get(query)
+        column = self._columns.used(query)
         if column is None:
             column = self._columns[query] = self._counted(query)
-            if len(self._columns) > MOST_QUERIES:
-                self._columns.popitem(last=False)
         else:
-            self._columns.move_to_end(query)
             self._follow(query, column)
         return column
 

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from dsched import emulation, garbage, log
+from dsched import backoff, emulation, garbage, log
 from dsched.clock import Clock, SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.cluster.opening import Kind
@@ -242,7 +242,7 @@ class Leader:
             _log.warning("starting over", extra={"action": "start_over", "error": str(error), "in_s": pause_s})
         self.progress.trouble = str(error)
         self._stop.wait(pause_s)
-        return min(2 * pause_s, LONGEST_PAUSE_S)
+        return backoff.doubled(pause_s, 1, LONGEST_PAUSE_S)
 
     def _emulate_early(self) -> None:
         """See as a standby already what would be emulated, where the API server answers.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from dsched import backoff
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -134,7 +135,7 @@ FIELDS = frozenset({"promised", "promised_ms", "evictions", "expired", "stopped_
 
 
 def _pause_ms(before: int) -> int:
-    return 1000 * min(FIRST_STOP_S << min(before, 32), LONGEST_STOP_S)
+    return 1000 * backoff.doubled(FIRST_STOP_S, before, LONGEST_STOP_S)
 
 
 def released(pod: PodInfo, node: NodeName) -> ClusterEvent:

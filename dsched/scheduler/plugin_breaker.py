@@ -7,11 +7,11 @@ evaluation that goes well ends both. This memory is the leader's; the pods' own 
 records.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from dsched.clock import Clock
 from dsched.framework.interface import Code, Hazard, Status
+from dsched.lru import LRU
 
 FIRST_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 300.0
@@ -43,7 +43,7 @@ class PluginBreaker:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._classes: OrderedDict[Class, Hold] = OrderedDict()
+        self._classes: LRU[Class, Hold] = LRU(MOST_KEPT)
         self._profiles: dict[str, Hold] = {}
         self._in_a_row: dict[str, set[Class]] = {}
 
@@ -69,9 +69,6 @@ class PluginBreaker:
         before = self._classes.get(one)
         elsewhere = status.hazard is not Hazard.OVERRAN
         self._classes[one] = self._longer(before, status, elsewhere or (before is not None and before.elsewhere))
-        self._classes.move_to_end(one)
-        if len(self._classes) > MOST_KEPT:
-            self._classes.popitem(last=False)
         row = self._in_a_row.setdefault(profile, set())
         row.add(one)
         if len(row) >= IN_A_ROW:

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from dsched import backoff
 from dsched.clock import Clock
 from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
@@ -182,7 +183,7 @@ class Backoff:
         if attempts <= 0:
             return 0
         longest_ms = self.longest_ms if pods < 2 else int(self.longest_ms * math.sqrt(pods))
-        return min(self.first_ms << min(attempts - 1, 32), longest_ms)
+        return backoff.doubled(self.first_ms, attempts - 1, longest_ms)
 
 
 SUSPECT = 2
@@ -194,7 +195,7 @@ FIRST_PARK_MS, LONGEST_PARK_MS = 60_000, 600_000
 
 def park_ms(crashes: int) -> int:
     """How long a pod is parked after so many lost processes; 0 where it is not."""
-    return 0 if crashes < PARKED else min(FIRST_PARK_MS << min(crashes - PARKED, 16), LONGEST_PARK_MS)
+    return 0 if crashes < PARKED else backoff.doubled(FIRST_PARK_MS, crashes - PARKED, LONGEST_PARK_MS)
 
 
 class Follower(Protocol):

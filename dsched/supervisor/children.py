@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from dsched import backoff
 from dsched.clock import Clock
 
 FIRST_PAUSE_S = 0.2
@@ -188,5 +189,4 @@ class Fleet:
 
 def pause_after(deaths: int) -> float:
     """Seconds to wait before a child is started again that has died ``deaths`` (1 or more) times in a row."""
-    doubled: float = FIRST_PAUSE_S * 2 ** min(deaths - 1, 16)
-    return min(doubled, LONGEST_PAUSE_S)
+    return backoff.doubled(FIRST_PAUSE_S, deaths - 1, LONGEST_PAUSE_S)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from dsched import backoff
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent
 from dsched.framework.interface import Action, ClusterEvent, Resource
@@ -101,7 +102,7 @@ class NodeQuarantine:
 
     def _set_aside(self, name: NodeName, sheet: _Sheet, now: float, event: PodEvent) -> None:
         node = self._seen(name)
-        for_s = min(FIRST_S * 2**sheet.times, LONGEST_S)
+        for_s = backoff.doubled(FIRST_S, sheet.times, LONGEST_S)
         sheet.until, sheet.times = now + for_s, sheet.times + 1
         self._cache.taints[name] = TAINT
         self._show(node)

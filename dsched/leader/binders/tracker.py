@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dsched import backoff
 from dsched.cluster.interface import BindVerdict, Cluster, SchedulingStatus
 from dsched.errors import ClusterUnavailable, StateError
 from dsched.framework.cycle_state import CycleState
@@ -304,8 +305,8 @@ class BindTracker:
     def _pause(self, assumed: AssumedPod) -> None:
         """Several answers to one job count once."""
         if not assumed.due_at:
-            assumed.due_at = self._clock.monotonic() + min(FIRST_PAUSE_S * 2**assumed.failures, LONGEST_PAUSE_S)
-            assumed.failures = min(assumed.failures + 1, 16)
+            assumed.due_at = self._clock.monotonic() + backoff.doubled(FIRST_PAUSE_S, assumed.failures, LONGEST_PAUSE_S)
+            assumed.failures += 1
 
     def look_up_overdue(self) -> None:
         """Look up binds without an outcome for too long, and those whose pause is over; hand them out again where that

@@ -1,11 +1,11 @@
 """What came of trying a pod on nodes, kept for the pods of its class as long as nothing on the node changes."""
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.runtime import PodClass
+from dsched.lru import LRU
 from dsched.plugins.default_preemption.disruption_budgets import KIND
 
 Outcome = TypeVar("Outcome")
@@ -27,7 +27,7 @@ class CandidateCache(Generic[Outcome]):
     """Outcomes by class of pods: those of the classes that were asked for last."""
 
     def __init__(self) -> None:
-        self._by_class: OrderedDict[PodClass, _Tried[Outcome]] = OrderedDict()
+        self._by_class: LRU[PodClass, _Tried[Outcome]] = LRU(MOST_CLASSES)
 
     def of(self, attempt: FailedAttempt) -> dict[int, Outcome]:
         """The outcomes, by table row, that still hold for the pod that is tried; new ones may be added.
@@ -38,15 +38,12 @@ class CandidateCache(Generic[Outcome]):
             return {}
         snapshot, key = attempt.snapshot, attempt.pod_class
         baseline = (snapshot.table, snapshot.table.layout, snapshot.version_of(KIND))
-        tried = self._by_class.get(key)
+        tried = self._by_class.used(key)
         changed = tried and snapshot.table.changed_since(tried.position)
         promised = tried and snapshot.nominations.changed_since(tried.nominations)
         if tried is None or tried.baseline != baseline or changed is None or promised is None:
             tried = self._by_class[key] = _Tried(baseline, 0, 0)
             changed, promised = [], set()
-        self._by_class.move_to_end(key)
-        if len(self._by_class) > MOST_CLASSES:
-            self._by_class.popitem(last=False)
         for row in changed or ():
             tried.outcomes.pop(row, None)
         index = snapshot.table.index

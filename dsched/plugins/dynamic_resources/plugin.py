@@ -8,7 +8,6 @@ Pods of a class ask for the same: what nodes are told is kept for the class, the
 Source: pkg/scheduler/framework/plugins/dynamicresources/{dynamicresources,extendeddynamicresources}.go.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -49,6 +48,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import row_numbers
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
+from dsched.lru import LRU
 from dsched.model import placement_wishes
 from dsched.model.meta import NodeName
 from dsched.model.pod import Pod
@@ -138,8 +138,8 @@ class DynamicResources:
         self._binding_timeout_s = args.binding_timeout_seconds
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
         self._resources_of = PerClass(lambda pod: extended_resources.requested(pod.pod), key=_requests_key)
-        self._judgements: OrderedDict[Hashable, Judgement] = OrderedDict()
-        self._waits_told: OrderedDict[Hashable, None] = OrderedDict()
+        self._judgements: LRU[Hashable, Judgement] = LRU(_MOST_CLASSES)
+        self._waits_told: LRU[Hashable, None] = LRU(_MOST_WAITS)
         self._last: _Looked | None = None
         self._limits = Limits(self._begin, self._given_up, self._late)
         self._groups = features.enabled(pod_claims.GROUPS)
@@ -449,8 +449,6 @@ class DynamicResources:
         if decision in self._waits_told:
             return
         self._waits_told[decision] = None
-        if len(self._waits_told) > _MOST_WAITS:
-            self._waits_told.popitem(last=False)
         message = f"waiting for binding conditions for device on node {node}"
         self._handle.event(pod, "Normal", "BindingConditionsPending", message)
 
@@ -538,12 +536,9 @@ class DynamicResources:
         requests = None if wish.extended is None else (pod.requests_key, wish.extended, wish.earlier)
         priority = pod.priority if self._preempts else None
         key = id(known), waiting, held, requests, priority, known.objects.classes.version
-        found = self._judgements.get(key)
+        found = self._judgements.used(key)
         if found is None or found.erroneous:
             found = self._judgements[key] = Judgement(wish, known, self._limits)
-            if len(self._judgements) > _MOST_CLASSES:
-                self._judgements.popitem(last=False)
-        self._judgements.move_to_end(key)
         return found
 
     def _asked(self, state: CycleState) -> Judgement:

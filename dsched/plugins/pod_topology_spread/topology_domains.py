@@ -4,7 +4,6 @@ Source: pkg/scheduler/framework/plugins/podtopologyspread/common.go ``matchNodeI
 ``nodeLabelsMatchSpreadConstraints``.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,13 +19,14 @@ from dsched.framework.label_column import LabelColumn
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import NodeTable
+from dsched.lru import LRU
 from dsched.model import node_selectors, tolerations
 from dsched.model.node import Taint
 from dsched.model.node_selectors import Required
 from dsched.model.pod import Pod, Toleration
 
 MOST_DIVISIONS = 256
-"""So many divisions are kept; the oldest goes first."""
+"""So many divisions are kept, those used last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TopologyDomains:
         self._comparing = comparing
         self._asked: PerClass[dict[str, _Division]] = PerClass(lambda pod: {})
         self._now: tuple[object, ...] = ()
-        self._known: OrderedDict[_Division, DomainsOfNodes] = OrderedDict()
+        self._known: LRU[_Division, DomainsOfNodes] = LRU(MOST_DIVISIONS)
 
     def of(
         self, action: str, constraints: Sequence[Constraint], pod: PodInfo, table: NodeTable, require_all: bool
@@ -70,11 +70,9 @@ class TopologyDomains:
         wanted = asked.get(action)
         if wanted is None:
             wanted = asked[action] = _wanted(constraints, pod.pod, require_all, self._comparing)
-        divided = self._known.get(wanted)
+        divided = self._known.used(wanted)
         if divided is None:
             divided = self._known[wanted] = _divide(wanted, table)
-            if len(self._known) > MOST_DIVISIONS:
-                self._known.popitem(last=False)
         return divided
 
 
