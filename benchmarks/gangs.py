@@ -1,6 +1,7 @@
 """CPU time of deciding pod groups in memory, with the gate ``DschedGangPlacement`` and without it.
 
-``python -m benchmarks.gangs``: 5,000 nodes in racks of 100, groups that ask for one rack or for none, one after the other.
+``python -m benchmarks.gangs``: 5,000 nodes in racks of 100; groups that ask for one rack, or for none, one after the
+other.
 """
 
 import statistics
