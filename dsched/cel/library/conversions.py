@@ -11,6 +11,7 @@ from typing import Any
 
 from dsched.cel import types
 from dsched.cel.library.declarations import overload
+from dsched.cel.library.strings import ESCAPES
 from dsched.cel.library.times import parse_duration, parse_timestamp, rfc3339
 from dsched.cel.types import Type
 from dsched.cel.values import TIME_MAX, TIME_MIN, UINT_MAX, Duration, Failure, Timestamp, UInt, runtime_type, to_int
@@ -89,8 +90,8 @@ def quoted(text: str) -> str:
     parts = []
     for each in text:
         code = ord(each)
-        if each in _ESCAPES:
-            parts.append(_ESCAPES[each])
+        if each in ESCAPES:
+            parts.append(ESCAPES[each])
         elif each.isprintable():
             parts.append(each)
         elif code < 0x80:
@@ -98,19 +99,6 @@ def quoted(text: str) -> str:
         else:
             parts.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
     return '"' + "".join(parts) + '"'
-
-
-_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
 
 
 def _special(value: float) -> str | None:

@@ -187,19 +187,8 @@ class Pattern:
 
     def _reach(self, starts: list[int], before: int, after: int, meter: Meter) -> list[int]:
         """The steps that take a character or end a match and are reached without taking one, by preference."""
-        found: list[int] = []
         seen: set[int] = set()
-        stack = starts[::-1]
-        while stack:
-            at = stack.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            instruction = self._program[at]
-            if instruction.takes is not None or not instruction.ways:
-                found.append(at)
-            elif instruction.assertion is None or _holds(instruction.assertion, before, after):
-                stack.extend(reversed(instruction.ways))
+        found = [at for start in starts for at in self._reach_unseen(start, before, after, seen)]
         meter.step(len(seen))
         return found
 
