@@ -1,5 +1,6 @@
 """Sums over topology domains: the nodes that share a value of a label."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,7 @@ class Division:
         present: the domains that have such a node.
         everywhere: how many domains there are, those included that have none.
         values: number of values of the label, "no such label" included.
+        nodes: equal for divisions of the same nodes as they were at the same time.
     """
 
     ids: Ids
@@ -39,12 +41,13 @@ class Division:
     present: NDArray[np.intp]
     everywhere: int
     values: int
+    nodes: Hashable
 
     @staticmethod
-    def of(ids: Ids, counted: NDArray[np.bool_], values: int) -> "Division":
+    def of(ids: Ids, counted: NDArray[np.bool_], values: int, nodes: Hashable) -> "Division":
         """``values`` is above all of ``ids``; these are not copied, and may not change."""
         present = np.flatnonzero(np.bincount(ids[counted], minlength=values))
-        return Division(ids, counted, present, int(np.count_nonzero(np.bincount(ids))), values)
+        return Division(ids, counted, present, int(np.count_nonzero(np.bincount(ids))), values, nodes)
 
     def among(self, rows: NDArray[np.bool_]) -> int:
         """How many domains have a node among these rows."""
@@ -66,10 +69,9 @@ class DomainCounts:
         total: their sum.
     """
 
-    __slots__ = ("_counted", "_ids", "counts", "division", "total")
+    __slots__ = ("_counted", "_ids", "counts", "total")
 
     def __init__(self, division: Division, rows: NDArray[np.intp], amounts: NDArray[np.int64]) -> None:
-        self.division = division
         self.counts = division.sums(rows, amounts)
         self.total = int(self.counts.sum())
         # Memoryviews: an entry of one costs less than an entry of an array.

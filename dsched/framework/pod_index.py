@@ -86,6 +86,11 @@ class RowCounts:
             self._many[rows] = counts
             self._few = {}
 
+    @property
+    def few(self) -> bool:
+        """Whether there are so few that the memory they take does not grow with the nodes."""
+        return self._many is None
+
     def nonzero(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
         """Rows whose count is not zero, and their counts."""
         if self._many is not None:
@@ -116,6 +121,8 @@ class Divided:
         """
         known = self._by.get(division)
         if known is None:
+            # What was counted of the nodes as they were before is of no use to anybody any more.
+            self._by = {each: counts for each, counts in self._by.items() if each.nodes == division.nodes}
             known = self._by[division] = DomainCounts(division, *counted())
             if len(self._by) > _MOST_DIVISIONS:
                 del self._by[next(iter(self._by))]
@@ -145,7 +152,9 @@ class TermGroup:
         self.divided.add(row, sign)
 
     def by_domain(self, division: Division) -> DomainCounts:
-        """How many of the pods are in each domain."""
+        """How many of the pods are in each domain; nothing is kept of few, of which there may be many groups."""
+        if self.pods.few:
+            return DomainCounts(division, *self.pods.nonzero())
         return self.divided.by(division, self.pods.nonzero)
 
 

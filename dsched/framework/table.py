@@ -264,7 +264,7 @@ class NodeTable:
         if division is None:
             column = self.label(key)
             ids = column.ids[: len(self)].copy()
-            division = self._divisions[key] = Division.of(ids, ids != 0, len(column.values))
+            division = self._divisions[key] = Division.of(ids, ids != 0, len(column.values), now)
         return division
 
     @property

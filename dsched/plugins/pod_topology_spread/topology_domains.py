@@ -123,7 +123,8 @@ def _divide(wanted: _Division, table: NodeTable) -> DomainsOfNodes:
     domains = []
     for (key, honor_affinity, honor_taints), column in zip(wanted.keys, ids, strict=True):
         counted = labelled & (selected if honor_affinity else everywhere) & (tolerated if honor_taints else everywhere)
-        domains.append(Division.of(column, counted, len(table.label(key).values)))
+        nodes = (table.layout, table.objects_version)
+        domains.append(Division.of(column, counted, len(table.label(key).values), nodes))
     return DomainsOfNodes(labelled, tuple(domains))
 
 

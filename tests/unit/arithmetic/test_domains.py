@@ -38,7 +38,7 @@ def test_changed_is_a_copy_that_grows_where_it_has_to() -> None:
 
 def divided() -> Division:
     """Rows 0 and 1 are in domain 2, row 2 in domain 1 but not counted, row 3 in domain 3."""
-    return Division.of(np.array([2, 2, 1, 3], np.int32), np.array([True, True, False, True]), 5)
+    return Division.of(np.array([2, 2, 1, 3], np.int32), np.array([True, True, False, True]), 5, ())
 
 
 def test_division() -> None:

@@ -262,3 +262,24 @@ def test_so_many_divisions_are_followed(monkeypatch: pytest.MonkeyPatch) -> None
     assert table.pod_index.by_domain(QUERIES[0], third) is known[2]
     assert table.pod_index.by_domain(QUERIES[0], second) is known[1]
     assert table.pod_index.by_domain(QUERIES[0], first) is not known[0]
+
+
+def test_what_was_counted_of_the_nodes_as_they_were_is_not_kept() -> None:
+    table = make_table([make_node("n0", labels={HOST: "n0"})])
+    before = table.division(HOST)
+    counted = table.pod_index.by_domain(QUERIES[0], before)
+    assert table.pod_index.by_domain(QUERIES[0], before) is counted
+    table.set_node(make_node("n0", labels={HOST: "n0", ZONE: "z"}))
+    table.pod_index.by_domain(QUERIES[0], table.division(HOST))
+    assert table.pod_index.by_domain(QUERIES[0], before) is not counted
+
+
+def test_sums_of_a_group_on_few_nodes_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_index, "_FEW_ROWS", 1)
+    table = make_table([make_node(name, labels={HOST: name}) for name in ("n0", "n1")])
+    kept = []
+    for name in ("n0", "n1"):
+        table.add_pod(PodInfo(make_pod(f"a/{name}", spec=SPECS[2])), NodeName(name))
+        (group,) = table.pod_index.groups
+        kept.append(group.by_domain(table.division(HOST)) is group.by_domain(table.division(HOST)))
+    assert kept == [False, True]
