@@ -76,7 +76,7 @@ def facts(table: NodeTable) -> dict[str, Any]:
 
 
 def counting(found: dict[str, Any]) -> dict[str, Any]:
-    """The facts with what counts of each pod: a newer version takes its place unnoticed where nothing of that changed."""
+    """The facts with what counts of each pod: a newer version that counts as before takes its place unnoticed."""
 
     def counts(pod: Pod) -> tuple[Any, ...]:
         info = PodInfo(pod)
