@@ -97,7 +97,7 @@ class PodInfo:
 
     @property
     def node_name(self) -> NodeName:
-        return self.pod.node_name
+        return NodeName(self.pod.spec.node_name)
 
     @property
     def resized(self) -> bool:

@@ -107,18 +107,22 @@ class Commit:
             self._observer.phase(REQUEUE)
             tried = [decision for decision in begun.decisions if id(decision) not in refused]
             unplaced = [decision for decision in tried if decision.node is None]
-            self._preemptions.note(unplaced)
-            # The promise is on the pod before victims are deleted: who is killed in between has evicted nobody in vain.
-            self._failures.requeue(unplaced, self._clock.monotonic())
-            self._requeue_groups([group for group in begun.groups if id(group) not in refused])
-            self._preemptions.carry_out(unplaced)
-            self._binding.claims.carry_out(unplaced)
+            if unplaced or begun.groups:
+                self._requeue(unplaced, [group for group in begun.groups if id(group) not in refused])
             self._observer.committed(tried, begun.version)
             if not again:
                 return
             if round_ < ROUNDS - 1:
                 begun = self._decide(again)
         self._give_up(begun, refused)
+
+    def _requeue(self, unplaced: Sequence[Decision], groups: Sequence[GroupDecision]) -> None:
+        self._preemptions.note(unplaced)
+        # The promise is on the pod before victims are deleted: who is killed in between has evicted nobody in vain.
+        self._failures.requeue(unplaced, self._clock.monotonic())
+        self._requeue_groups(groups)
+        self._preemptions.carry_out(unplaced)
+        self._binding.claims.carry_out(unplaced)
 
     def _give_up(self, begun: Begun, refused: set[int]) -> None:
         """The nodes of these kept changing."""
@@ -342,6 +346,9 @@ class Commit:
 
     def settle_waiting(self) -> None:
         """Hand out waiting pods that nobody holds back any more; put rejected ones back into the queue."""
+        self._binding.hand_out(self._let_go() if len(self._waiting) else ())
+
+    def _let_go(self) -> list[AssumedPod]:
         for waiting in self._waiting:
             if self._binding.assumed(waiting.pod.uid) is None:
                 self._waiting.drop(waiting.pod.uid)
@@ -365,7 +372,7 @@ class Commit:
             if assumed is not None and status is not None:
                 message = Diagnosis.of_node(status).message
                 self._binding.release(assumed, QueueName.UNSCHEDULABLE, message, frozenset({status.plugin}))
-        self._binding.hand_out(ready)
+        return ready
 
 
 def _failed(group: GroupDecision) -> GroupDecision:

@@ -117,17 +117,19 @@ class Events:
         gathered, self._gathered = self._gathered[:EVENTS_AT_ONCE], self._gathered[EVENTS_AT_ONCE:]
         handled = collect.Handled()
         kind: tuple[object, object] = (None, None)
+        label = ""
         now_us = self._pending.stamp()
         emptied: set[int] = set()
         for event in gathered:
             if event.resource is not kind[0] or event.action is not kind[1]:
                 kind = (event.resource, event.action)
-                handled.begin(event.label)
-                self._last_us[event.label] = now_us
+                label = event.label
+                handled.begin(label)
+                self._last_us[label] = now_us
             if helped := self._hints.helped(event, self._pending, emptied):
                 if self._groups.any:
                     helped = self._groups.entities(helped)
-                self.leave(helped, partial(self.move_for, event=event), event.label)
+                self.leave(helped, partial(self.move_for, event=event), label)
             handled.event()
         handled.flush()
 

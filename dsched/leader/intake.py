@@ -76,16 +76,19 @@ class Intake:
         # Removals before moves: a name is free before the pod's successor takes it.
         self._cache.flush_ahead()
         self._binding.claims.flush()
-        bound, self._bound = self._bound, []
-        self._binding.bound(bound)
-        for seen in [assumed.seen for assumed in bound if assumed.seen is not None]:
-            if resizes(seen.pod, self._frameworks):
-                self._resizes(seen)
-        removals, self._removals = self._removals, []
-        self._queue.remove_ahead(removals)
+        if self._bound:
+            bound, self._bound = self._bound, []
+            self._binding.bound(bound)
+            for seen in [assumed.seen for assumed in bound if assumed.seen is not None]:
+                if resizes(seen.pod, self._frameworks):
+                    self._resizes(seen)
+        if self._removals:
+            removals, self._removals = self._removals, []
+            self._queue.remove_ahead(removals)
         moves, self._moves = list(self._moves.values()), {}
-        causes = [collect.POD_UPDATE if pod.place else collect.POD_ADD for pod, _ in moves]
-        self._events.make_ahead(moves, causes)
+        if moves:
+            causes = [collect.POD_UPDATE if pod.place else collect.POD_ADD for pod, _ in moves]
+            self._events.make_ahead(moves, causes)
 
     # -- pods ------------------------------------------------------------------------------------------------------
 

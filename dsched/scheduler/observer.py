@@ -57,12 +57,16 @@ class Observer:
 
 
 class Observers(Observer):
-    """Tells several, in order; of each thing those alone that override its method."""
+    """Tells several, in order; of each thing those alone that override its method. Where there is but one, that method
+    stands for the one here: most things happen in each turn of the loop."""
 
     def __init__(self, *observers: Observer) -> None:
         def overriding(method: Callable[..., None]) -> list[Any]:
             name = method.__name__
-            return [getattr(each, name) for each in observers if getattr(type(each), name) is not method]
+            found = [getattr(each, name) for each in observers if getattr(type(each), name) is not method]
+            if len(found) == 1:
+                setattr(self, name, found[0])
+            return found
 
         self._phase = overriding(Observer.phase)
         self._popped = overriding(Observer.popped)

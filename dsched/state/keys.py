@@ -161,6 +161,6 @@ RESERVE = (*_QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED, QUOTA, GROUP)
 """KEYS of the script that reserves."""
 
 
-def names(*keys: Key) -> list[str]:
+def names(*keys: Key) -> tuple[str, ...]:
     """The names of keys, as a script call takes them."""
-    return [key.name for key in keys]
+    return tuple(key.name for key in keys)

@@ -25,12 +25,21 @@ Packed = NewType("Packed", bytes)
 """A list as scripts read it."""
 
 
-def cut(items: Iterable[Item], size: Callable[[Item], int] = lambda item: 0) -> Iterator[Sequence[Item]]:
+def cut(items: Iterable[Item], size: Callable[[Item], int] | None = None) -> Iterable[Sequence[Item]]:
     """Cut into pieces for one script call each; nothing comes of nothing.
 
     Args:
         size: bytes of an item.
     """
+    if size is not None:
+        return _cut_by_size(items, size)
+    whole = items if isinstance(items, Sequence) else list(items)
+    if len(whole) > AT_MOST:
+        return [whole[start : start + AT_MOST] for start in range(0, len(whole), AT_MOST)]
+    return [whole] if whole else []
+
+
+def _cut_by_size(items: Iterable[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
     piece: list[Item] = []
     held = 0
     for item in items:

@@ -65,6 +65,8 @@ class Script:
         self._key_count = len(_KEYS.findall(source))
         self._script = store.redis.register_script(source)
         self._store = store
+        self._last: tuple[Sequence[str], list[str]] = (), []
+        """The keys that were given last, which mostly are those of every call, and their full names."""
 
     def __call__(self, keys: Sequence[str], args: Sequence[Value] = ()) -> Any:
         """Run it on the server.
@@ -108,7 +110,9 @@ class Script:
     def _names(self, keys: Sequence[str]) -> list[str]:
         if len(keys) != self._key_count:
             raise ScriptError(f"{self.name}: {len(keys)} keys given, its header names {self._key_count}")
-        return [self._store.key(key) for key in keys]
+        if keys != self._last[0]:
+            self._last = tuple(keys), [self._store.key(key) for key in keys]
+        return self._last[1]
 
     def _named(self, args: Sequence[Value], error: redis.ResponseError) -> Exception:
         """The error of a script as an error of ours. What a command within a script answers is handed on by Redis 7,

@@ -84,6 +84,8 @@ class Usage:
 
     def flush_ahead(self) -> None:
         """As `flush`, but without waiting for Redis (`Script.ahead`)."""
+        if not self._pending:
+            return
         pending, self._pending = self._pending, []
         for piece in cut(pending, _size):
             self._write.ahead(keys.names(keys.EPOCH, self._key), [self._epoch, packed(piece)])

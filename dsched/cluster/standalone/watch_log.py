@@ -1,7 +1,6 @@
 """Reading the watch log: entries are numbered without gaps, so a gap tells that entries have been trimmed or lost."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from dsched.cluster.standalone import keys
 from dsched.errors import WatchExpired
@@ -24,6 +23,8 @@ class WatchLog:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._log = store.key(keys.LOG.name)
+        self._newest = [store.key(keys.ID.name), store.key(keys.VERSION.name)]
         self._history: bytes | None = None
         self._known = False
 
@@ -34,7 +35,7 @@ class WatchLog:
             RedisUnavailable: Redis does not answer.
         """
         with client.reachable(self._store):
-            self._history, version = self._ask_newest(self._store.redis)
+            self._history, version = self._store.redis.mget(self._newest)
         self._known = True
         return int(version or 0)
 
@@ -68,10 +69,9 @@ class WatchLog:
         One round trip: whoever waits for a pod hears of it so much sooner.
         """
         block_ms = max(1, round(wait_s * 1000)) if wait_s > 0 else None  # with 0 Redis waits without an end
-        log = self._store.key(keys.LOG.name)
         with self._store.redis.pipeline(transaction=False) as pipeline:
-            pipeline.xread({log: f"{version}-0"}, count=AT_ONCE, block=block_ms)
-            self._ask_newest(pipeline)
+            pipeline.xread({self._log: f"{version}-0"}, count=AT_ONCE, block=block_ms)
+            pipeline.mget(self._newest)
             found, (history, newest) = pipeline.execute()
         entries = [(int(number.partition(b"-")[0]), fields) for number, fields in found[0][1]] if found else []
         if entries and entries[0][0] != version + 1:
@@ -85,6 +85,3 @@ class WatchLog:
             self._history, self._known = history, True
         if history != self._history:
             raise WatchExpired("the cluster's objects were lost and begin anew; list again")
-
-    def _ask_newest(self, connection: Any) -> Any:
-        return connection.mget(self._store.key(keys.ID.name), self._store.key(keys.VERSION.name))

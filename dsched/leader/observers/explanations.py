@@ -85,12 +85,15 @@ class Explanations(Observer):
             StaleEpoch: another leader has taken over.
         """
         seen, self._seen = self._seen, {}
+        if self._wanted is not Explain.ALL:
+            decisions = [decision for decision in decisions if decision.node is None]
+        if not decisions:
+            return
         told: list[tuple[PodKey, Attempt]] = []
         now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
         for decision in decisions:
-            if decision.node is None or self._wanted is Explain.ALL:
-                info = decision.candidate.info
-                told.append((info.key, self._attempt(decision, seen.get(info.uid, Seen()), now_s, now_ms)))
+            info = decision.candidate.info
+            told.append((info.key, self._attempt(decision, seen.get(info.uid, Seen()), now_s, now_ms)))
         self._keeper.keep(told, now_ms)
 
     def _attempt(self, decision: Decision, seen: Seen, now_s: float, now_ms: int) -> Attempt:
