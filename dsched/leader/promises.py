@@ -80,7 +80,7 @@ class Promises:
             f"node {node} was promised to the pod and has not become free within {PROMISE_S} s; others may take it"
         )
         self._nominations.drop(pod.uid)
-        pod.preempting.expire(now_ms)
+        pod.expire_promise(now_ms)
         self._cluster.report([SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=NO_NODE)])
         scheduler = pod.info.pod.spec.scheduler_name
         self._cluster.record([PodEvent(pod.key, pod.uid, "Warning", "NominationExpired", message, scheduler)])

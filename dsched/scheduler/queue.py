@@ -15,6 +15,7 @@ import msgspec
 
 from dsched import backoff
 from dsched.clock import Clock
+from dsched.framework.interning import shared
 from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -92,7 +93,20 @@ class QueuedPod(msgspec.Struct):
 
     def end_promise(self) -> NodeName:
         """Its promise is over; returns the node, ``""`` when there was none."""
+        self._says_no_node()
         return NO_NODE if self.nomination is None else self.nomination.end()
+
+    def expire_promise(self, now_ms: int) -> None:
+        """Its promise ends at its deadline."""
+        self._says_no_node()
+        self.preempting.expire(now_ms)
+
+    def _says_no_node(self) -> None:
+        """What this leader takes off the pod is not heard of where the cluster does not tell it what it has written."""
+        pod = self.info.pod
+        if pod.status.nominated_node_name:
+            status = msgspec.structs.replace(pod.status, nominated_node_name="")
+            self.info = shared(msgspec.structs.replace(pod, status=status))
 
     @property
     def resizes(self) -> bool:
