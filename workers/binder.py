@@ -44,11 +44,16 @@ NOT_BOUND = "the extender says that it has bound the pod, the cluster does not"
 @dataclass(slots=True)
 class Job:
     """One reserved pod in the binding cycle, the so-and-so-many-th of its request; ``info`` is read only where the
-    profile has plugins that want it."""
+    profile has plugins that want it.
+
+    Attributes:
+        pre_binds: whether PreBind has anything to do.
+    """
 
     item: BindItem
     state: CycleState
     number: int
+    pre_binds: bool
     info: PodInfo | None = None
 
 
@@ -112,13 +117,14 @@ class Binder:
         self._request = "" if not request.pods else f"bind-{request.pods[0].uid}"
         pods = [(item.key, item.uid, item.node) for item in request.pods]
         standing = self._binds.begin(request.epoch, pods)
+        word = _pre_bind_word(framework)
         jobs = [
-            Job(item, CycleState(dict(item.shared)), number)
+            Job(item, CycleState(dict(item.shared)), number, word is None or not word.isdisjoint(item.shared))
             for number, (item, stands) in enumerate(zip(request.pods, standing, strict=True))
             if stands
         ]
         outcomes = [_lost(item) for item, stands in zip(request.pods, standing, strict=True) if not stands]
-        self._read_pods([job for job in jobs if _wants_pod(framework, job)])
+        self._read_pods(jobs if _wants_pods(framework) else [job for job in jobs if job.pre_binds])
         ready: list[Job] = []
         for job, status in zip(jobs, self._pre_bind(framework, jobs), strict=True):
             if status is None:
@@ -127,16 +133,16 @@ class Binder:
                 outcomes.append(_outcome(job.item, WAITING, status.message, status.plugin))
             else:
                 outcomes.append(_rejected(job.item, "PreBind", status))
-        ready, lost = self._still_standing(framework, ready, request.epoch)
+        ready, lost = self._still_standing(ready, request.epoch)
         outcomes += lost
         outcomes += self._bind(framework, ready, request.epoch)
         self._post_bind(framework, ready, outcomes)
         return outcomes
 
-    def _still_standing(self, framework: Framework, jobs: list[Job], epoch: int) -> tuple[list[Job], list[Outcome]]:
+    def _still_standing(self, jobs: list[Job], epoch: int) -> tuple[list[Job], list[Outcome]]:
         """Ask again once PreBind has taken its time: meanwhile another binder may have been asked to bind the pods, and
         have failed, and the leader have given their room away."""
-        if not any(_pre_binds(framework, job) for job in jobs):
+        if not any(job.pre_binds for job in jobs):
             return jobs, []
         standing = self._binds.begin(epoch, [(job.item.key, job.item.uid, job.item.node) for job in jobs])
         found = list(zip(jobs, standing, strict=True))
@@ -144,17 +150,18 @@ class Binder:
 
     def _read_pods(self, jobs: list[Job]) -> None:
         """Another pod of the same name is none of ours."""
+        if not jobs:
+            return
         for job, pod in zip(jobs, self._cluster.get_pods([job.item.key for job in jobs]), strict=True):
             job.info = PodInfo(pod) if pod is not None and pod.uid == job.item.uid else None
 
     def _pre_bind(self, framework: Framework, jobs: Sequence[Job]) -> list[Status | None]:
         """What PreBind says of each job, as far as it has anything to do."""
-        asked = [(job, job.info) for job in jobs if job.info is not None and _pre_binds(framework, job)]
+        asked = [(job, job.info) for job in jobs if job.info is not None and job.pre_binds]
         pods = [(job.state, info, job.item.node) for job, info in asked]
         statuses = framework.run_pre_bind(pods, lambda number: self._at(asked[number][0])) if pods else []
         said = {job.number: status for (job, _), status in zip(asked, statuses, strict=True)}
-        gone = Status(Code.ERROR, ("the pod is gone",))
-        return [gone if job.info is None and _pre_binds(framework, job) else said.get(job.number) for job in jobs]
+        return [_GONE if job.info is None and job.pre_binds else said.get(job.number) for job in jobs]
 
     def _at(self, job: Job) -> None:
         """Show which pod the plugins are asked about from now on."""
@@ -275,20 +282,24 @@ class Binder:
         self._binds.report(request.epoch, self._worker.name, outcomes)
 
 
-def _wants_pod(framework: Framework, job: Job) -> bool:
-    """Whether a plugin of the binding cycle has to see the pod."""
+_GONE = Status(Code.ERROR, ("the pod is gone",))
+
+
+def _wants_pods(framework: Framework) -> bool:
+    """Whether a plugin of the binding cycle besides PreBind has to see the pods."""
     if framework.extenders is not None and framework.extenders.bind_timeout_s:
         return True
     only_default = all(getattr(plugin, "binds_through_cluster", False) for plugin in framework.at("bind"))
-    return not only_default or bool(framework.at("postBind")) or _pre_binds(framework, job)
+    return not only_default or bool(framework.at("postBind"))
 
 
-def _pre_binds(framework: Framework, job: Job) -> bool:
-    """Whether PreBind has anything to do; plugins may say that they have only where the cycle left them word."""
-    return any(
-        plugin.name in job.state.shared or not getattr(plugin, "pre_bind_needs_shared", False)
-        for plugin in framework.at("preBind")
-    )
+def _pre_bind_word(framework: Framework) -> set[str] | None:
+    """The plugins that PreBind has something to do for only where the cycle has left them word; None where there are
+    others."""
+    plugins = framework.at("preBind")
+    if not all(getattr(plugin, "pre_bind_needs_shared", False) for plugin in plugins):
+        return None
+    return {plugin.name for plugin in plugins}
 
 
 def _measure(profile: str, outcomes: list[Outcome], seconds: float) -> None:

@@ -5,7 +5,7 @@ Defaults named here are kube-scheduler's unless said otherwise.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dsched
@@ -266,6 +266,13 @@ class SchedulerConfiguration:
     """The version that is emulated, and what is on; no part of the file."""
     code: str = ""
     """What tells the code of the plugins that are used and do not come with dsched; empty where there are none."""
+    hash: str = field(init=False, repr=False, compare=False)
+    """Twelve hex digits that are equal for configurations that mean the same and are carried out by the same code, in
+    any process on any machine."""
+
+    def __post_init__(self) -> None:
+        whole = f"{self.carried_out_by} {self.features} {self.percentage_of_nodes_to_score} {self.document}"
+        object.__setattr__(self, "hash", hashlib.sha256(whole.encode()).hexdigest()[:12])
 
     def enables(self, plugin: str) -> bool:
         """Whether a profile has the plugin, at whichever extension point."""
@@ -275,13 +282,6 @@ class SchedulerConfiguration:
     def profile(self, name: str) -> Profile | None:
         """The profile for a ``spec.schedulerName``; None when such pods are another scheduler's."""
         return next((profile for profile in self.profiles if profile.scheduler_name == name), None)
-
-    @property
-    def hash(self) -> str:
-        """Twelve hex digits that are equal for configurations that mean the same and are carried out by the same code,
-        in any process on any machine."""
-        whole = f"{self.carried_out_by} {self.features} {self.percentage_of_nodes_to_score} {self.document}"
-        return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
     @property
     def carried_out_by(self) -> str:

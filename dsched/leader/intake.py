@@ -190,14 +190,14 @@ class Intake:
                     self._assigned(shared(pod), pod.node_name)
 
     def _unassigned(self, pod: Pod) -> None:
-        known = self._pending.get(pod.key)
-        if known is not None or pod.deleting:
+        known, deleting = self._pending.get(pod.key), pod.deleting
+        if known is not None or deleting:
             self._answered()
             known = self._pending.get(pod.key)
         if known is not None and known.uid != pod.uid:
             self._gone(known.key, known.uid)
             known = None
-        if pod.deleting:
+        if deleting:
             self._gone(pod.key, pod.uid)
         elif known is not None:
             self._changed(known, shared(pod))

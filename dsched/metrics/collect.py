@@ -231,16 +231,10 @@ class Handled:
 
 def extension_point(point: str, status: str, profile: str, seconds: float) -> None:
     """The plugins of a point have run; shows after `flush`."""
-    _tally(_tallies, (point, status, profile), scheduler.EXTENSION_POINTS, seconds)
-
-
-def _tally(
-    tallies: dict[tuple[str, str, str], Tally], key: tuple[str, str, str], bounds: Sequence[float], seconds: float
-) -> None:
-    tally = tallies.get(key)
+    tally = _tallies.get((point, status, profile))
     if tally is None:
-        tally = tallies[key] = Tally(bounds)
-    tally.counts[bisect_left(bounds, seconds)] += 1
+        tally = _tallies[point, status, profile] = Tally(scheduler.EXTENSION_POINTS)
+    tally.counts[bisect_left(scheduler.EXTENSION_POINTS, seconds)] += 1
     tally.total += seconds
 
 
@@ -268,7 +262,11 @@ def plugin_call(plugin: str, call: Callable[..., Any], seconds: float, status: s
     """A plugin's method was called; shows after `flush`. Methods of no extension point are left out."""
     point = _POINTS.get(getattr(call, "__name__", ""))
     if point is not None:
-        _tally(_calls, (plugin, point, status), scheduler.PLUGIN_CALLS, seconds)
+        tally = _calls.get((plugin, point, status))
+        if tally is None:
+            tally = _calls[plugin, point, status] = Tally(scheduler.PLUGIN_CALLS)
+        tally.counts[bisect_left(scheduler.PLUGIN_CALLS, seconds)] += 1
+        tally.total += seconds
 
 
 def hint_call(plugin: str, event: str, seconds: float, hint: str) -> None:

@@ -198,7 +198,7 @@ class Queue:
         how many active ones stay so because limits of queues hold them back; without waiting for Redis
         (`Script.ahead`)."""
         said: list[str | int] = [self._epoch, version, " ".join(schedulers), cluster, held_back]
-        self._mark.ahead(keys.names(keys.EPOCH, keys.INTAKE), said)
+        self._mark.ahead(_MARK_KEYS, said)
 
 
 def _pods(flat: Sequence[Any]) -> list[Popped]:
@@ -223,6 +223,7 @@ def _before(move: Move, passed: tuple[str, str, str]) -> bool:
 
 
 _KEYS = keys.names(*keys.QUEUES)
+_MARK_KEYS = keys.names(keys.EPOCH, keys.INTAKE)
 _POP_KEYS = keys.names(keys.EPOCH, keys.ACTIVE, keys.BACKOFF, keys.INFLIGHT, keys.POD, keys.PAUSED)
 
 

@@ -20,6 +20,9 @@ from dsched.state.client import Store
 from dsched.state.pieces import packed
 from dsched.state.scripts import Script
 
+_BEGIN_KEYS = keys.names(keys.EPOCH, keys.RESERVATIONS)
+_ACK_KEYS = keys.names(keys.EPOCH, keys.RESULTS)
+
 _log = logger(__name__)
 
 READ_AT_ONCE = 100
@@ -84,7 +87,7 @@ class Binds:
         """
         standing: list[bool] = []
         for piece in pieces.cut(pods):
-            replies = self._begin(keys.names(keys.EPOCH, keys.RESERVATIONS), [epoch, packed(piece)])
+            replies = self._begin(_BEGIN_KEYS, [epoch, packed(piece)])
             standing += [bool(reply) for reply in replies]
         return standing
 
@@ -121,7 +124,7 @@ class Results:
         """
         for piece in pieces.cut(results):
             ids = packed([result.entry for result in piece])
-            self._ack.ahead(keys.names(keys.EPOCH, keys.RESULTS), [self._epoch, ids])
+            self._ack.ahead(_ACK_KEYS, [self._epoch, ids])
 
 
 def _result(entry: bytes, fields: dict[bytes, bytes]) -> Result:
