@@ -244,7 +244,7 @@ class Intake:
     def _keep_promise(self, pod: QueuedPod) -> None:
         """The pod says itself what it was promised, so a new leader knows too. A reserved one counts on its node
         already; the promise ended with the reservation, though the pod says so only once it is bound."""
-        if pod.resizes:
+        if pod.resizes or (pod.nomination is None and not pod.info.pod.status.nominated_node_name):
             return
         self._pending.told_promise(pod)
         node, snapshot = pod.promised, self._cache.snapshot

@@ -263,7 +263,7 @@ def _by_kind(items: Iterable[Item], kind_of: Callable[[Item], kinds.Kind]) -> li
 
 def _batches(plans: Iterable[Plan]) -> Iterator[Sequence[Written]]:
     """Plans with what is to be stored, a batch at a time: what comes later is not waited for."""
-    return pieces.cut(((each, stored.tail(each.value)) for each in plans), lambda written: len(written[1]))
+    return iter(pieces.cut(((each, stored.tail(each.value)) for each in plans), lambda written: len(written[1])))
 
 
 def _look_at(kind: kinds.Kind, key: str, *raw: bytes) -> Stored:
