@@ -1,7 +1,7 @@
 """A pod with what scheduling derives from it, computed once per class of pods with equal scheduling-relevant fields."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from dsched.arithmetic import requests
+from dsched.arithmetic.fit import PODS
 from dsched.model.meta import NodeName, OwnerReference, PodKey, PodUid
 from dsched.model.pod import ClaimSource, Pod, PodSchedulingGroup, PodSpec, Volume
 
@@ -35,12 +36,17 @@ class Demand:
         requests: resource to amount, CPU in milli-units, all others in units; zero requests are left out.
         nonzero_cpu, nonzero_memory: requests with 100m and 200Mi for each container that names none; used by scores.
         ports: host ports.
+        charged: the requests, and the pod itself, which nodes and queues count.
     """
 
     requests: Mapping[str, int]
     nonzero_cpu: int
     nonzero_memory: int
     ports: tuple[HostPort, ...]
+    charged: Mapping[str, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "charged", {**self.requests, PODS: 1})
 
 
 class PodInfo:

@@ -674,6 +674,6 @@ def _same(old: Node, new: Node) -> bool:
     )
 
 
-def amounts(pod: PodInfo) -> dict[str, int]:
-    """What a pod charges its node with."""
-    return {**pod.demand.requests, PODS: 1}
+def amounts(pod: PodInfo) -> Mapping[str, int]:
+    """What a pod charges its node with. Pods that request the same have one for all of them."""
+    return pod.demand.charged

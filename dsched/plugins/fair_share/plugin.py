@@ -76,15 +76,14 @@ class FairShare(PrioritySort):
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """The pod is counted on its node already: whether that exceeds a limit above it."""
-        if self._queues is None or not (name := self._queues.name_of(pod)):
+        if self._queues is None or not (name := self._queues.entry(pod).name):
             return None
         leaf = self._queues.tree.leaf(name)
         if leaf is None:
             return interface.unresolvable(self._wrong(name, pod) or UNKNOWN.format(queue=name))
-        for share in leaf.path():
-            for resource, limit in share.limits.items():
-                if share.usage.get(resource, 0) > limit and self._queues.freed(pod).get(resource, 0):
-                    return Status(Code.UNSCHEDULABLE, (FULL.format(queue=share.name, resource=resource),))
+        for share, resource in leaf.exceeded():
+            if self._queues.freed(pod).get(resource, 0):
+                return Status(Code.UNSCHEDULABLE, (FULL.format(queue=share.name, resource=resource),))
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> None:

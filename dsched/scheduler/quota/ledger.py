@@ -7,7 +7,7 @@ A claim for devices counts once for a queue, with what it asks for now (`devices
 uses it is on a node, else as demand if one waits.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from dsched.model.meta import PodUid, from_builtins
 from dsched.model.queues import QUEUE, Queue, named_by
 from dsched.scheduler.ports import Amounts
 from dsched.scheduler.quota.devices import Devices, claims_of
-from dsched.scheduler.quota.tree import Share, Tree
+from dsched.scheduler.quota.tree import Share, Tree, add
 
 
 class Placed(NamedTuple):
@@ -57,14 +57,19 @@ class _Use:
 
 @dataclass(slots=True)
 class Account:
-    """What the pods that name a queue come to, whether the queue is there or not."""
+    """What the pods that name a queue come to, whether the queue is there or not.
 
+    Attributes:
+        leaf: the queue that may have them, which counts in the same dictionaries; None where there is none.
+        priorities: of those that run.
+    """
+
+    leaf: Share | None = None
     usage: dict[str, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)
     running: int = 0
     waiting: int = 0
-    priorities: Counter[int] = field(default_factory=Counter)
-    """Of those that run."""
+    priorities: dict[int, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -86,7 +91,7 @@ class Ledger:
         self.renamed = False
         self._snapshot = snapshot
         self.reclaimed: Counter[str] = Counter()
-        self._accounts: defaultdict[str, Account] = defaultdict(Account)
+        self._accounts: dict[str, Account] = {}
         self._running: dict[PodUid, Placed] = {}
         self._waiting: dict[PodUid, Placed] = {}
         self._tree = Tree()
@@ -127,10 +132,10 @@ class Ledger:
         found: Counter[str] = Counter()
         claims: dict[str, None] = {}
         for pod in pods:
-            _add(found, amounts(pod), 1)
+            add(found, amounts(pod), 1)
             claims.update(dict.fromkeys(claims_of(pod.pod)))
         for claim in claims:
-            _add(found, self.devices.counted(claim), 1)
+            add(found, self.devices.counted(claim), 1)
         return found
 
     def added(self, pods: Iterable[PodInfo]) -> Counter[str]:
@@ -139,7 +144,7 @@ class Ledger:
         found: Counter[str] = Counter()
         claims: dict[str, str] = {}
         for pod in pods:
-            _add(found, amounts(pod), 1)
+            add(found, amounts(pod), 1)
             if pod.pod.spec.resource_claims:
                 claims.update(dict.fromkeys(claims_of(pod.pod), self.name_of(pod)))
         if claims:
@@ -147,7 +152,7 @@ class Ledger:
         for claim, name in claims.items():
             use = self._claims.get(claim, {}).get(name)
             if use is None or not use.running:
-                _add(found, self.devices.counted(claim), 1)
+                add(found, self.devices.counted(claim), 1)
         return found
 
     def freed(self, pod: PodInfo) -> Amounts:
@@ -166,7 +171,7 @@ class Ledger:
 
     def share_of(self, pod: PodInfo) -> Share | None:
         """The pod's queue; None where it is of none, or that cannot have pods."""
-        return self.tree.leaf(self.name_of(pod))
+        return self.tree.leaf(self.entry(pod).name)
 
     def queue_on_node(self, uid: PodUid) -> str:
         """The name of the queue that a pod on a node counts for; empty where it is of none, or on no node."""
@@ -197,10 +202,11 @@ class Ledger:
             self._others = {}
             for name, account in self._accounts.items():
                 if (leaf := self._tree.leaf(name)) is not None:
-                    self._tree.charge(leaf, account.usage, account.running)
-                    self._tree.wants(leaf, account.pending, account.waiting)
+                    running, asking = account.running, account.waiting
+                    self._tree.adopt(leaf, account.usage, account.pending, running=running, asking=asking)
                 else:
-                    _add(self._others, account.usage, 1)
+                    add(self._others, account.usage, 1)
+                account.leaf = leaf
 
     def _grown(self) -> Tree:
         """The tree of the queues as they are; one that is no queue, written past what is checked, is a broken one."""
@@ -243,9 +249,15 @@ class Ledger:
 
     def joined(self, pod: PodInfo) -> None:
         """A pod is on a node: bound, or assumed there."""
-        placed = self.entry(pod)
+        placed, waited = self.entry(pod), self._waiting.get(pod.uid)
         self._running[pod.uid] = placed
-        if (waited := self._waiting.get(pod.uid)) is not None:
+        account = self._account(placed.name)
+        if placed is waited and account.leaf is not None and not placed.claims:
+            account.waiting -= 1
+            self._tree.place(account.leaf, placed.amounts)
+            self._ran(account, placed, 1)
+            return
+        if waited is not None:
             self._ask(waited, -1)
         self._charge(placed, 1)
 
@@ -283,27 +295,41 @@ class Ledger:
         self.tree.divide(self._to_divide(taken))
         return self._tree
 
+    def _account(self, name: str) -> Account:
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account(self._tree.leaf(name))
+            if account.leaf is not None:
+                account.usage, account.pending = account.leaf.usage, account.leaf.asks
+        return account
+
     def _charge(self, placed: Placed, pods: int) -> None:
-        account = self._accounts[placed.name]
-        _add(account.usage, placed.amounts, pods)
-        account.running += pods
-        priority = placed.info.priority
-        account.priorities[priority] += pods
-        if not account.priorities[priority]:
-            del account.priorities[priority]
-        if (leaf := self._tree.leaf(placed.name)) is not None:
-            self._tree.charge(leaf, placed.amounts, pods)
+        account = self._account(placed.name)
+        self._ran(account, placed, pods)
+        if account.leaf is not None:
+            self._tree.charge(account.leaf, placed.amounts, pods)
         else:
-            _add(self._others, placed.amounts, pods)
+            add(account.usage, placed.amounts, pods)
+            add(self._others, placed.amounts, pods)
         for claim in placed.claims:
             self._use(placed.name, claim, running=pods)
 
+    def _ran(self, account: Account, placed: Placed, pods: int) -> None:
+        """So many more pods of a queue are on nodes."""
+        account.running += pods
+        priorities, priority = account.priorities, placed.info.priority
+        if left := priorities.get(priority, 0) + pods:
+            priorities[priority] = left
+        else:
+            priorities.pop(priority, None)
+
     def _ask(self, entry: Placed, pods: int) -> None:
-        account = self._accounts[entry.name]
-        _add(account.pending, entry.amounts, pods)
+        account = self._account(entry.name)
         account.waiting += pods
-        if (leaf := self._tree.leaf(entry.name)) is not None:
-            self._tree.wants(leaf, entry.amounts, pods)
+        if account.leaf is not None:
+            self._tree.wants(account.leaf, entry.amounts, pods)
+        else:
+            add(account.pending, entry.amounts, pods)
         for claim in entry.claims:
             self._use(entry.name, claim, waiting=pods)
 
@@ -330,18 +356,18 @@ class Ledger:
         if not use.devices or not (use.running or use.waiting):
             return
         self._classes.update(use.devices)
-        account, leaf = self._accounts[name], self._tree.leaf(name)
+        account = self._account(name)
         devices = {resource: sign * count for resource, count in use.devices.items()}
         if use.running:
-            _add(account.usage, devices, 1)
-            if leaf is None:
-                _add(self._others, devices, 1)
+            if account.leaf is None:
+                add(account.usage, devices, 1)
+                add(self._others, devices, 1)
             else:
-                self._tree.charge(leaf, devices, 0)
+                self._tree.charge(account.leaf, devices, 0)
+        elif account.leaf is None:
+            add(account.pending, devices, 1)
         else:
-            _add(account.pending, devices, 1)
-            if leaf is not None:
-                self._tree.wants(leaf, devices, 0)
+            self._tree.wants(account.leaf, devices, 0)
 
     def _to_divide(self, taken: Amounts) -> dict[str, float]:
         """What queues may have altogether: what nodes have, without what pods of no queue take."""
@@ -352,10 +378,5 @@ class Ledger:
             self._total[PODS] = float(table.allowed_pods.sum(dtype=float))
         total = self._total | self.devices.there_are(self._classes) if self._classes else self._total
         others = {**self._others}
-        _add(others, taken, 1)
+        add(others, taken, 1)
         return {name: max(0.0, amount - others.get(name, 0)) for name, amount in total.items()}
-
-
-def _add(sums: dict[str, int], more: Amounts, sign: int) -> None:
-    for resource, amount in more.items():
-        sums[resource] = sums.get(resource, 0) + sign * amount

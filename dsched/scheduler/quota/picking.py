@@ -6,7 +6,7 @@ well off, the one whose pod QueueSort puts first. What is picked counts as used 
 
 A pod for which a limit leaves no room is passed over: the next of its queue that fits is tried, and it stays in the
 active queue until there is room. Pods that ask for the same stand in one line, so the next one that fits is found by
-looking at one pod of each line. A pod whose claim others of its queue use on nodes already asks for so much less; it
+looking at one pod of each line, and at no line behind the first that has one. A pod whose claim others of its queue use on nodes already asks for so much less; it
 stands elsewhere once that changes.
 
 How long anybody is held up: a queue whose last `PATIENCE` attempts placed nothing gets one attempt a batch until one of
@@ -17,6 +17,8 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple
 
 from dsched.model.meta import PodKey
 from dsched.scheduler.ports import Amounts, QueueName
@@ -39,16 +41,58 @@ Turn = tuple[int, str, str]
 _WAITS = frozenset(QueueName) - {QueueName.NOWHERE, QueueName.GATED}
 
 
+class _Place(NamedTuple):
+    """A pod in a line; sorts as its turn does, and by number where a pod has come back."""
+
+    turn: Turn
+    number: int
+    pod: QueuedPod
+    line: "_Line"
+
+
 @dataclass(slots=True, eq=False)
 class _Line:
-    """Active pods of a queue that ask for the same, the first on top; some may stand elsewhere since."""
+    """Active pods of a queue that ask for the same, the first on top; some may stand elsewhere since.
+
+    Attributes:
+        kind: what it is found by among the lines of its queue.
+        standing: how many of the places count.
+        head: how the queue sorts it among its lines, None while it does not.
+    """
 
     queue: str
     profile: str
+    kind: object
     amounts: Amounts
-    pods: list[tuple[Turn, QueuedPod]] = field(default_factory=list)
+    places: list[_Place] = field(default_factory=list)
     standing: int = 0
-    """How many of them stand here."""
+    head: "_Head | None" = None
+    looked_at: frozenset[str] | None = None
+    """The resources of which ``counted`` is what a pod requests."""
+    counted: Amounts = field(default_factory=dict)
+
+    def of(self, resources: frozenset[str]) -> Amounts:
+        """What a pod requests of some resources."""
+        if self.looked_at is not resources:
+            self.looked_at = resources
+            self.counted = {name: amount for name, amount in self.amounts.items() if name in resources}
+        return self.counted
+
+
+class _Head(NamedTuple):
+    """The first place in a line when the line was sorted among those of its queue; sorts as that does."""
+
+    place: _Place
+    line: _Line
+
+
+@dataclass(slots=True, eq=False)
+class _Lines:
+    """Of one queue: by kind, and sorted by their first pods. A line stands no further back than its first pod is; of
+    several heads of a line only `_Line.head` counts."""
+
+    by_kind: dict[object, _Line] = field(default_factory=dict)
+    heads: list[_Head] = field(default_factory=list)
 
 
 class Picking:
@@ -61,9 +105,10 @@ class Picking:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.paused: frozenset[str] = frozenset()
-        self._lines: dict[str, dict[object, _Line]] = {}
-        self._stands: dict[PodKey, tuple[_Line, Turn]] = {}
+        self._lines: dict[str, _Lines] = {}
+        self._stands: dict[PodKey, _Place] = {}
         """The one place in a line that counts, of each pod that is active and not picked."""
+        self._numbers = count()
         self._users: dict[str, dict[PodKey, tuple[QueuedPod, Sequence[QueuedPod]]]] = {}
         """Claim for devices to the pods and groups that stand in lines and use it, groups with their members."""
         self._claims: dict[PodKey, Sequence[str]] = {}
@@ -73,9 +118,14 @@ class Picking:
         self._may_run: set[str] = set()
         """Keys of the pod groups in the queue that no gate holds back."""
         self._changed: set[str] = set()
-        """Queues whose first pods may be others since turns were sorted."""
+        """Queues whose first pods may be others since turns were sorted, for another reason than that one was picked."""
+        self._homeless: set[str] = set()
+        """Names in ``_lines`` of which there was no queue when the tree was looked at last."""
+        self._looked_at = Tree()
         self._turns = _Turns(self._head, self._take)
         self._in_vain: dict[str, int] = {}
+        self._stuck: set[str] = set()
+        """Queues whose last `PATIENCE` attempts placed nothing."""
         self._probed: dict[str, int] = {}
         self._batches = 0
 
@@ -95,7 +145,9 @@ class Picking:
         if pod.place is QueueName.ACTIVE:
             self._line_up(pod, ())
         elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
-            self._in_vain.pop(self.ledger.entry(pod.info).name, None)
+            name = self.ledger.entry(pod.info).name
+            self._in_vain.pop(name, None)
+            self._stuck.discard(name)
 
     def _gated(self, group: QueuedGroup, members: Sequence[QueuedPod]) -> None:
         """The pods of a group that a gate holds back cannot run, and ask for nothing."""
@@ -124,15 +176,15 @@ class Picking:
         tree = self._tree()
         for name, lines in self._lines.items():
             leaf = tree.leaf(name)
-            for line in lines.values():
+            for line in lines.by_kind.values():
                 if leaf is not None and (full := leaf.full(line.amounts)) is not None:
                     message = HELD_BACK.format(queue=full[0].name, resource=full[1])
-                    yield from ((pod, message) for turn, pod in line.pods if self._counts(line, turn))
+                    yield from ((place.pod, message) for place in line.places if self._counts(place))
 
     def count_held_back(self) -> int:
         """How many pods, and pod groups, `held_back` names."""
         tree = self._tree()
-        leaves = ((tree.leaf(name), lines.values()) for name, lines in self._lines.items())
+        leaves = ((tree.leaf(name), lines.by_kind.values()) for name, lines in self._lines.items())
         return sum(
             line.standing
             for leaf, lines in leaves
@@ -145,32 +197,31 @@ class Picking:
         they are popped; those that are not popped have to be told with `moved`."""
         self._batches += 1
         tree = self._tree()
-        shares = {name: tree.leaf(name) for name in self._lines}
-        picked, taken = self._of_no_queue([name for name, share in shares.items() if share is None], count)
+        picked, taken = self._of_no_queue(count)
         self.ledger.divide(taken)
-        queues = [share for share in shares.values() if share is not None]
-        stuck = [share for share in queues if self._in_vain.get(share.name, 0) >= PATIENCE]
-        waiting = {share.name for share in stuck}
-        stuck.sort(key=lambda share: self._probed.get(share.name, 0))
-        probes = {share.name for share in stuck[: max(1, count // OF_A_BATCH)]}
+        stuck = [name for name in self._stuck if name in self._lines and tree.leaf(name) is not None]
+        waiting = set(stuck)
+        stuck.sort(key=lambda name: (self._probed.get(name, 0), name))
+        probes = set(stuck[: max(1, count // OF_A_BATCH)])
         picked += self._of_queues(tree, count - len(picked), waiting - probes, probes)
         if len(picked) < count and stuck:  # nobody else has any
             picked += self._of_queues(tree, count - len(picked), frozenset(), frozenset())
         return picked
 
-    def _of_no_queue(self, names: Sequence[str], count: int) -> tuple[list[QueuedPod], Amounts]:
+    def _of_no_queue(self, count: int) -> tuple[list[QueuedPod], Amounts]:
         """The pods, and what they request altogether."""
         picked: list[QueuedPod] = []
         taken: Counter[str] = Counter()
-        lines = [line for name in names for _, line in self._heads(name)]
-        turns = [(turn, number) for number, line in enumerate(lines) if (turn := self._first(line)) is not None]
-        heapq.heapify(turns)
-        while len(picked) < count and turns:
-            _, number = heapq.heappop(turns)
-            picked.append(self._take(lines[number]))
-            taken.update(lines[number].amounts)
-            if (turn := self._first(lines[number])) is not None:
-                heapq.heappush(turns, (turn, number))
+        firsts = [first for name in sorted(self._homeless) if (first := self._first_of(name)[0]) is not None]
+        heapq.heapify(firsts)
+        while len(picked) < count and firsts:
+            line = firsts[0].line
+            picked.append(self._take(line))
+            taken.update(line.amounts)
+            if (first := self._first_of(line.queue)[0]) is None:
+                heapq.heappop(firsts)
+            else:
+                heapq.heapreplace(firsts, first)
         return picked, taken
 
     def _of_queues(self, tree: Tree, count: int, left_out: Set[str], once: Set[str]) -> list[QueuedPod]:
@@ -184,8 +235,11 @@ class Picking:
         while len(picked) < count and (found := self._turns.next()) is not None:
             share, pod = found
             picked.append(pod)
-            self._in_vain[share.name] = self._in_vain.get(share.name, 0) + 1
-            self._probed[share.name] = self._batches
+            name = share.name
+            tried = self._in_vain[name] = self._in_vain.get(name, 0) + 1
+            if tried >= PATIENCE:
+                self._stuck.add(name)
+            self._probed[name] = self._batches
         self._turns.undo()
         return picked
 
@@ -193,6 +247,9 @@ class Picking:
         """The queues as they are, once pods stand where they do now that namespaces name other queues, and others use
         their claims, or do no more."""
         tree = self.ledger.tree
+        if tree is not self._looked_at:
+            self._looked_at = tree
+            self._homeless = {name for name in self._lines if tree.leaf(name) is None}
         if self.ledger.renamed:
             self.ledger.renamed = False
             for pod in [*self._of_other_queues()]:
@@ -206,10 +263,10 @@ class Picking:
     def _of_other_queues(self) -> Iterator[QueuedPod]:
         """Pods that stand in lines of queues that they are not of."""
         for lines in self._lines.values():
-            for line in lines.values():
-                for turn, pod in line.pods:
-                    if self._counts(line, turn) and self.ledger.entry(pod.info).name != line.queue:
-                        yield pod
+            for line in lines.by_kind.values():
+                for place in line.places:
+                    if self._counts(place) and self.ledger.entry(place.pod.info).name != line.queue:
+                        yield place.pod
 
     def _line_up(self, pod: QueuedPod, members: Sequence[QueuedPod]) -> None:
         """A pod, or a pod group with its members, stands where its queue has pods that ask for the same."""
@@ -231,26 +288,38 @@ class Picking:
 
     def _join(self, pod: QueuedPod, amounts: Amounts, kind: object) -> None:
         name, profile = self.ledger.entry(pod.info).name, pod.info.pod.spec.scheduler_name
-        lines = self._lines.setdefault(name, {})
-        line = lines.get((profile, kind))
+        lines = self._lines.get(name)
+        if lines is None:
+            lines = self._lines[name] = _Lines()
+            if self._looked_at.leaf(name) is None:
+                self._homeless.add(name)
+        kind = profile, kind
+        line = lines.by_kind.get(kind)
         if line is None or line.amounts != amounts:  # a pod group stands in a line of its own, and grows
-            line = lines[profile, kind] = _Line(name, profile, amounts)
-        turn = pod.order, pod.turn, pod.key
-        if self._stands.get(pod.key) != (line, turn):
-            self._leave(pod.key)  # another line, where the pod has changed
-            self._stands[pod.key] = line, turn
-            line.standing += 1
+            line = lines.by_kind[kind] = _Line(name, profile, kind, amounts)
+        key = pod.key
+        turn, stood = (pod.order, pod.turn, key), self._stands.get(key)
+        if stood is not None and stood.line is line and stood.turn == turn:
+            return
+        self._leave(key)  # another line, where the pod has changed
+        place = self._stands[key] = _Place(turn, next(self._numbers), pod, line)
+        line.standing += 1
+        heapq.heappush(line.places, place)
+        if self._first(line) is place:
+            line.head = _Head(place, line)
+            heapq.heappush(lines.heads, line.head)
             self._changed.add(name)
-            heapq.heappush(line.pods, (turn, pod))
 
     def _leave(self, key: PodKey) -> None:
         """A pod stands in no line any more."""
-        stood = self._stands.pop(key, None)
+        stood = self._stands.get(key)
         if stood is not None:
-            stood[0].standing -= 1
-            self._changed.add(stood[0].queue)
-        self._members.pop(key, None)
-        if self._claims:
+            if self._first(stood.line) is stood:
+                self._changed.add(stood.line.queue)
+            del self._stands[key]
+            stood.line.standing -= 1
+        if self._members or self._claims:
+            self._members.pop(key, None)
             self._forget_claims(key)
 
     def _forget_claims(self, key: PodKey) -> None:
@@ -261,52 +330,77 @@ class Picking:
             if not users:
                 self._users.pop(claim, None)
 
-    def _counts(self, line: _Line, turn: Turn) -> bool:
-        """Whether the pod of this turn stands in a line with it still."""
-        return self._stands.get(PodKey(turn[2])) == (line, turn)
+    def _counts(self, place: _Place) -> bool:
+        """Whether a pod stands at a place still."""
+        return self._stands.get(PodKey(place.turn[2])) is place
 
-    def _first(self, line: _Line) -> Turn | None:
-        """The turn of the first pod of a line that stands there."""
-        while line.pods:
-            turn = line.pods[0][0]
-            if self._counts(line, turn):
-                return turn
-            heapq.heappop(line.pods)
+    def _first(self, line: _Line) -> _Place | None:
+        """The first place of a line at which a pod stands."""
+        places, stands = line.places, self._stands
+        while places:
+            place = places[0]
+            if stands.get(PodKey(place.turn[2])) is place:
+                return place
+            heapq.heappop(places)
         return None
 
     def _take(self, line: _Line) -> QueuedPod:
         """The first pod of a line, which is left out from now on."""
-        turn, pod = heapq.heappop(line.pods)
-        self._leave(PodKey(turn[2]))
-        return pod
+        places, stands = line.places, self._stands
+        place = heapq.heappop(places)
+        while stands.get(PodKey(place.turn[2])) is not place:
+            place = heapq.heappop(places)
+        del stands[PodKey(place.turn[2])]
+        line.standing -= 1
+        if self._members or self._claims:
+            self._members.pop(place.pod.key, None)
+            self._forget_claims(place.pod.key)
+        return place.pod
 
-    def _heads(self, name: str) -> "list[_Head]":
-        """The first pod of each line of a queue, those of paused profiles left out; a line in which nobody stands is
-        forgotten."""
-        lines = self._lines.get(name, {})
-        found: list[_Head] = []
-        for kind, line in [*lines.items()]:
-            turn = self._first(line)
-            if turn is None:
-                del lines[kind]
-            elif line.profile not in self.paused and "*" not in self.paused:
-                found.append((turn, line))
-        if not lines:
-            self._lines.pop(name, None)
-        return found
+    def _first_of(self, name: str, share: Share | None = None) -> tuple[_Place | None, bool]:
+        """The first place in the lines of a queue, those of paused profiles left out, and those for which limits above
+        ``share`` leave no room; and whether they hold back any before it. A line in which nobody stands is forgotten."""
+        lines = self._lines.get(name)
+        if lines is None:
+            return None, False
+        heads, stands, passed, held_back = lines.heads, self._stands, list[_Head](), False
+        found: _Place | None = None
+        while heads and found is None:
+            head = heads[0]
+            place, line = head
+            if head is not line.head:
+                heapq.heappop(heads)
+            elif stands.get(PodKey(place.turn[2])) is not place:
+                self._next_head(lines, line)
+            elif self.paused and (line.profile in self.paused or "*" in self.paused):
+                passed.append(heapq.heappop(heads))
+            elif share is not None and share.limited and share.full(line.amounts) is not None:
+                held_back = True
+                passed.append(heapq.heappop(heads))
+            else:
+                found = place
+        for head in passed:
+            heapq.heappush(heads, head)
+        if not heads:
+            del self._lines[name]
+            self._homeless.discard(name)
+        return found, held_back
 
-    def _head(self, share: Share) -> "tuple[_Head | None, bool]":
-        """The first pod of a queue that limits leave room for, and its line; and whether they hold others back."""
-        heads = self._heads(share.name)
-        fitting = [head for head in heads if share.holds(head[1].amounts)]
-        return min(fitting, key=_by_turn, default=None), len(fitting) < len(heads)
+    def _next_head(self, lines: _Lines, line: _Line) -> None:
+        """The first of the heads is of a line whose first pod stands there no more."""
+        first = self._first(line)
+        if first is not None:
+            line.head = _Head(first, line)
+            heapq.heapreplace(lines.heads, line.head)
+            return
+        heapq.heappop(lines.heads)
+        line.head = None
+        if lines.by_kind.get(line.kind) is line:
+            del lines.by_kind[line.kind]
 
-
-_Head = tuple[Turn, _Line]
-
-
-def _by_turn(head: _Head) -> Turn:
-    return head[0]
+    def _head(self, share: Share) -> tuple[_Place | None, bool]:
+        """The first place in a queue that limits leave room for; and whether they hold others back before it."""
+        return self._first_of(share.name, share)
 
 
 _Entry = tuple[float, Turn, str, Share, _Line]
@@ -320,10 +414,11 @@ class _Turns:
     leaves no room for a first pod any more. A queue in which a limit holds pods back stays unsorted.
     """
 
-    def __init__(self, head: Callable[[Share], tuple[_Head | None, bool]], take: Callable[[_Line], QueuedPod]) -> None:
+    def __init__(self, head: Callable[[Share], tuple[_Place | None, bool]], take: Callable[[_Line], QueuedPod]) -> None:
         """
         Args:
-            head: the first pod of a queue that may be picked, and whether others are held back; take: picks it.
+            head: where the first pod of a queue stands that may be picked, and whether others before it are held back;
+                take: picks the first of a line.
         """
         self._head = head
         self._take = take
@@ -333,6 +428,9 @@ class _Turns:
         self._once: Set[str] = frozenset()
         self._done: set[str] = set()
         self._taken: list[tuple[Share, Amounts]] = []
+        self._counting: frozenset[str] = frozenset()
+        """Resources that have to do with the order: those that somebody contends for or that are limited."""
+        self._contention = -1
         self._entries: dict[Share, _Entry | None] = {}
         self._heaps: dict[Share, list[_Entry]] = {}
         self._largest: dict[Share, dict[str, int]] = {}
@@ -348,9 +446,12 @@ class _Turns:
         if tree is not self._tree or paused != self._paused:
             self._tree, self._paused = tree, paused
             self._entries, self._heaps, self._largest = {}, {}, {}
+            self._contention = -1
             tree.root.unsorted = True
             for share in tree.shares.values():
                 share.unsorted = True
+        if self._contention != tree.contention:
+            self._contention, self._counting = tree.contention, tree.counting()
         for name in [*changed, *(self._left_out ^ left_out)]:
             if (leaf := tree.leaf(name)) is not None:
                 leaf.unsort()
@@ -367,8 +468,9 @@ class _Turns:
         while share.children:
             share = self._heaps[share][0][3]
         pod = self._take(line)
-        self._taken.append((share, line.amounts))
-        share.use(line.amounts, 1)
+        counted = line.of(self._counting)
+        self._taken.append((share, counted))
+        share.use(counted, 1)
         if share.name in self._once:
             self._done.add(share.name)
         filled = self._outgrown(share) or share
@@ -380,6 +482,7 @@ class _Turns:
         """Those that had a turn count no longer."""
         for share, taken in self._taken:
             share.use(taken, -1)
+            share.unsort()
         self._taken.clear()
 
     def _fill(self, share: Share, *, anew: bool) -> None:
@@ -404,23 +507,20 @@ class _Turns:
     def _entry(self, share: Share) -> _Entry | None:
         """How a queue is sorted among its siblings; None where it has no pod that may be picked."""
         if share.children:
-            if not (heap := self._heaps[share]):
-                return None
-            turn, line = heap[0][1], heap[0][4]
-        else:
-            if share.name in self._done or share.name in self._left_out:
-                return None
-            first, held_back = self._head(share)
-            share.unsorted |= held_back
-            if first is None:
-                return None
-            turn, line = first
-            self._note(share, line.amounts)
-        return share.ratio(line.amounts), turn, share.name, share, line
+            return _above(share, self._heaps[share])
+        if share.name in self._done or share.name in self._left_out:
+            return None
+        first, held_back = self._head(share)
+        share.unsorted |= held_back
+        if first is None:
+            return None
+        line = first.line
+        self._note(share, line.amounts)
+        return share.ratio(line.amounts), first.turn, share.name, share, line
 
     def _note(self, leaf: Share, amounts: Amounts) -> None:
-        for share in leaf.path():
-            if share.limits and share is not leaf:
+        for share in leaf.limited:
+            if share is not leaf:
                 largest = self._largest.setdefault(share, {})
                 for resource in share.limits:
                     largest[resource] = max(largest.get(resource, 0), amounts.get(resource, 0))
@@ -429,18 +529,30 @@ class _Turns:
         """The highest queue above one that had a turn whose limit may leave no room for other first pods below it now:
         with another pod, or none, they stand elsewhere among their siblings."""
         found: Share | None = None
-        for share in leaf.path():
-            if share is not leaf and share.limits and share.over(self._largest.get(share, {})):
+        for share in leaf.limited:
+            if share is not leaf and share.over(self._largest.get(share, {})):
                 found = share
         return found
 
     def _renew(self, share: Share) -> None:
         """Sort a queue, whose turn it was, and those above it anew among their siblings."""
-        while share.parent is not None:
-            heap, entry = self._heaps[share.parent], self._entry(share)
+        heaps, entry = self._heaps, self._entry(share)
+        parent = share.parent
+        while parent is not None:
+            heap = heaps[parent]
             if entry is None:
                 heapq.heappop(heap)
             else:
                 heapq.heapreplace(heap, entry)
-            share.parent.unsorted |= share.unsorted
-            share = share.parent
+            parent.unsorted |= share.unsorted
+            share, parent = parent, parent.parent
+            if parent is not None:
+                entry = _above(share, heap)
+
+
+def _above(share: Share, heap: Sequence[_Entry]) -> _Entry | None:
+    """How a queue that has queues below it is sorted, when these are sorted."""
+    if not heap:
+        return None
+    _, turn, _, _, line = heap[0]
+    return share.ratio(line.amounts), turn, share.name, share, line

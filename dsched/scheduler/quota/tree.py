@@ -2,9 +2,10 @@
 
 ::
 
-    Tree.charge / discharge   a pod came onto a node or left it: usage of its queue and of those above
-    Tree.wants                a pod began or ceased to wait: pending of the same
-    Tree.divide               fair shares from the top, where something has changed since
+    Tree.charge   a pod came onto a node or left it: usage of its queue and of those above
+    Tree.wants    a pod began or ceased to wait: what its queue asks for
+    Tree.place    a pod that waited came onto a node: both at once
+    Tree.divide   fair shares from the top, where something has changed since
 """
 
 from collections import deque
@@ -30,10 +31,9 @@ class Share:
         queue: None for the root.
         limits: resource to what it never exceeds; a resource without a limit is left out.
         guaranteed: what it may always reach, at least what its children may reach together.
-        usage: of its pods on nodes and of those of all queues below.
-        pending: what those that wait ask for.
+        usage: of its pods on nodes and of those of all queues below; running: how many these are.
+        asks: what its own pods that wait ask for; asking: how many these are. A queue with queues below has none.
         min_runtime_s: so long its pods run before they may be taken back.
-        running, waiting: how many pods these are.
         fair: what it is due; a resource that it has not and does not ask for is left out.
         contended: resources of which its children ask for more than it is due.
     """
@@ -47,9 +47,9 @@ class Share:
     weights: dict[str, int] = field(default_factory=dict)
     min_runtime_s: float = 0.0
     usage: dict[str, int] = field(default_factory=dict)
-    pending: dict[str, int] = field(default_factory=dict)
+    asks: dict[str, int] = field(default_factory=dict)
     running: int = 0
-    waiting: int = 0
+    asking: int = 0
     fair: dict[str, float] = field(default_factory=dict)
     contended: frozenset[str] = frozenset()
     demands: dict[str, int] = field(default_factory=dict)
@@ -61,13 +61,34 @@ class Share:
     unsorted: bool = True
     """Whether its place among its siblings, or that of a queue below, may have changed since they were sorted. Those
     above are unsorted, too."""
+    to_root: tuple["Share", ...] = ()
+    """The queue and those above it, the root at the end."""
+    limited: tuple["Share", ...] = ()
+    """Those of them that have limits."""
+
+    def __post_init__(self) -> None:
+        above, limited = ((), ()) if self.parent is None else (self.parent.to_root, self.parent.limited)
+        self.to_root = (self, *above)
+        self.limited = (self, *limited) if self.limits else limited
+
+    @property
+    def pending(self) -> dict[str, int]:
+        """What the pods ask for that wait here or in a queue below; added up when it is asked for."""
+        if not self.children:
+            return self.asks
+        found: dict[str, int] = {}
+        for child in self.children:
+            add(found, child.pending, 1)
+        return found
+
+    @property
+    def waiting(self) -> int:
+        """How many pods these are."""
+        return sum(child.waiting for child in self.children) if self.children else self.asking
 
     def path(self) -> Iterator["Share"]:
         """The queue and those above it, without the root."""
-        share: Share | None = self
-        while share is not None and share.queue is not None:
-            yield share
-            share = share.parent
+        return iter(self.to_root[:-1])
 
     def holds(self, amounts: Amounts) -> bool:
         """Whether limits, its own and those above, leave room for so much more."""
@@ -76,7 +97,7 @@ class Share:
     def full(self, amounts: Amounts) -> "tuple[Share, str] | None":
         """The first queue, from here up, whose limit leaves no room for so much more, and the resource; None where
         there is room."""
-        for share in self.path():
+        for share in self.limited:
             if resource := share.over(amounts):
                 return share, resource
         return None
@@ -89,20 +110,32 @@ class Share:
                 return resource
         return ""
 
+    def exceeded(self) -> Iterator[tuple["Share", str]]:
+        """Queues, from here up, that use more than their limit, and the resource."""
+        for share in self.limited:
+            for resource, limit in share.limits.items():
+                if share.usage.get(resource, 0) > limit:
+                    yield share, resource
+
     def use(self, amounts: Amounts, sign: int) -> None:
         """Count amounts as used here and above, or not any more, for as long as it is worked out what would come of it:
         neither what is due nor the order of queues is looked at."""
-        share: Share | None = self
-        while share is not None:
-            _add(share.usage, amounts, sign)
-            share = share.parent
+        for share in self.to_root:
+            add(share.usage, amounts, sign)
+
+    def touch(self) -> None:
+        """What it, and those above, would use has to be worked out anew."""
+        for share in self.to_root:
+            if share.touched:
+                return
+            share.touched = True
 
     def unsort(self) -> None:
         """Its place among its siblings has to be looked up again."""
-        share: Share | None = self
-        while share is not None and not share.unsorted:
+        for share in self.to_root:
+            if share.unsorted:
+                return
             share.unsorted = True
-            share = share.parent
 
     def ratio(self, more: Amounts) -> float:
         """How much it would have of what it is due, with so much more, of the resource of which that is the most: its
@@ -123,12 +156,14 @@ class Tree:
     Attributes:
         broken: queue to why it counts for nothing: its parent is not there, it is its own ancestor, or what it says is
             no amount or no time.
+        contention: grows whenever siblings begin or cease to contend for something.
     """
 
     def __init__(self, queues: Iterable[Queue] = ()) -> None:
         self.root = Share(TOP)
         self.shares: dict[str, Share] = {}
         self.broken: dict[str, str] = {}
+        self.contention = 0
         self._build({queue.name: queue for queue in queues})
 
     def __len__(self) -> int:
@@ -168,25 +203,40 @@ class Tree:
 
     # -- what pods do to it ------------------------------------------------------------------------------------------
 
+    def adopt(self, leaf: Share, usage: dict[str, int], asks: dict[str, int], *, running: int, asking: int) -> None:
+        """A queue has pods from the beginning; what they come to is kept in these very dictionaries from now on."""
+        leaf.usage, leaf.asks, leaf.asking = usage, asks, asking
+        for share in leaf.to_root[1:]:
+            add(share.usage, usage, 1)
+        self._moved(leaf, running)
+        leaf.touch()
+
     def charge(self, leaf: Share, amounts: Amounts, pods: int = 1) -> None:
         """Pods of a queue are on nodes; a negative number: they left; none: by its pods it has more, or less."""
-        sign = 1 if pods >= 0 else -1
-        share: Share | None = leaf
-        while share is not None:
-            _add(share.usage, amounts, sign)
-            share.running += pods
-            share.touched = share.unsorted = True
-            share = share.parent
+        leaf.use(amounts, 1 if pods >= 0 else -1)
+        self._moved(leaf, pods)
+        leaf.touch()
 
     def wants(self, leaf: Share, amounts: Amounts, pods: int = 1) -> None:
         """Pods of a queue wait; a negative number: they do so no more; none: its pods ask for more, or less."""
-        sign = 1 if pods >= 0 else -1
-        share: Share | None = leaf
-        while share is not None:
-            _add(share.pending, amounts, sign)
-            share.waiting += pods
-            share.touched = True
-            share = share.parent
+        add(leaf.asks, amounts, 1 if pods >= 0 else -1)
+        leaf.asking += pods
+        leaf.touch()
+
+    def place(self, leaf: Share, amounts: Amounts) -> None:
+        """A pod of a queue that waited is on a node. What the queues would use is as it was, unless a limit is exceeded:
+        then what they use counts."""
+        add(leaf.asks, amounts, -1)
+        leaf.asking -= 1
+        leaf.use(amounts, 1)
+        self._moved(leaf, 1)
+        if next(leaf.exceeded(), None) is not None:
+            leaf.touch()
+
+    def _moved(self, leaf: Share, pods: int) -> None:
+        for share in leaf.to_root:
+            share.running += pods
+        leaf.unsort()
 
     # -- fair shares -------------------------------------------------------------------------------------------------
 
@@ -197,7 +247,39 @@ class Tree:
             total: resource to what queues may have altogether.
         """
         _ask(self.root)
-        _divide(self.root, due_changed=total != self.root.fair, due=dict(total))
+        self._divide(self.root, due_changed=total != self.root.fair, due=dict(total))
+
+    def counting(self) -> frozenset[str]:
+        """Resources that have to do with whose turn it is: those that siblings contend for, and those that are limited."""
+        found = {resource for share in self.shares.values() for resource in share.limits}
+        return frozenset(found.union(self.root.contended, *(share.contended for share in self.shares.values())))
+
+    def _divide(self, share: Share, *, due_changed: bool, due: dict[str, float]) -> None:
+        """What a queue's children are due, and theirs, as far as it may have changed."""
+        if due_changed and share.parent is not None:
+            before = share.fair
+            if any(before.get(resource) != due.get(resource) for resource in share.parent.contended):
+                share.unsort()
+        share.fair = due
+        if not share.children or not (due_changed or share.divided_anew):
+            return
+        share.divided_anew = False
+        contended: set[str] = set()
+        parts: list[dict[str, float]] = [{} for _ in share.children]
+        for resource in sorted(share.demands.keys() | {name for child in share.children for name in child.demands}):
+            claims = [_claim(child, resource) for child in share.children]
+            amount = due.get(resource, 0.0)
+            for given, part in zip(parts, divide(amount, claims), strict=True):
+                given[resource] = part
+            if is_more(sum(claim.demand for claim in claims), amount):
+                contended.add(resource)
+        if contended != share.contended:
+            share.contended = frozenset(contended)
+            self.contention += 1
+            for child in share.children:
+                child.unsort()
+        for child, part_of_it in zip(share.children, parts, strict=True):
+            self._divide(child, due_changed=part_of_it != child.fair, due=part_of_it)
 
 
 def _share(queue: Queue, parent: Share) -> Share:
@@ -232,7 +314,8 @@ def _raise_guarantees(share: Share) -> None:
             share.guaranteed[resource] = max(share.guaranteed.get(resource, 0), together)
 
 
-def _add(amounts: dict[str, int], more: Amounts, sign: int) -> None:
+def add(amounts: dict[str, int], more: Amounts, sign: int) -> None:
+    """Add amounts to others, or subtract them; of which nothing is left is left out."""
     for resource, amount in more.items():
         left = amounts.get(resource, 0) + sign * amount
         if left:
@@ -251,41 +334,16 @@ def _ask(share: Share) -> bool:
     if share.children:
         share.divided_anew |= sum(_ask(child) for child in share.children) > 0
         for child in share.children:
-            _add(wanted, child.demands, 1)
+            add(wanted, child.demands, 1)
     else:
-        _add(wanted, share.usage, 1)
-        _add(wanted, share.pending, 1)
+        add(wanted, share.usage, 1)
+        add(wanted, share.asks, 1)
     for resource, limit in share.limits.items():
         if wanted.get(resource, 0) > limit:
             wanted[resource] = max(limit, share.usage.get(resource, 0))
     before, share.demands = share.demands, {resource: amount for resource, amount in wanted.items() if amount > 0}
     # Those below may have to be divided anew even where what they ask for together is as it was.
     return share.demands != before or (bool(share.children) and share.divided_anew)
-
-
-def _divide(share: Share, *, due_changed: bool, due: dict[str, float]) -> None:
-    """What a queue's children are due, and theirs, as far as it may have changed."""
-    share.fair = due
-    if due_changed:
-        share.unsort()
-    if not share.children or not (due_changed or share.divided_anew):
-        return
-    share.divided_anew = False
-    contended: set[str] = set()
-    parts: list[dict[str, float]] = [{} for _ in share.children]
-    for resource in sorted(share.demands.keys() | {name for child in share.children for name in child.demands}):
-        claims = [_claim(child, resource) for child in share.children]
-        amount = due.get(resource, 0.0)
-        for given, part in zip(parts, divide(amount, claims), strict=True):
-            given[resource] = part
-        if is_more(sum(claim.demand for claim in claims), amount):
-            contended.add(resource)
-    if contended != share.contended:
-        share.contended = frozenset(contended)
-        for child in share.children:
-            child.unsort()
-    for child, part_of_it in zip(share.children, parts, strict=True):
-        _divide(child, due_changed=part_of_it != child.fair, due=part_of_it)
 
 
 def _claim(share: Share, resource: str) -> Claim:

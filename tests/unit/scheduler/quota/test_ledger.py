@@ -282,7 +282,7 @@ def _lines(there: Divided, name: str) -> list[tuple[str, list[tuple[str, int]]]]
     """What each pod of a queue asks for that stands in the active queue."""
     there.picking.count_held_back()
     stands = there.picking._stands
-    return sorted((key, sorted(_some(line.amounts).items())) for key, (line, _) in stands.items() if line.queue == name)
+    return sorted((key, sorted(_some(line.amounts).items())) for key, place in stands.items() if (line := place.line).queue == name)
 
 
 def _some(amounts: Mapping[str, int]) -> dict[str, int]:
