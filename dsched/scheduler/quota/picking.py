@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
-from typing import NamedTuple
 
 from dsched.model.meta import PodKey
 from dsched.scheduler.ports import Amounts, QueueName
@@ -41,13 +40,18 @@ Turn = tuple[int, str, str]
 _WAITS = frozenset(QueueName) - {QueueName.NOWHERE, QueueName.GATED}
 
 
-class _Place(NamedTuple):
-    """A pod in a line; sorts as its turn does, and by number where a pod has come back."""
+@dataclass(slots=True, eq=False)
+class _Place:
+    """A pod in a line; ``stands`` is whether it still does so."""
 
     turn: Turn
-    number: int
     pod: QueuedPod
     line: "_Line"
+    stands: bool = True
+
+
+_Sorted = tuple[Turn, int, _Place]
+"""A place as lines sort it: by its turn and, where a pod has come back, by number."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,16 +61,16 @@ class _Line:
     Attributes:
         kind: what it is found by among the lines of its queue.
         standing: how many of the places count.
-        head: how the queue sorts it among its lines, None while it does not.
+        head: the place by which the queue sorts it among its lines, None while it does not.
     """
 
     queue: str
     profile: str
     kind: object
     amounts: Amounts
-    places: list[_Place] = field(default_factory=list)
+    places: list[_Sorted] = field(default_factory=list)
     standing: int = 0
-    head: "_Head | None" = None
+    head: _Place | None = None
     looked_at: frozenset[str] | None = None
     """The resources of which ``counted`` is what a pod requests."""
     counted: Amounts = field(default_factory=dict)
@@ -79,20 +83,13 @@ class _Line:
         return self.counted
 
 
-class _Head(NamedTuple):
-    """The first place in a line when the line was sorted among those of its queue; sorts as that does."""
-
-    place: _Place
-    line: _Line
-
-
 @dataclass(slots=True, eq=False)
 class _Lines:
     """Of one queue: by kind, and sorted by their first pods. A line stands no further back than its first pod is; of
     several heads of a line only `_Line.head` counts."""
 
     by_kind: dict[object, _Line] = field(default_factory=dict)
-    heads: list[_Head] = field(default_factory=list)
+    heads: list[_Sorted] = field(default_factory=list)
 
 
 class Picking:
@@ -179,7 +176,7 @@ class Picking:
             for line in lines.by_kind.values():
                 if leaf is not None and (full := leaf.full(line.amounts)) is not None:
                     message = HELD_BACK.format(queue=full[0].name, resource=full[1])
-                    yield from ((place.pod, message) for place in line.places if self._counts(place))
+                    yield from ((place.pod, message) for _, _, place in line.places if place.stands)
 
     def count_held_back(self) -> int:
         """How many pods, and pod groups, `held_back` names."""
@@ -212,16 +209,16 @@ class Picking:
         """The pods, and what they request altogether."""
         picked: list[QueuedPod] = []
         taken: Counter[str] = Counter()
-        firsts = [first for name in sorted(self._homeless) if (first := self._first_of(name)[0]) is not None]
+        firsts = [(first.turn, first.line) for name in [*self._homeless] if (first := self._first_of(name)[0]) is not None]
         heapq.heapify(firsts)
         while len(picked) < count and firsts:
-            line = firsts[0].line
+            _, line = firsts[0]
             picked.append(self._take(line))
             taken.update(line.amounts)
             if (first := self._first_of(line.queue)[0]) is None:
                 heapq.heappop(firsts)
             else:
-                heapq.heapreplace(firsts, first)
+                heapq.heapreplace(firsts, (first.turn, first.line))
         return picked, taken
 
     def _of_queues(self, tree: Tree, count: int, left_out: Set[str], once: Set[str]) -> list[QueuedPod]:
@@ -264,8 +261,8 @@ class Picking:
         """Pods that stand in lines of queues that they are not of."""
         for lines in self._lines.values():
             for line in lines.by_kind.values():
-                for place in line.places:
-                    if self._counts(place) and self.ledger.entry(place.pod.info).name != line.queue:
+                for _, _, place in line.places:
+                    if place.stands and self.ledger.entry(place.pod.info).name != line.queue:
                         yield place.pod
 
     def _line_up(self, pod: QueuedPod, members: Sequence[QueuedPod]) -> None:
@@ -302,21 +299,22 @@ class Picking:
         if stood is not None and stood.line is line and stood.turn == turn:
             return
         self._leave(key)  # another line, where the pod has changed
-        place = self._stands[key] = _Place(turn, next(self._numbers), pod, line)
+        place = self._stands[key] = _Place(turn, pod, line)
         line.standing += 1
-        heapq.heappush(line.places, place)
-        if self._first(line) is place:
-            line.head = _Head(place, line)
-            heapq.heappush(lines.heads, line.head)
+        entry = turn, next(self._numbers), place
+        heapq.heappush(line.places, entry)
+        if _first(line) is entry:
+            line.head = place
+            heapq.heappush(lines.heads, entry)
             self._changed.add(name)
 
     def _leave(self, key: PodKey) -> None:
         """A pod stands in no line any more."""
-        stood = self._stands.get(key)
+        stood = self._stands.pop(key, None)
         if stood is not None:
-            if self._first(stood.line) is stood:
+            if stood.line.head is stood:
                 self._changed.add(stood.line.queue)
-            del self._stands[key]
+            stood.stands = False
             stood.line.standing -= 1
         if self._members or self._claims:
             self._members.pop(key, None)
@@ -330,31 +328,19 @@ class Picking:
             if not users:
                 self._users.pop(claim, None)
 
-    def _counts(self, place: _Place) -> bool:
-        """Whether a pod stands at a place still."""
-        return self._stands.get(PodKey(place.turn[2])) is place
-
-    def _first(self, line: _Line) -> _Place | None:
-        """The first place of a line at which a pod stands."""
-        places, stands = line.places, self._stands
-        while places:
-            place = places[0]
-            if stands.get(PodKey(place.turn[2])) is place:
-                return place
-            heapq.heappop(places)
-        return None
-
     def _take(self, line: _Line) -> QueuedPod:
         """The first pod of a line, which is left out from now on."""
-        places, stands = line.places, self._stands
-        place = heapq.heappop(places)
-        while stands.get(PodKey(place.turn[2])) is not place:
-            place = heapq.heappop(places)
-        del stands[PodKey(place.turn[2])]
+        places = line.places
+        place = heapq.heappop(places)[2]
+        while not place.stands:
+            place = heapq.heappop(places)[2]
+        place.stands = False
         line.standing -= 1
+        key = PodKey(place.turn[2])
+        del self._stands[key]
         if self._members or self._claims:
-            self._members.pop(place.pod.key, None)
-            self._forget_claims(place.pod.key)
+            self._members.pop(key, None)
+            self._forget_claims(key)
         return place.pod
 
     def _first_of(self, name: str, share: Share | None = None) -> tuple[_Place | None, bool]:
@@ -363,15 +349,15 @@ class Picking:
         lines = self._lines.get(name)
         if lines is None:
             return None, False
-        heads, stands, passed, held_back = lines.heads, self._stands, list[_Head](), False
+        heads, passed, held_back = lines.heads, list[_Sorted](), False
         found: _Place | None = None
         while heads and found is None:
-            head = heads[0]
-            place, line = head
-            if head is not line.head:
+            place = heads[0][2]
+            line = place.line
+            if line.head is not place:
                 heapq.heappop(heads)
-            elif stands.get(PodKey(place.turn[2])) is not place:
-                self._next_head(lines, line)
+            elif not place.stands:
+                _sort_anew(lines, line)
             elif self.paused and (line.profile in self.paused or "*" in self.paused):
                 passed.append(heapq.heappop(heads))
             elif share is not None and share.limited and share.full(line.amounts) is not None:
@@ -386,21 +372,32 @@ class Picking:
             self._homeless.discard(name)
         return found, held_back
 
-    def _next_head(self, lines: _Lines, line: _Line) -> None:
-        """The first of the heads is of a line whose first pod stands there no more."""
-        first = self._first(line)
-        if first is not None:
-            line.head = _Head(first, line)
-            heapq.heapreplace(lines.heads, line.head)
-            return
-        heapq.heappop(lines.heads)
-        line.head = None
-        if lines.by_kind.get(line.kind) is line:
-            del lines.by_kind[line.kind]
-
     def _head(self, share: Share) -> tuple[_Place | None, bool]:
         """The first place in a queue that limits leave room for; and whether they hold others back before it."""
         return self._first_of(share.name, share)
+
+
+def _first(line: _Line) -> _Sorted | None:
+    """The first place of a line at which a pod stands."""
+    places = line.places
+    while places:
+        if places[0][2].stands:
+            return places[0]
+        heapq.heappop(places)
+    return None
+
+
+def _sort_anew(lines: _Lines, line: _Line) -> None:
+    """The first of the heads is of a line whose first pod stands there no more."""
+    first = _first(line)
+    if first is not None:
+        line.head = first[2]
+        heapq.heapreplace(lines.heads, first)
+        return
+    heapq.heappop(lines.heads)
+    line.head = None
+    if lines.by_kind.get(line.kind) is line:
+        del lines.by_kind[line.kind]
 
 
 _Entry = tuple[float, Turn, str, Share, _Line]
@@ -433,6 +430,8 @@ class _Turns:
         self._contention = -1
         self._entries: dict[Share, _Entry | None] = {}
         self._heaps: dict[Share, list[_Entry]] = {}
+        self._firsts: dict[Share, _Place] = {}
+        """The first place in a queue, where limits hold nobody back before it and nobody has come before it since."""
         self._largest: dict[Share, dict[str, int]] = {}
         """Of a queue with limits, how much no first pod below it exceeds."""
 
@@ -445,7 +444,7 @@ class _Turns:
         """
         if tree is not self._tree or paused != self._paused:
             self._tree, self._paused = tree, paused
-            self._entries, self._heaps, self._largest = {}, {}, {}
+            self._entries, self._heaps, self._firsts, self._largest = {}, {}, {}, {}
             self._contention = -1
             tree.root.unsorted = True
             for share in tree.shares.values():
@@ -454,6 +453,7 @@ class _Turns:
             self._contention, self._counting = tree.contention, tree.counting()
         for name in [*changed, *(self._left_out ^ left_out)]:
             if (leaf := tree.leaf(name)) is not None:
+                self._firsts.pop(leaf, None)
                 leaf.unsort()
         self._left_out, self._once = left_out, once
         self._done.clear()
@@ -468,6 +468,7 @@ class _Turns:
         while share.children:
             share = self._heaps[share][0][3]
         pod = self._take(line)
+        self._firsts.pop(share, None)
         counted = line.of(self._counting)
         self._taken.append((share, counted))
         share.use(counted, 1)
@@ -510,10 +511,15 @@ class _Turns:
             return _above(share, self._heaps[share])
         if share.name in self._done or share.name in self._left_out:
             return None
-        first, held_back = self._head(share)
-        share.unsorted |= held_back
-        if first is None:
-            return None
+        first = self._firsts.get(share)
+        if first is None or (share.limited and share.full(first.line.amounts) is not None):
+            first, held_back = self._head(share)
+            share.unsorted |= held_back
+            self._firsts.pop(share, None)
+            if first is None:
+                return None
+            if not held_back:
+                self._firsts[share] = first
         line = first.line
         self._note(share, line.amounts)
         return share.ratio(line.amounts), first.turn, share.name, share, line
