@@ -15,6 +15,7 @@ from dsched.engine.failed_attempt import FailedAttempt, FailedGroupAttempt
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
+from dsched.framework.interning import shared
 from dsched.framework.interface import (
     Action,
     ClusterEvent,
@@ -69,7 +70,7 @@ class FairShare(PrioritySort):
         """Whether the pod's queue is there, takes pods of its namespace, and is large enough for it."""
         if self._queues is None:
             return None
-        info = PodInfo(pod)
+        info = shared(pod)
         name = self._queues.name_of(info)
         wrong = self._wrong(name, info) if name else ""
         return interface.unresolvable(wrong) if wrong else None
@@ -123,11 +124,10 @@ class FairShare(PrioritySort):
         allowed = share.queue.spec.namespaces
         if allowed and namespace not in allowed:
             return NOT_ALLOWED.format(queue=name, namespace=namespace)
-        limited = [above for above in share.path() if above.limits]
-        if not limited:
+        if not share.limited:
             return ""
         wanted = self._queues.requested([pod]) if pod.pod.spec.resource_claims else amounts(pod)
-        for above in limited:
+        for above in share.limited:
             for resource, limit in above.limits.items():
                 if wanted.get(resource, 0) > limit:
                     amount = f"{wanted[resource]}m" if resource == "cpu" else str(wanted[resource])

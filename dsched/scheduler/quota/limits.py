@@ -29,6 +29,8 @@ from dsched.scheduler.quota.tree import Tree
 
 Charges = list[tuple[str, Amounts]]
 """Queue to what counts against its limits."""
+MOST_KNOWN = 16_384
+"""So many queues and requests, of which it is known what counts."""
 
 
 @dataclass(slots=True)
@@ -67,6 +69,9 @@ class Limits:
         """By claim, then by queue."""
         self._claims_at = -1
         self._above: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        self._known: dict[tuple[str, int], tuple[Amounts, Charges]] = {}
+        """By queue and identity of what a pod requests, which pods that request the same share: that, which is kept so
+        that nothing else gets its identity, and what of it counts."""
         self._sums: dict[NodeName, Counter[str]] = {}
 
     @property
@@ -112,6 +117,7 @@ class Limits:
             for name, share in tree.shares.items()
             if not share.children
         }
+        self._known = {}
         self._claims_at = self._ledger.devices.version
         self._counted, self._asked, self._held = {}, {}, {}
         self._sums = {NodeName(name): Counter() for name, share in tree.shares.items() if share.limits}
@@ -133,7 +139,10 @@ class Limits:
                 unit = set()
             last = group
             entry = self._ledger.entry(pod)
-            found.append(self._of(entry.name, self._ask(entry, unit) if entry.claims else entry.amounts))
+            if entry.claims:
+                found.append(self._of(entry.name, self._ask(entry, unit)))
+            else:
+                found.append(self._of_pod(entry))
         return found
 
     def reserved(self, pod: PodInfo) -> None:
@@ -251,7 +260,12 @@ class Limits:
     def _take_in(self, entry: Placed) -> Sequence[str]:
         """Count a pod; returns the claims that count for its queue since then."""
         self._counted[entry.info.uid] = entry
-        self._count(entry.name, entry.amounts, 1)
+        for queue, limited in self._of_pod(entry):
+            sums = self._sums[NodeName(queue)]
+            for resource, amount in limited.items():
+                sums[resource] += amount
+        if not entry.claims:
+            return ()
         new = []
         for claim in entry.claims:
             of_claim = self._held.setdefault(claim, {})
@@ -282,6 +296,16 @@ class Limits:
     def _subtract(self, name: str, amounts: Amounts) -> None:
         for queue, limited in self._of(name, amounts):
             self._usage.subtract(NodeName(queue), limited)
+
+    def _of_pod(self, entry: Placed) -> Charges:
+        """As `_of`, of what a pod counts for itself."""
+        key = entry.name, id(entry.amounts)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = entry.amounts, self._of(entry.name, entry.amounts)
+        return known[1]
 
     def _of(self, name: str, amounts: Amounts) -> Charges:
         """What counts against the limits of a queue and of those above it."""

@@ -61,6 +61,8 @@ class Share:
     unsorted: bool = True
     """Whether its place among its siblings, or that of a queue below, may have changed since they were sorted. Those
     above are unsorted, too."""
+    news: bool = True
+    """Whether something of it has changed since somebody last told how it is, who clears it for all queues."""
     to_root: tuple["Share", ...] = ()
     """The queue and those above it, the root at the end."""
     limited: tuple["Share", ...] = ()
@@ -129,6 +131,13 @@ class Share:
             if share.touched:
                 return
             share.touched = True
+
+    def is_news(self) -> None:
+        """What is told of it, and of those above, has changed."""
+        for share in self.to_root:
+            if share.news:
+                return
+            share.news = True
 
     def unsort(self) -> None:
         """Its place among its siblings has to be looked up again."""
@@ -221,6 +230,7 @@ class Tree:
         """Pods of a queue wait; a negative number: they do so no more; none: its pods ask for more, or less."""
         add(leaf.asks, amounts, 1 if pods >= 0 else -1)
         leaf.asking += pods
+        leaf.is_news()
         leaf.touch()
 
     def place(self, leaf: Share, amounts: Amounts) -> None:
@@ -236,6 +246,7 @@ class Tree:
     def _moved(self, leaf: Share, pods: int) -> None:
         for share in leaf.to_root:
             share.running += pods
+        leaf.is_news()
         leaf.unsort()
 
     # -- fair shares -------------------------------------------------------------------------------------------------
@@ -260,6 +271,8 @@ class Tree:
             before = share.fair
             if any(before.get(resource) != due.get(resource) for resource in share.parent.contended):
                 share.unsort()
+        if due_changed:
+            share.is_news()
         share.fair = due
         if not share.children or not (due_changed or share.divided_anew):
             return

@@ -80,21 +80,58 @@ local function are_free(devices)
   end
   return true
 end
+-- Queues as they are when this script is done: each is read once and written once, for pods of a batch share those above
+-- them. By queue and resource: what it has used before, what pods of this script take more, and what is left below the
+-- limit; false where there is none, or somebody has written what is no number.
+local seen_queues = {}
+local function seen_queue(queue, resource)
+  local of_queue = seen_queues[queue]
+  if not of_queue then
+    of_queue = {}
+    seen_queues[queue] = of_queue
+  end
+  local known = of_queue[resource]
+  if not known then
+    local now = redis.call("HMGET", KEYS[13] .. queue, "used." .. resource, "allocatable." .. resource)
+    local used, limit = now[1] or "0", now[2]
+    known = { more = "0", left = limit and is_number(used) and is_number(limit) and sum(limit, minus(used)) }
+    of_queue[resource] = known
+  end
+  return known
+end
 local function are_within(queues)
   for _, charge in ipairs(queues) do
-    local queue_key, taken_ahead = KEYS[13] .. charge[1], queues_ahead[charge[1]] or {}
+    local taken_ahead = queues_ahead[charge[1]] or NOTHING
     for resource, amount in pairs(charge[2]) do
-      local now = redis.call("HMGET", queue_key, "used." .. resource, "allocatable." .. resource)
-      local used, limit = now[1] or "0", now[2]
-      if limit and is_number(used) and is_number(limit) then
-        local after = sum(sum(used, amount), taken_ahead[resource] or "0")
-        if is_below_zero(sum(limit, minus(after))) then
-          return false
-        end
+      local left = seen_queue(charge[1], resource).left
+      if left and is_below_zero(sum(left, minus(sum(amount, taken_ahead[resource] or "0")))) then
+        return false
       end
     end
   end
   return true
+end
+local function charge_queues(queues)
+  for _, each in ipairs(queues) do
+    for resource, amount in pairs(each[2]) do
+      local known = seen_queue(each[1], resource)
+      known.more = sum(known.more, amount)
+      known.left = known.left and sum(known.left, minus(amount))
+    end
+  end
+end
+local function write_queues()
+  for queue, of_queue in pairs(seen_queues) do
+    local amounts = {}
+    for resource, known in pairs(of_queue) do
+      if known.more ~= "0" then
+        amounts[resource] = known.more
+      end
+    end
+    if next(amounts) then
+      charge(KEYS[13] .. queue, amounts, "")
+    end
+  end
 end
 local function count_ahead(node_key, amounts, devices, queues)
   for _, charge in ipairs(queues) do
@@ -165,9 +202,7 @@ local function reserve(item, taken_for)
   local record = KEYS[8] .. key
   charge(KEYS[10] .. node, amounts, "")
   take(uid, devices, taken_for)
-  for _, each in ipairs(queues) do
-    charge(KEYS[13] .. each[1], each[2], "")
-  end
+  charge_queues(queues)
   held[#held + 1] = uid
   held[#held + 1] = table.concat({ key, node, ARGV[1], state, attempts[uid], ARGV[2] }, " ")
   flown[#flown + 1] = key
@@ -199,6 +234,7 @@ for _, unit in ipairs(cmsgpack.unpack(ARGV[3])) do
     end
   end
 end
+write_queues()
 in_bulk(held, function(...)
   redis.call("HSET", KEYS[9], ...)
 end)

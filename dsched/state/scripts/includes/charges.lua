@@ -19,7 +19,12 @@ local function carry(total)
   end
   return total[#total] < 0
 end
+local SHORT = 15 -- digits of which Lua adds up two numbers exactly
 local function sum(number, more)
+  if #number <= SHORT and #more <= SHORT then
+    local short = tonumber(number) + tonumber(more)
+    return short == 0 and "0" or string.format("%.0f", short)
+  end
   local total, added = limbs(number), limbs(more)
   for place = 1, math.max(#total, #added) + 1 do
     total[place] = (total[place] or 0) + (added[place] or 0)
