@@ -15,7 +15,6 @@ from dsched.engine.failed_attempt import FailedAttempt, FailedGroupAttempt
 from dsched.errors import PluginError
 from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interning import shared
 from dsched.framework.interface import (
     Action,
     ClusterEvent,
@@ -26,6 +25,7 @@ from dsched.framework.interface import (
     Resource,
     Status,
 )
+from dsched.framework.interning import MOST_READ
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import amounts
 from dsched.model.meta import NodeName, key_of
@@ -64,15 +64,16 @@ class FairShare(PrioritySort):
         super().__init__(args, handle)
         decoded(args)
         self._queues: Any = getattr(handle, "queues", None)
+        self._requested: dict[tuple[int, int], tuple[Pod, Mapping[str, int]]] = {}
+        """By identity of spec and status a pod that keeps them, and what it requests."""
         self._reclaim = Reclaim(handle, features) if self._queues is not None else None
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         """Whether the pod's queue is there, takes pods of its namespace, and is large enough for it."""
         if self._queues is None:
             return None
-        info = shared(pod)
-        name = self._queues.name_of(info)
-        wrong = self._wrong(name, info) if name else ""
+        name = self._queues.named(pod)
+        wrong = self._wrong(name, pod) if name else ""
         return interface.unresolvable(wrong) if wrong else None
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
@@ -81,7 +82,7 @@ class FairShare(PrioritySort):
             return None
         leaf = self._queues.tree.leaf(name)
         if leaf is None:
-            return interface.unresolvable(self._wrong(name, pod) or UNKNOWN.format(queue=name))
+            return interface.unresolvable(self._wrong(name, pod.pod) or UNKNOWN.format(queue=name))
         for share, resource in leaf.exceeded():
             if self._queues.freed(pod).get(resource, 0):
                 return Status(Code.UNSCHEDULABLE, (FULL.format(queue=share.name, resource=resource),))
@@ -112,10 +113,10 @@ class FairShare(PrioritySort):
             Registration(Resource.ASSIGNED_POD, frozenset({Action.DELETE})),
         )
 
-    def _wrong(self, name: str, pod: PodInfo) -> str:
+    def _wrong(self, name: str, pod: Pod) -> str:
         """Why pods like this one are never taken into a queue; empty where they are."""
         tree = self._queues.tree
-        share, namespace = tree.shares.get(name), pod.pod.metadata.namespace or "default"
+        share, namespace = tree.shares.get(name), pod.metadata.namespace or "default"
         if share is None:
             why = tree.broken.get(name)
             return BROKEN.format(queue=name, why=why) if why else UNKNOWN.format(queue=name)
@@ -126,13 +127,23 @@ class FairShare(PrioritySort):
             return NOT_ALLOWED.format(queue=name, namespace=namespace)
         if not share.limited:
             return ""
-        wanted = self._queues.requested([pod]) if pod.pod.spec.resource_claims else amounts(pod)
+        wanted = self._queues.requested([PodInfo(pod)]) if pod.spec.resource_claims else self._amounts(pod)
         for above in share.limited:
             for resource, limit in above.limits.items():
                 if wanted.get(resource, 0) > limit:
                     amount = f"{wanted[resource]}m" if resource == "cpu" else str(wanted[resource])
                     return TOO_LARGE.format(amount=amount, resource=resource, queue=above.name)
         return ""
+
+    def _amounts(self, pod: Pod) -> Mapping[str, int]:
+        """What a pod requests; pods that were read alike have one spec and one status."""
+        key = id(pod.spec), id(pod.status)
+        known = self._requested.get(key)
+        if known is None:
+            if len(self._requested) >= MOST_READ:
+                self._requested.clear()
+            known = self._requested[key] = pod, amounts(PodInfo(pod))
+        return known[1]
 
 
 def _key(event: ClusterEvent) -> str:

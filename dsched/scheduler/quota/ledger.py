@@ -20,6 +20,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import PODS, amounts
 from dsched.model.meta import PodUid, from_builtins
+from dsched.model.pod import Pod
 from dsched.model.queues import QUEUE, Queue, named_by
 from dsched.scheduler.ports import Amounts
 from dsched.scheduler.quota.devices import Devices, claims_of
@@ -114,7 +115,11 @@ class Ledger:
 
     def name_of(self, pod: PodInfo) -> str:
         """The name of the pod's queue, whether there is one of that name or not; empty where it is of none."""
-        meta = pod.pod.metadata
+        return self.named(pod.pod)
+
+    def named(self, pod: Pod) -> str:
+        """As `name_of`, of a pod of which nothing is derived."""
+        meta = pod.metadata
         namespace = self._snapshot.others("Namespace").get(meta.namespace or "default", {})
         labels: Mapping[str, str] = namespace.get("metadata", {}).get("labels") or {}
         return named_by(meta.labels, labels, kueue=self.kueue)

@@ -6,8 +6,8 @@ well off, the one whose pod QueueSort puts first. What is picked counts as used 
 
 A pod for which a limit leaves no room is passed over: the next of its queue that fits is tried, and it stays in the
 active queue until there is room. Pods that ask for the same stand in one line, so the next one that fits is found by
-looking at one pod of each line, and at no line behind the first that has one. A pod whose claim others of its queue use on nodes already asks for so much less; it
-stands elsewhere once that changes.
+looking at one pod of each line, and at no line behind the first that has one. A pod whose claim others of its queue use
+on nodes already asks for so much less; it stands elsewhere once that changes.
 
 How long anybody is held up: a queue whose last `PATIENCE` attempts placed nothing gets one attempt a batch until one of
 its pods is placed, and all such queues together a quarter of a batch as long as others have pods.
@@ -115,7 +115,7 @@ class Picking:
         self._may_run: set[str] = set()
         """Keys of the pod groups in the queue that no gate holds back."""
         self._changed: set[str] = set()
-        """Queues whose first pods may be others since turns were sorted, for another reason than that one was picked."""
+        """Queues whose first pods may be others since turns were sorted, and not because they were picked."""
         self._homeless: set[str] = set()
         """Names in ``_lines`` of which there was no queue when the tree was looked at last."""
         self._looked_at = Tree()
@@ -209,7 +209,9 @@ class Picking:
         """The pods, and what they request altogether."""
         picked: list[QueuedPod] = []
         taken: Counter[str] = Counter()
-        firsts = [(first.turn, first.line) for name in [*self._homeless] if (first := self._first_of(name)[0]) is not None]
+        firsts = [
+            (first.turn, first.line) for name in [*self._homeless] if (first := self._first_of(name)[0]) is not None
+        ]
         heapq.heapify(firsts)
         while len(picked) < count and firsts:
             _, line = firsts[0]
@@ -344,8 +346,9 @@ class Picking:
         return place.pod
 
     def _first_of(self, name: str, share: Share | None = None) -> tuple[_Place | None, bool]:
-        """The first place in the lines of a queue, those of paused profiles left out, and those for which limits above
-        ``share`` leave no room; and whether they hold back any before it. A line in which nobody stands is forgotten."""
+        """The first place in the lines of a queue, those of paused profiles left out, and those for which limits from
+        ``share`` up leave no room; and whether they hold back any before it. A line in which nobody stands is
+        forgotten."""
         lines = self._lines.get(name)
         if lines is None:
             return None, False

@@ -61,6 +61,8 @@ class Share:
     unsorted: bool = True
     """Whether its place among its siblings, or that of a queue below, may have changed since they were sorted. Those
     above are unsorted, too."""
+    all_weigh: bool = True
+    """Whether each of its children is due a part of what is beyond guarantees, of whatever resource."""
     news: bool = True
     """Whether something of it has changed since somebody last told how it is, who clears it for all queues."""
     to_root: tuple["Share", ...] = ()
@@ -202,6 +204,7 @@ class Tree:
                 reached.append(child)
         for share in reversed(order):
             _raise_guarantees(share)
+            share.all_weigh = all(_least_weight(child) > 0 for child in share.children)
         for name in queues.keys() - self.shares.keys() - self.broken.keys():
             parent = queues[name].spec.parent
             self.broken[name] = (
@@ -234,7 +237,7 @@ class Tree:
         leaf.touch()
 
     def place(self, leaf: Share, amounts: Amounts) -> None:
-        """A pod of a queue that waited is on a node. What the queues would use is as it was, unless a limit is exceeded:
+        """A pod of a queue that waited is on a node. What queues would use is as it was, unless a limit is exceeded:
         then what they use counts."""
         add(leaf.asks, amounts, -1)
         leaf.asking -= 1
@@ -261,7 +264,7 @@ class Tree:
         self._divide(self.root, due_changed=total != self.root.fair, due=dict(total))
 
     def counting(self) -> frozenset[str]:
-        """Resources that have to do with whose turn it is: those that siblings contend for, and those that are limited."""
+        """Resources that have to do with whose turn it is: siblings contend for them, or they are limited."""
         found = {resource for share in self.shares.values() for resource in share.limits}
         return frozenset(found.union(self.root.contended, *(share.contended for share in self.shares.values())))
 
@@ -280,11 +283,16 @@ class Tree:
         contended: set[str] = set()
         parts: list[dict[str, float]] = [{} for _ in share.children]
         for resource in sorted(share.demands.keys() | {name for child in share.children for name in child.demands}):
-            claims = [_claim(child, resource) for child in share.children]
             amount = due.get(resource, 0.0)
+            wanted = [child.demands.get(resource, 0) for child in share.children]
+            if share.all_weigh and is_more(amount, sum(wanted)):  # each gets what it asks for
+                for demand, given in zip(wanted, parts, strict=True):
+                    given[resource] = demand
+                continue
+            claims = [_claim(child, resource) for child in share.children]
             for given, part in zip(parts, divide(amount, claims), strict=True):
                 given[resource] = part
-            if is_more(sum(claim.demand for claim in claims), amount):
+            if is_more(sum(wanted), amount):
                 contended.add(resource)
         if contended != share.contended:
             share.contended = frozenset(contended)
@@ -318,6 +326,11 @@ def _amount(resource: str, given: quantity.Quantity) -> int:
 
 def _weight(queue: Queue, resource: QueueResource) -> int:
     return queue.spec.weight if resource.weight is None else resource.weight
+
+
+def _least_weight(share: Share) -> int:
+    assert share.queue is not None
+    return min(share.queue.spec.weight, *share.weights.values()) if share.weights else share.queue.spec.weight
 
 
 def _raise_guarantees(share: Share) -> None:

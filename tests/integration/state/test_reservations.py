@@ -1,5 +1,7 @@
 """Reserving on a real Redis: what is granted, and what a node is charged with."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -307,3 +309,40 @@ def test_no_limit_is_exceeded_whatever_is_asked_for(redis_server, wanted, first,
                 sums = {name: total + cpu for name, total in sums.items()}
         for name, total in sums.items():
             assert charged(store, name).get("used.cpu", "0") == str(total)
+
+
+units = st.lists(st.lists(st.tuples(st.integers(1, 1500), st.sampled_from(["ab", "a", "b"])), min_size=1, max_size=3))
+
+
+@given(units, st.integers(0, 4000), st.integers(0, 4000), st.sampled_from([1, 2**50]))
+@settings(max_examples=60, deadline=None)
+def test_a_batch_is_charged_to_queues_as_its_pods_one_after_the_other(redis_server, wanted, first, second, times):
+    """Pods by themselves, and groups that are reserved together or not at all, in one script."""
+    left, sums = {"a": first * times, "b": second * times}, {"a": 0, "b": 0}
+    requests, expected = [], []
+    with system(redis_server) as store:
+        epoch = take_over(store)
+        queue, held, usage = Queue(store, epoch), Reservations(store, epoch), with_node(store, epoch, cpu=10**9)
+        Usage(store, epoch, keys.QUOTA).rebuild(
+            [(NodeName(name), {"memory": limit}, {}) for name, limit in left.items()]
+        )
+        for number, unit in enumerate(wanted):
+            ahead, verdicts = Counter(), []
+            for place, (amount, queues) in enumerate(unit):
+                name = f"p{number}-{place}"
+                fly(queue, name)
+                charges = tuple((each, {"memory": amount * times}) for each in queues)
+                one = request(name, usage, cpu=1, version=0, group=f"g{number}" if len(unit) > 1 else "")
+                requests.append(replace(one, queues=charges))
+                fits = all(ahead[each] + amount * times <= left[each] for each in queues)
+                verdicts.append(OK if fits else LIMITED)
+                ahead.update(dict.fromkeys(queues, amount * times))
+            if set(verdicts) == {OK}:
+                sums = {name: total + ahead[name] for name, total in sums.items()}
+                left = {name: room - ahead[name] for name, room in left.items()}
+            else:
+                verdicts = [TOGETHER if verdict == OK else verdict for verdict in verdicts]
+            expected += verdicts
+        assert held.reserve(requests, NOW_MS) == expected
+        for name, total in sums.items():
+            assert charged(store, name).get("used.memory", "0") == str(total)

@@ -13,6 +13,7 @@ from dsched.model.queues import LABEL
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import QueuedPod
 from dsched.scheduler.quota.ledger import Ledger
+from dsched.scheduler.quota.tree import Share
 from tests.devices import asking, make_claim, make_class, make_slice
 from tests.manifests import Json, queue_manifest
 from tests.unit.scheduler.quota.divided import Divided, make_pod
@@ -179,6 +180,15 @@ class Followed(RuleBasedStateMachine):
         self.there = Divided(cores=50)
         self.pods: list[QueuedPod] = []
         self.number = 0
+        self.told: dict[str, Any] = {}
+
+    @rule()
+    def tell(self) -> None:
+        """Somebody tells how queues are."""
+        tree = self.there.ledger.divide()
+        self.told = {name: _told(share) for name, share in tree.shares.items()}
+        for share in (tree.root, *tree.shares.values()):
+            share.news = False
 
     @rule(name=st.sampled_from(NAMES), parent=st.sampled_from(["", *NAMES]), weight=st.integers(0, 3), data=st.data())
     def queue(self, name: str, parent: str, weight: int, data: Any) -> None:
@@ -260,8 +270,16 @@ class Followed(RuleBasedStateMachine):
             assert _some(share.pending) == _some(other.pending)
             assert share.fair == other.fair
             assert share.contended == other.contended
+        for name, share in mine.shares.items():
+            assert share.news or self.told[name] == _told(share)
         asked, fresh_asked = ([_lines(each, name) for name in NAMES] for each in (self.there, fresh))
         assert asked == fresh_asked
+
+
+def _told(share: Share) -> Any:
+    """What is told of a queue, as it is now."""
+    amounts = (share.usage, share.pending, share.fair, share.guaranteed, share.limits)
+    return (share.running, share.waiting, *[dict(each) for each in amounts])
 
 
 def _added(there: Divided) -> dict[str, int]:
@@ -282,7 +300,11 @@ def _lines(there: Divided, name: str) -> list[tuple[str, list[tuple[str, int]]]]
     """What each pod of a queue asks for that stands in the active queue."""
     there.picking.count_held_back()
     stands = there.picking._stands
-    return sorted((key, sorted(_some(line.amounts).items())) for key, place in stands.items() if (line := place.line).queue == name)
+    return sorted(
+        (key, sorted(_some(line.amounts).items()))
+        for key, place in stands.items()
+        if (line := place.line).queue == name
+    )
 
 
 def _some(amounts: Mapping[str, int]) -> dict[str, int]:
