@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.watch_log import WatchLog
@@ -10,6 +10,7 @@ from dsched.errors import DschedError
 from dsched.manifests import load
 from dsched.manifests.load import Manifest
 from dsched.manifests.reader import Document
+from dsched.model.queues import LABEL
 from dsched.state.client import Store
 from tests.manifests import node_manifest, pod_manifest
 
@@ -67,7 +68,13 @@ def nodes(count: int) -> list[Manifest]:
 
 
 def pods(
-    prefix: str, count: int, *, scheduler: str = DEFAULT, equal: bool = False, smallest_ki: int = SMALLEST_KI
+    prefix: str,
+    count: int,
+    *,
+    scheduler: str = DEFAULT,
+    equal: bool = False,
+    smallest_ki: int = SMALLEST_KI,
+    queues: Sequence[str] = (),
 ) -> list[Manifest]:
     """Pods ``default/PREFIX-NUMBER`` that ask for next to nothing: only a node's room for 110 pods is used up.
 
@@ -75,12 +82,15 @@ def pods(
         equal: all request the same; else each requests another amount, so that none is judged by what is known of
             another.
         smallest_ki: what the first one requests, of memory.
+        queues: those that they are of, by turns; none for no queue.
     """
     documents = []
     for number in range(count):
         requests = {"cpu": "1m", "memory": f"{smallest_ki + (0 if equal else number)}Ki"}
         containers = [{"name": "main", "image": "nginx", "resources": {"requests": requests}}]
         value = pod_manifest(f"default/{prefix}-{number}", containers=containers, schedulerName=scheduler)
+        if queues:
+            value["metadata"]["labels"] = {LABEL: queues[number % len(queues)]}
         documents.append(Document("pod", value))
     return load.check(documents)
 

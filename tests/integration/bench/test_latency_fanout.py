@@ -41,6 +41,13 @@ def test_latency_is_told_for_every_pod(told: Callable[..., str]) -> None:
     assert found["applied"]["max"] <= found["bound"]["max"]
 
 
+def test_latency_is_told_with_queues(told: Callable[..., str]) -> None:
+    found = json.loads(told(latency.main, "--nodes", "3", "--pods", "2", "--pause-ms", "1", "--queues", "--json"))
+
+    assert (found["pods"], found["queues"]) == (2, 1011)
+    assert found["bound"]["median"] > 0
+
+
 def test_percentiles_are_measurements_by_nearest_rank() -> None:
     found = latency.Figures.of([number / 1000 for number in range(200, 0, -1)])
 
