@@ -264,7 +264,8 @@ def anew(there: Divided) -> Picking:
     for pod in sorted(there.pending, key=lambda each: each.turn):
         found.moved(pod)
     found.paused = known.paused
-    found._in_vain, found._probed, found._batches = {**known._in_vain}, {**known._probed}, known._batches
+    found._in_vain, found._stuck = {**known._in_vain}, {*known._stuck}
+    found._probed, found._batches = {**known._probed}, known._batches
     return found
 
 
