@@ -78,9 +78,8 @@ def _owned(view: View, key: PodKey, standing: Standing, pod: SeenPod | None) -> 
     elif pod.uid != uid:
         what = f"has a record of uid {uid or 'nothing'}, the pod has uid {pod.uid}"
         yield of_pod(_I1, key, f"no pod {uid}", what, view.version)
-    elif pod.finished or pod.deleting:
-        why = "has finished" if pod.finished else "is being deleted"
-        yield of_pod(_I1, key, f"over {uid}", f"{why} and has a record still", view.version)
+    elif pod.finished:
+        yield of_pod(_I1, key, f"over {uid}", "has finished and has a record still", view.version)
 
 
 def _known(view: View, pod: SeenPod) -> bool:

@@ -205,6 +205,7 @@ class Commit:
 
     def _candidates(self, popped: Sequence[Popped], popped_at: float) -> list[Candidate | GroupCandidate]:
         found: list[Candidate | GroupCandidate] = []
+        ending: list[QueuedPod] = []
         now_ms = self._clock.now_ms()
         for entry in popped:
             pod = self._pending.standing(entry.key)
@@ -214,10 +215,24 @@ class Commit:
                 if (group := self._group(pod, now_ms, popped_at)) is not None:
                     found.append(group)
                 continue
+            if pod.info.pod.deleting and not pod.resizes:
+                ending.append(pod)
+                continue
             pod.attempts = entry.attempt
             pod.first_ms = pod.first_ms or now_ms
             found.append(Candidate(pod.info, entry.attempt, popped_at))
+        self._pass_over(ending)
         return found
+
+    def _pass_over(self, ending: Sequence[QueuedPod]) -> None:
+        """Pods that are being deleted are not tried, and leave the queue. Killed before: they are put back into the
+        queue by the next leader, and have their turn once more."""
+        if not ending:
+            return
+        for pod in ending:
+            self._pending.pass_over(pod.key)
+        self._queue.remove_ahead([(pod.key, pod.uid) for pod in ending])
+        self._failures.tell_passed_over(ending)
 
     def _group(self, queued: QueuedGroup, now_ms: int, popped_at: float) -> GroupCandidate | None:
         """A group that was popped, with its pods, which come in flight as well; None where it has none any more.
@@ -227,7 +242,7 @@ class Commit:
         """
         moves: list[Move] = []
         candidates: list[Candidate] = []
-        for pod in self._groups.attempt(queued):
+        for pod in self._tried(queued):
             pod.attempts += 1
             pod.first_ms = pod.first_ms or now_ms
             told = {"attempts": pod.attempts, "first_ms": pod.first_ms, "last_ms": now_ms}
@@ -239,6 +254,16 @@ class Commit:
             return None
         self._queue.move_ahead(moves, lambda refused: None)  # of who is not there, the reservation is refused
         return GroupCandidate(queued.pod_group, tuple(candidates))
+
+    def _tried(self, queued: QueuedGroup) -> list[QueuedPod]:
+        """The pods of a group that are tried, in order; if any of all those in the queue does not belong to the group,
+        none is passed over, for that is told before. Source: schedule_one_podgroup.go ``scheduleOnePodGroup``."""
+        pods = self._groups.attempt(queued)
+        ending = [pod for pod in pods if pod.info.pod.deleting]
+        if not ending or self._cycle.invalid(GroupCandidate(queued.pod_group, _candidates(pods))):
+            return pods
+        self._pass_over(ending)
+        return [pod for pod in pods if pod not in ending]
 
     def _placed(self, begun: Begun) -> tuple[list[Candidate | GroupCandidate], set[int]]:
         """Take down what Redis has reserved, and hand out what may be bound; returns what has to be decided again, and
@@ -373,6 +398,10 @@ class Commit:
                 message = Diagnosis.of_node(status).message
                 self._binding.release(assumed, QueueName.UNSCHEDULABLE, message, frozenset({status.plugin}))
         return ready
+
+
+def _candidates(pods: Sequence[QueuedPod]) -> tuple[Candidate, ...]:
+    return tuple(Candidate(pod.info, pod.attempts) for pod in pods)
 
 
 def _failed(group: GroupDecision) -> GroupDecision:

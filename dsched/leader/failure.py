@@ -85,6 +85,22 @@ class Failures:
             ]
         )
 
+    def tell_passed_over(self, pods: Sequence[QueuedPod]) -> None:
+        """Say of pods that are being deleted that they are not tried. Source: schedule_one.go ``skipPodSchedule``."""
+        self._cluster.record(
+            [
+                PodEvent(
+                    pod.key,
+                    pod.uid,
+                    "Warning",
+                    "FailedScheduling",
+                    f"skip schedule deleting pod: {pod.key}",
+                    pod.info.pod.spec.scheduler_name,
+                )
+                for pod in pods
+            ]
+        )
+
     def tell_groups(self, decided: Sequence[GroupDecision], now_s: float) -> None:
         """Say on pod groups what came of them. Source: schedule_one_podgroup.go ``submitPodGroupAlgorithmResult``."""
         self._cluster.report_groups([_group_status(each) for each in decided])

@@ -194,12 +194,11 @@ class Intake:
         if known is not None or deleting:
             self._answered()
             known = self._pending.get(pod.key)
-        if known is not None and known.uid != pod.uid:
+        ended = known is not None and known.uid != pod.uid
+        if known is not None and (ended or (deleting and self._binding.assumed(pod.uid) is not None)):
             self._gone(known.key, known.uid)
             known = None
-        if deleting:
-            self._gone(pod.key, pod.uid)
-        elif known is not None:
+        if known is not None:
             self._changed(known, shared(pod))
         elif (node := self._cache.snapshot.table.node_of(pod.uid)) is None:
             self._new(shared(pod))
@@ -321,18 +320,21 @@ class Intake:
 
     def _forget_pending(self, key: PodKey, uid: PodUid, *, bound: bool = False) -> None:
         """The pod is no longer pending: it is gone, or bound."""
-        pod = self._pending.get(key)
-        if pod is None or pod.uid != uid:
+        passed_over, pod = self._pending.gone(key, uid), self._pending.get(key)
+        if passed_over is not None:
+            pod = passed_over
+        elif pod is None or pod.uid != uid:
             return
-        self._moves.pop(key, None)
-        self._pending.drop(key)
-        if pod.group:
-            self._grouped(self._groups.left(pod))
+        else:
+            self._moves.pop(key, None)
+            self._pending.drop(key)
+            if pod.group:
+                self._grouped(self._groups.left(pod))
         unheard = bound and ends_unheard(self._frameworks[pod.info.pod.spec.scheduler_name])
         if pod.promised and not unheard:
             self._events.happened(released(pod.info, pod.promised))
         self._cache.snapshot.nominations.drop(uid)
-        if pod.place is not QueueName.NOWHERE:
+        if pod.place is not QueueName.NOWHERE and passed_over is None:
             self._removals.append((key, uid))
 
     # -- nodes and other objects -----------------------------------------------------------------------------------

@@ -285,7 +285,7 @@ class Takeover:
         spec = pod.spec
         if spec.node_name:
             return resizes(pod, self._frameworks)
-        return spec.scheduler_name in self._frameworks and not pod.finished and not pod.deleting
+        return spec.scheduler_name in self._frameworks and not pod.finished
 
     def _rebuild_usage(self) -> None:
         table = self._cache.snapshot.table

@@ -125,6 +125,10 @@ class Cycle:
         """What would become of a pod group in each of its placements by itself; see `PodGroupCycle.trials`."""
         return self._groups.trials(entry)
 
+    def invalid(self, entry: GroupCandidate) -> str:
+        """Why the pods of a group do not belong together; empty where they do."""
+        return self._groups.invalid(entry)
+
     def _framework(self, candidate: Candidate) -> Framework | None:
         """None of a pod group's pod whose profile there is not, which its group is told."""
         return self._frameworks.get(candidate.info.pod.spec.scheduler_name)

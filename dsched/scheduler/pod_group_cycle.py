@@ -87,7 +87,7 @@ class PodGroupCycle:
             return self._decide(entry)
 
     def _decide(self, entry: GroupCandidate) -> GroupDecision:
-        wrong = self._invalid(entry)
+        wrong = self.invalid(entry)
         framework = self._frameworks.get(entry.pods[0].info.pod.spec.scheduler_name)
         if wrong or framework is None:
             return self._failed(entry, wrong or "there is no such profile")
@@ -120,7 +120,7 @@ class PodGroupCycle:
 
     # -- before --------------------------------------------------------------------------------------------------
 
-    def _invalid(self, entry: GroupCandidate) -> str:
+    def invalid(self, entry: GroupCandidate) -> str:
         """Why the pods do not belong together; empty where they do. Source: ``validatePodGroup``."""
         table, group = self._cache.snapshot.table, entry.group
         first = entry.pods[0].info.pod.spec

@@ -244,6 +244,8 @@ class PendingPods:
         self._beside: dict[str, dict[PodKey, QueuedPod]] = {}
         self._backoff = backoff
         self._pods: dict[PodKey, QueuedPod] = {}
+        self._passed_over: dict[PodKey, QueuedPod] = {}
+        """Pods that are being deleted and that were not tried any more when their turn came."""
         self._rejected_by: dict[str, dict[bytes, dict[PodKey, QueuedPod]]] = {}
         self._rejected_of: dict[str, dict[str, dict[PodKey, QueuedPod]]] = {}
         self._naming: dict[str, dict[PodKey, QueuedPod]] = {}
@@ -336,6 +338,7 @@ class PendingPods:
         """A pod that is new to the leader; it stands nowhere until it is moved."""
         pod = QueuedPod(info, queued_us=self.stamp())
         self._sort(pod, framework)
+        self._passed_over.pop(pod.key, None)
         self._pods[pod.key] = pod
         self._told.add(info.pod)
         if self.heard is not None:
@@ -438,6 +441,21 @@ class PendingPods:
             if self.heard is not None:
                 self.heard(tape.NoLongerPending(pod.uid))
         return pod
+
+    def pass_over(self, key: PodKey) -> None:
+        """The pod is being deleted, and not tried any more. It counts among those of its group until it is gone."""
+        pod = self.drop(key)
+        if pod is not None:
+            self._told.add(pod.info.pod)
+            self._passed_over[key] = pod
+
+    def gone(self, key: PodKey, uid: PodUid) -> QueuedPod | None:
+        """A pod is no more, or bound; returns it if it had been passed over."""
+        pod = self._passed_over.get(key)
+        if pod is None or pod.uid != uid:
+            return None
+        self._told.drop(pod.info.pod)
+        return self._passed_over.pop(key)
 
     def add_group(self, group: QueuedGroup) -> None:
         """A pod group is new to the queue; it stands nowhere until it is moved."""

@@ -27,6 +27,8 @@ CLAIMS = 0.2
 """How often there are devices, and pods that claim some."""
 CARD = "example.com/card"
 SECONDS = (0, 1, 3, 12)
+LONG_S = 310
+"""Longer than a pod waits for an event to move it."""
 ENDING = "2023-11-14T22:13:20Z"
 
 
@@ -277,7 +279,7 @@ class Sequence:
         often = [self._pod_goes, self._group_wants_another_count, self._room_comes]
         seldom = [self._pod_joins, self._single_comes, self._node_comes, self._node_changes, self._gate_opens]
         seldom += [self._group_goes, self._group_is_another, self._pod_is_another, self._member_runs]
-        seldom += [self._refused, self._running_ends, self._labels_change, self._group_stays_away, self._node_goes]
+        seldom += [self._pod_ends, self._refused, self._running_ends, self._labels_change, self._group_stays_away, self._node_goes]
         return [*often, *often, *often, *seldom, self._time_goes_by]
 
     def _pod_goes(self) -> None:
@@ -413,7 +415,7 @@ class Sequence:
         return self._chance.choice(sorted(name for name in self._groups if name.startswith("g")))
 
     def _time_goes_by(self) -> None:
-        self._happens(seconds=self._chance.choice([1, 4, 20]))
+        self._happens(seconds=LONG_S if self._chance.random() < 0.15 else self._chance.choice([1, 4, 20]))
 
     def _waits(self, pod: Json) -> None:
         self._waiting[pod["metadata"]["name"]] = pod

@@ -36,12 +36,6 @@ def as_before() -> Iterator[None]:
     profiles.emulate(feature_gates.UNSAID)
 
 
-ONCE_DIFFERED = [
-    (3202370753, True),  # a node was taken off a pod whose labels had changed since
-]
-"""Sequences in which a leader did something else, by number and whether topology counts."""
-
-
 def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | None:
     """What kube-scheduler says and does; None where that is up to chance."""
     for number in range(runs):
@@ -60,19 +54,6 @@ def gone_through(sequence: Sequence, rig: Rig, topology: bool) -> list[Moment]:
 
 def gates(topology: bool) -> list[str]:
     return [f"{GROUPS}=true", f"{TOPOLOGY}={str(topology).lower()}"]
-
-
-@pytest.mark.parametrize(("number", "topology"), ONCE_DIFFERED)
-def test_what_once_differed_does_not_any_more(
-    connect: Callable[[str], Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, topology: bool
-) -> None:
-    path, sequence = judge_program("1.37"), Sequence(number)
-    monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
-    with program.running(path, gates=gates(topology)) as asked:
-        theirs = certain(asked, sequence, RUNS)
-    assert theirs is not None
-    rig = Rig(connect(f"sequence-{uuid.uuid4().hex}"), tmp_path, monkeypatch)
-    assert differences(theirs, gone_through(sequence, rig, topology)) == []
 
 
 @pytest.mark.parametrize("topology", [True, False], ids=["topology", "groups"])

@@ -233,8 +233,7 @@ class Audit:
             if home != seen.node or (place is not None) != self._resizes(uid) or assumed is not None:
                 self._suspect("pod_elsewhere", key, uid, seen.node, home, place, version=seen.version)
         elif seen.deleting:
-            if place is not None:
-                self._suspect("pod_redundant", key, uid, home, place, version=seen.version)
+            return  # it stands in the queue until its turn comes, and nowhere after that
         elif home is not None and assumed is None:
             self._suspect("pod_elsewhere", key, uid, "", home, place, version=seen.version)
         elif place is None and assumed is None and uid not in self._foreign:

@@ -15,6 +15,7 @@ from tests.manifests import Json, node_manifest, other_manifest, pod_manifest
 
 GATE = [{"name": "example.com/later"}]
 WEB = "shop/web"
+SAID = ("FailedScheduling", 1)
 RESIZED = {"name": "main", "resources": {"requests": {"cpu": "300m"}}}
 NO_FIT = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -50,6 +51,53 @@ def test_a_pod_is_bound(rig: Rig, check: Checker) -> None:
     led.run()
     bound_to(rig, "n1")
     assert rig.used("n1") == {"cpu": 100, "pods": 1}
+    check.at_rest()
+
+
+def ending(pod: Json) -> Json:
+    """The pod while it is being deleted, and somebody holds it back."""
+    over = {"deletionTimestamp": "2023-11-14T22:13:20Z", "finalizers": ["example.com/held"]}
+    return {**pod, "metadata": {**pod["metadata"], **over}}
+
+
+def test_a_pod_that_is_being_deleted_stands_in_the_queue_until_its_turn_comes(rig: Rig, check: Checker) -> None:
+    """As kube-scheduler has it: then it is told that it is not tried, and leaves the queue."""
+    pod = web("one", cpu="2")
+    rig.apply(node_manifest("n1", cpu="1"), pod)
+    led = rig.lead()
+    led.run()
+    rig.apply(ending(pod))
+    led.run()
+    assert (rig.queue(WEB), led.place(WEB), rig.events(WEB)) == ("unschedulable", "unschedulable", [SAID])
+    check.at_rest()
+    rig.apply(node_manifest("n2", cpu="4"))
+    rig.clock.advance(2)
+    led.run()
+    assert (rig.record(WEB), rig.node_of(WEB), rig.events(WEB)) == ({}, "", [SAID, SAID])
+    check.at_rest()
+    relabelled = ending(pod)
+    relabelled["metadata"]["labels"] = {"app": "web"}
+    rig.apply(relabelled)  # a change of it is heard of as a new pod's coming
+    led.run()
+    assert (rig.record(WEB), rig.events(WEB)) == ({}, [SAID, ("FailedScheduling", 2)])
+    led = rig.lead()
+    led.run()
+    assert (rig.record(WEB), rig.node_of(WEB)) == ({}, ""), "nor is it tried by the next leader"
+    rig.delete_pod(WEB)
+    led.run()
+    check.at_rest()
+
+
+def test_a_reserved_pod_that_is_being_deleted_is_given_up(rig: Rig, check: Checker) -> None:
+    pod = web("one")
+    rig.apply(node_manifest("n1"), pod)
+    led = rig.lead()
+    led.hear()
+    led.term.batches.decide()
+    assert rig.reserved() == {WEB: ("n1", "reserved")}
+    rig.apply(ending(pod))
+    led.run()
+    assert (rig.reserved(), rig.record(WEB), rig.used("n1").get("pods", 0), rig.events(WEB)) == ({}, {}, 0, [SAID])
     check.at_rest()
 
 

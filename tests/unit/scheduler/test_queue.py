@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dsched.clock import ManualClock
+from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
+from dsched.model.meta import PodUid
 from dsched.scheduler.ports import QueueName, Record
 from dsched.scheduler.queue import Backoff, PendingPods, QueuedPod
 from tests.builders import make_pod
@@ -263,3 +266,28 @@ def test_a_move_that_is_heard_late_is_nobodys_who_is_there_by_now(pending: Pendi
         pending.placed(added(pending, "a"), QueueName.ACTIVE)
     pending.placed(gone, QueueName.GATED if again else QueueName.ACTIVE)
     assert pending.any_poppable == again
+
+
+@pytest.mark.parametrize("how", ["end_promise", "expire_promise"])
+def test_what_a_pod_says_of_its_node_is_over_with_the_promise(pending: PendingPods, how: str) -> None:
+    """The pod may have been heard of since it was promised the node, and not again since it was not any more."""
+    pod = added(pending, "web")
+    status = msgspec.structs.replace(pod.info.pod.status, nominated_node_name="n1")
+    pending.replace(pod, PodInfo(msgspec.structs.replace(pod.info.pod, status=status)), FRAMEWORK)
+    pending.told_promise(pod)
+    assert pod.promised == "n1"
+    before = pod.info.class_key
+    _ = pod.end_promise() if how == "end_promise" else pod.expire_promise(1)
+    assert (pod.promised, pod.info.pod.status.nominated_node_name, pod.info.class_key) == ("", "", before)
+
+
+def test_a_pod_that_is_passed_over_counts_among_its_group_until_it_is_gone(clock: ManualClock) -> None:
+    groups = PodGroups()
+    pending = PendingPods(clock, Backoff(), groups)
+    pod = added(pending, "web", spec={"schedulingGroup": {"podGroupName": "gang"}})
+    pending.pass_over(pod.key)
+    assert pending.get(pod.key) is None
+    assert list(groups.pending("shop/gang")) == [pod.uid]
+    assert pending.gone(pod.key, PodUid("another")) is None
+    assert pending.gone(pod.key, pod.uid) is pod
+    assert (list(groups.pending("shop/gang")), pending.gone(pod.key, pod.uid)) == ([], None)
