@@ -279,7 +279,14 @@ class Sequence:
         often = [self._pod_goes, self._group_wants_another_count, self._room_comes]
         seldom = [self._pod_joins, self._single_comes, self._node_comes, self._node_changes, self._gate_opens]
         seldom += [self._group_goes, self._group_is_another, self._pod_is_another, self._member_runs]
-        seldom += [self._pod_ends, self._refused, self._running_ends, self._labels_change, self._group_stays_away, self._node_goes]
+        seldom += [
+            self._pod_ends,
+            self._refused,
+            self._running_ends,
+            self._labels_change,
+            self._group_stays_away,
+            self._node_goes,
+        ]
         return [*often, *often, *often, *seldom, self._time_goes_by]
 
     def _pod_goes(self) -> None:
