@@ -65,7 +65,7 @@ class Observers(Observer):
             name = method.__name__
             found = [getattr(each, name) for each in observers if getattr(type(each), name) is not method]
             if len(found) == 1:
-                setattr(self, name, found[0])
+                vars(self)[name] = found[0]
             return found
 
         self._phase = overriding(Observer.phase)
