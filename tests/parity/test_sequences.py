@@ -12,6 +12,7 @@ from dsched import config
 from dsched.config import feature_gates
 from dsched.judging import program
 from dsched.judging.program import Program
+from dsched.leader import promises
 from dsched.plugins import profiles
 from dsched.state.client import Store
 from tests import seeds
@@ -34,6 +35,10 @@ RUNS, MANY_RUNS = 6, 30
 def as_before() -> Iterator[None]:
     yield
     profiles.emulate(feature_gates.UNSAID)
+
+
+NEVER_S = 10_000
+"""Promises whose victims never go are ended by dsched alone."""
 
 
 def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | None:
@@ -69,6 +74,7 @@ def test_a_leader_does_what_kube_scheduler_does(
     with capsys.disabled():
         print(f"\n{SEED}={seed}")
     monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
+    monkeypatch.setattr(promises, "PROMISE_S", NEVER_S)
     chance, compared = Random(f"{seed}{topology}"), 0
     with program.running(path, gates=gates(topology)) as asked:
         for _ in range(SEQUENCES):
