@@ -260,7 +260,7 @@ class Commit:
         none is passed over, for that is told before. Source: schedule_one_podgroup.go ``scheduleOnePodGroup``."""
         pods = self._groups.attempt(queued)
         ending = [pod for pod in pods if pod.info.pod.deleting]
-        if not ending or self._cycle.invalid(GroupCandidate(queued.pod_group, _candidates(pods))):
+        if not ending or self._cycle.invalid(GroupCandidate(queued.pod_group, _as_candidates(pods))):
             return pods
         self._pass_over(ending)
         return [pod for pod in pods if pod not in ending]
@@ -400,7 +400,7 @@ class Commit:
         return ready
 
 
-def _candidates(pods: Sequence[QueuedPod]) -> tuple[Candidate, ...]:
+def _as_candidates(pods: Sequence[QueuedPod]) -> tuple[Candidate, ...]:
     return tuple(Candidate(pod.info, pod.attempts) for pod in pods)
 
 
