@@ -4,7 +4,7 @@ What stands in Redis may have been written by hand or by an older version. One o
 for the replicas or put in order has to be found out where it is read, alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +17,8 @@ from dsched.model.pod import Pod, PodSpec
 from dsched.model.quantity import SMALLEST
 
 Read = TypeVar("Read")
+Key = TypeVar("Key")
+Raw = TypeVar("Raw", bound=tuple[Any, ...])
 
 _MOST_DIGITS = 19
 _encoder = msgspec.msgpack.Encoder()
@@ -32,6 +34,23 @@ def attempt(read: Callable[..., Read], raw: tuple[Any, ...], failed: Callable[..
     except Exception as error:  # noqa: BLE001 - whatever one object raises, the others are read
         failed(*about, error)
         return None
+
+
+def attempts(
+    read: Callable[..., Read], rows: Iterable[tuple[Key, Raw]], failed: Callable[..., None], *about: Any
+) -> Iterator[tuple[Raw, Read]]:
+    """`attempt` of each of a million rows: what can be read, beside what it was read of.
+
+    Args:
+        rows: a key, which ``failed`` is told after what the rows are about, and what to read.
+    """
+    for key, raw in rows:
+        try:
+            found = read(*raw)
+        except Exception as error:  # noqa: BLE001 - as in `attempt`
+            failed(*about, key, error)
+        else:
+            yield raw, found
 
 
 def spec(given: PodSpec) -> PodSpec:

@@ -4,6 +4,7 @@ Source: pkg/scheduler/eventhandlers.go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from dsched.framework.events import RESOURCES
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runtime import Framework
 from dsched.framework.table import NodeTable, amounts
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
 from dsched.leader.parts import LeaderMemory, StoredState
@@ -212,9 +214,56 @@ class Intake:
         if known is not None and known.pod.version < pod.version:
             self._assigned(shared(pod.on(node)), node)
 
+    def come(self, infos: Sequence[PodInfo]) -> list[QueuedPod]:
+        """Pods that a new leader lists and that the queue does not have: as `pod` of each, in their order. Of nearly
+        all nothing else is known, and PreEnqueue does not look at them.
+
+        Args:
+            infos: `SORTED_AT_ONCE` of the queue at most.
+        Returns:
+            those that may stand elsewhere than in the active queue.
+        """
+        elsewhere: list[QueuedPod] = []
+        for scheduler, alike in groupby(infos, self._unknown_to):
+            if scheduler is None:
+                for info in alike:
+                    self.pod(info.pod)
+                    if (pod := self._pending.get(info.key)) is not None:
+                        elsewhere.append(pod)
+            else:
+                elsewhere += self._come(list(alike), self._frameworks[scheduler])
+        return elsewhere
+
+    def _unknown_to(self, info: PodInfo) -> str | None:
+        """The scheduler of a new pod, None where there is more to it."""
+        spec = info.pod.spec
+        if spec.node_name or self._cache.snapshot.table.node_of(info.uid) is not None:
+            return None
+        return spec.scheduler_name if self._pending.get(info.key) is None else None
+
+    def _come(self, infos: Sequence[PodInfo], framework: Framework) -> list[QueuedPod]:
+        elsewhere: list[QueuedPod] = []
+        spec, looked_at = None, False
+        for pod in self._pending.add_all(infos, framework):
+            added = pod.info.pod
+            if added.spec is not spec:
+                spec = added.spec
+                looked_at = framework.may_gate(added) or self._groups.concerns(added)
+            if looked_at or added.status.nominated_node_name:
+                self._enter(pod, framework)
+                elsewhere.append(pod)
+            else:
+                self._moves[pod.key] = (pod, self._pending.move(pod, QueueName.ACTIVE, profile=framework.profile_name))
+                self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=added))
+        return elsewhere
+
     def _new(self, info: PodInfo) -> None:
         framework = self._frameworks[info.pod.spec.scheduler_name]
-        pod = self._pending.add(info, framework)
+        self._enter(self._pending.add(info, framework), framework)
+
+    def _enter(self, pod: QueuedPod, framework: Framework) -> None:
+        """A pod that was added goes where it may wait."""
+        info = pod.info
         if self._groups.concerns(info.pod):
             self._grouped(self._groups.joined(pod))
             self._keep_promise(pod)

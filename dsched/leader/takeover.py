@@ -25,7 +25,7 @@ from dsched.model import meta, raw
 from dsched.model.meta import NO_NODE, PodKey, PodUid
 from dsched.model.pod import Pod
 from dsched.scheduler.ports import Move, QueueName, Record
-from dsched.scheduler.queue import PARKED, QueuedPod, resizes
+from dsched.scheduler.queue import PARKED, SORTED_AT_ONCE, QueuedPod, resizes
 from dsched.state import devices
 from dsched.state.client import Store
 from dsched.state.devices import Devices
@@ -37,8 +37,6 @@ _log = logger(__name__)
 _STANDING = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED, QueueName.GROUP})
 """Places of pods that wait to be tried."""
 _RESERVED = frozenset({QueueName.RESERVED, QueueName.WAITING})
-TAKEN_IN_AT_ONCE = 2048
-"""New pods that Redis is sent at a time."""
 
 
 class Takeover:
@@ -69,6 +67,8 @@ class Takeover:
         self._failures = failures
         self._before = before
         self._restored: list[QueuedPod] = []
+        self._of_groups: list[QueuedPod] = []
+        """Restored pods that stand beside a group, or name one."""
         self._regrouped: set[PodKey] = set()
         """Restored pods that are of a pod group, or were."""
         self._resorted: set[PodKey] = set()
@@ -183,30 +183,34 @@ class Takeover:
 
     def _restore(self, listed: Sequence[Pod]) -> None:
         """Every pending pod of ours stands in the queue, and nothing else does."""
-        unknown = {pod.uid: pod for pod in listed if self._ours(pod)}
+        # In the order of the listing, in which they lie beside each other in memory; records come in none.
+        unknown = {info.uid: info for info in (shared(pod) for pod in listed if self._ours(pod))}
         stale: list[tuple[PodKey, PodUid]] = []
         for record in read_records(self._store):
-            pod = unknown.pop(record.uid, None)
-            info = None if pod is None else shared(pod)
-            if pod is None or info is None or info.key != record.key:
+            info = unknown.pop(record.uid, None)
+            if info is None or info.key != record.key:
                 stale.append((record.key, record.uid))
                 continue
             try:
-                self._restored.append(self._intake.restore(info, record))
+                pod = self._intake.restore(info, record)
             except ValueError as error:
                 set_aside("record", record.key, str(error))
                 stale.append((record.key, record.uid))
-                unknown[pod.uid] = pod
+                unknown[info.uid] = info
+                continue
+            self._restored.append(pod)
+            if pod.group or info.pod.spec.scheduling_group is not None:
+                self._of_groups.append(pod)
         self._queue.remove(stale)
         self._regroup()
         new = sorted(unknown.values(), key=_age)
-        for number, pod in enumerate(new):
-            self._intake.pod(pod)
-            if number % TAKEN_IN_AT_ONCE == TAKEN_IN_AT_ONCE - 1:
-                self._queue.settle()  # Redis has worked on those before meanwhile
-                self._intake.flush()
-        self._intake.flush()
-        self._try_again(new)
+        unknown.clear()
+        elsewhere: list[QueuedPod] = []
+        for start in range(0, len(new), SORTED_AT_ONCE):
+            elsewhere += self._intake.come(new[start : start + SORTED_AT_ONCE])
+            self._queue.settle()  # Redis has worked on those before meanwhile
+            self._intake.flush()
+        self._try_again(elsewhere)
         self._restored.clear()
 
     def _regroup(self) -> None:
@@ -214,9 +218,7 @@ class Takeover:
         as how often it was tried in vain, is forgotten. A pod whose profile knows groups no more is one by itself."""
         grouped: list[QueuedPod] = []
         moves: list[tuple[QueuedPod, Move]] = []
-        for pod in self._restored:
-            if not pod.group and pod.info.pod.spec.scheduling_group is None:  # nearly all
-                continue
+        for pod in self._of_groups:
             reserved = pod.place in _RESERVED
             if reserved and self._binding.assumed(pod.uid) is not None:
                 continue
@@ -230,38 +232,47 @@ class Takeover:
         self._events.make(moves, [collect.TAKEOVER] * len(moves))
         self._regrouped = {pod.key for pod, _ in moves} | {pod.key for pod in grouped}
 
-    def _try_again(self, new: Sequence[Pod]) -> None:
+    def _try_again(self, new: Sequence[QueuedPod]) -> None:
         """What was rejected is tried again, for events that happened while nobody led are not known; so is what is
         said to be reserved but is not, should Redis have lost a reservation. The configuration may be another one than
-        that of the leader before: PreEnqueue and QueueSort are asked again."""
+        that of the leader before: PreEnqueue and QueueSort are asked again.
+
+        Args:
+            new: pods that were taken in by this leader and may have been rejected.
+        """
+        rejected = [pod for pod in new if pod.rejected and pod.place is not QueueName.GROUP]
         moves: list[tuple[QueuedPod, Move]] = []
         parking: list[QueuedPod] = []
-        known = [self._pending.get(pod.key) for pod in new]
-        rejected = [pod for pod in known if pod is not None and pod.rejected and pod.place is not QueueName.GROUP]
-        standing: list[QueuedPod] = []
-        for pod in self._restored:
-            if self._regrouped and pod.key in self._regrouped:
-                continue
-            if pod.place is QueueName.ACTIVE and pod.crashes >= PARKED:
-                moves.append((pod, self._park(pod)))
-                parking.append(pod)
-            elif pod.place in _STANDING:
-                standing.append(pod)
-            elif pod.place in _RESERVED and self._binding.assumed(pod.uid) is None:
-                moves.append((pod, self._pending.move(pod, QueueName.ACTIVE)))
-        self._resorted = {pod.key for pod in self._pending.resort_all(standing, self._frameworks)}
-        for pod in standing:
-            if pod.rejected:
-                rejected.append(pod)
-            elif not self._frameworks[pod.info.pod.spec.scheduler_name].may_gate(pod.info.pod) and not self._resorted:
-                continue  # nothing is new to it
-            elif (move := self._again(pod)) is not None:
-                moves.append((pod, move))
+        for start in range(0, len(self._restored), SORTED_AT_ONCE):
+            standing: list[QueuedPod] = []
+            for pod in self._restored[start : start + SORTED_AT_ONCE]:
+                if self._regrouped and pod.key in self._regrouped:
+                    continue
+                if pod.place is QueueName.ACTIVE and pod.crashes >= PARKED:
+                    moves.append((pod, self._park(pod)))
+                    parking.append(pod)
+                elif pod.place in _STANDING:
+                    standing.append(pod)
+                elif pod.place in _RESERVED and self._binding.assumed(pod.uid) is None:
+                    moves.append((pod, self._pending.move(pod, QueueName.ACTIVE)))
+            self._resorted |= {pod.key for pod in self._pending.resort_all(standing, self._frameworks)}
+            for pod in standing:
+                if pod.rejected:
+                    rejected.append(pod)
+                elif not self._may_move(pod):
+                    continue  # nothing is new to it
+                elif (move := self._again(pod)) is not None:
+                    moves.append((pod, move))
         self._events.make(moves, [collect.TAKEOVER] * len(moves))
         self._failures.tell([SchedulingStatus(pod.key, pod.uid, SCHEDULER_ERROR, _lost(pod)) for pod in parking])
         if rejected:
             self._events.leave(rejected, self._again, collect.TAKEOVER)
             self._events.move_on()
+
+    def _may_move(self, pod: QueuedPod) -> bool:
+        """Whether a pod that was not rejected may be held back now, or has another turn."""
+        framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+        return framework.may_gate(pod.info.pod) or pod.key in self._resorted
 
     def _park(self, pod: QueuedPod) -> Move:
         """One leader after the other was lost while it decided this pod."""
@@ -298,9 +309,9 @@ def _lost(pod: QueuedPod) -> str:
     return parked(pod, "leaders were lost while they decided this pod")
 
 
-def _age(pod: Pod) -> tuple[str, int]:
+def _age(info: PodInfo) -> tuple[str, int]:
     """Sorts pods by when they were created."""
-    return pod.metadata.creation_timestamp, pod.version
+    return info.pod.metadata.creation_timestamp, info.pod.version
 
 
 def _record(store: Store, reservation: Reservation) -> Record:

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -161,6 +162,7 @@ def resizes(pod: Pod, frameworks: Mapping[str, Framework]) -> bool:
     return framework is not None and framework.defers(pod) and not pod.deleting and not pod.finished
 
 
+_scheduler = attrgetter("info.pod.spec.scheduler_name")
 _NOBODY: frozenset[str] = frozenset()
 
 
@@ -175,7 +177,7 @@ _TOLD = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.GATED})
 _POPPED = frozenset({QueueName.ACTIVE, QueueName.BACKOFF})
 """Places from which a pod is popped."""
 
-SORTED_AT_ONCE = 1000
+SORTED_AT_ONCE = 1024
 """Pods that a plugin is asked about at once, within its time."""
 
 WINDOW_MS = 1000
@@ -338,12 +340,30 @@ class PendingPods:
         """A pod that is new to the leader; it stands nowhere until it is moved."""
         pod = QueuedPod(info, queued_us=self.stamp())
         self._sort(pod, framework)
-        self._passed_over.pop(pod.key, None)
-        self._pods[pod.key] = pod
+        self._came(pod)
+        return pod
+
+    def add_all(self, infos: Sequence[PodInfo], framework: Framework) -> list[QueuedPod]:
+        """`add` of many pods of a profile, in their order."""
+        first_us = self.stamp()
+        self._last_us = first_us + len(infos) - 1
+        stamps = range(first_us, first_us + len(infos))
+        turns = framework.sort_keys([info.pod for info in infos], stamps)
+        pods = [
+            QueuedPod(info, queued_us=us, order=order, turn=turn)
+            for info, us, (order, turn) in zip(infos, stamps, turns, strict=True)
+        ]
+        for pod in pods:
+            self._came(pod)
+        return pods
+
+    def _came(self, pod: QueuedPod) -> None:
+        info = pod.info
+        self._passed_over.pop(info.key, None)
+        self._pods[info.key] = pod
         self._told.add(info.pod)
         if self.heard is not None:
             self.heard(tape.Pending(info.pod, pod.queued_us))
-        return pod
 
     def restore(self, info: PodInfo, record: Record) -> QueuedPod:
         """A pod as an earlier leader left it in Redis."""
@@ -403,17 +423,19 @@ class PendingPods:
         return (pod.order, pod.turn) != before
 
     def resort_all(self, pods: Sequence[QueuedPod], frameworks: Mapping[str, Framework]) -> list[QueuedPod]:
-        """Sort pods by themselves anew, as their profiles do now; returns those whose turn has changed."""
+        """Sort pods by themselves anew, as their profiles do now; returns those whose turn has changed.
+
+        Args:
+            pods: `SORTED_AT_ONCE` at most.
+        """
         turned: list[QueuedPod] = []
-        for scheduler, framework in frameworks.items():
-            of_it = [pod for pod in pods if pod.info.pod.spec.scheduler_name == scheduler]
-            for start in range(0, len(of_it), SORTED_AT_ONCE):
-                piece = of_it[start : start + SORTED_AT_ONCE]
-                sorted_ = framework.sort_keys([pod.info.pod for pod in piece], [pod.queued_us for pod in piece])
-                for pod, (order, turn) in zip(piece, sorted_, strict=True):
-                    if order != pod.order or turn != pod.turn:
-                        pod.order, pod.turn = order, turn
-                        turned.append(pod)
+        for scheduler, alike in groupby(pods, _scheduler):
+            of_it, framework = list(alike), frameworks[scheduler]
+            sorted_ = framework.sort_keys([pod.info.pod for pod in of_it], [pod.queued_us for pod in of_it])
+            for pod, (order, turn) in zip(of_it, sorted_, strict=True):
+                if order != pod.order or turn != pod.turn:
+                    pod.order, pod.turn = order, turn
+                    turned.append(pod)
         return turned
 
     def told_promise(self, pod: QueuedPod) -> None:

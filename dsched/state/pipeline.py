@@ -116,6 +116,18 @@ class Pipeline:
         if first is not None:
             raise first
 
+    @property
+    def waiting(self) -> bool:
+        """Whether answers are to come."""
+        return bool(self._sent)
+
+    def has_answer(self) -> bool:
+        """Whether an answer to what was sent has come, or begins to; a connection that is lost has none."""
+        try:
+            return bool(self._sent) and bool(self._connection.can_read(0))
+        except redis.ConnectionError:  # whoever settles is told
+            return False
+
     def answered(self, number: int) -> bool:
         """Whether the answer to the script with this number has been read."""
         return len(self._sent) <= self.count - number

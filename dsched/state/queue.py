@@ -234,15 +234,15 @@ def read_records(store: Store) -> Iterable[Record]:
         RedisUnavailable: Redis does not answer.
     """
     seen: set[str] = set()
-    for packed_records in _pieces(store):
-        for key, fields in _records(packed_records):
-            if key not in seen:
-                seen.add(key)
-                yield Record(PodKey(key), fields)
+    for key, fields in _scanned(store):
+        if key not in seen:
+            seen.add(key)
+            yield Record(PodKey(key), fields)
 
 
-def _pieces(store: Store) -> Iterable[bytes]:
-    return (piece for _, piece in walk(store, scan_records))
+def _scanned(store: Store) -> Iterable[tuple[str, dict[str, str]]]:
+    """Key and fields of every record; one may come twice."""
+    return walk(store, scan_records, lambda reply: _records(reply[1]))
 
 
 def scan_records(store: Store, cursor: bytes, then: Callable[[Any], None]) -> None:
@@ -254,7 +254,7 @@ def scan_records(store: Store, cursor: bytes, then: Callable[[Any], None]) -> No
 _decoder = msgspec.msgpack.Decoder(list[tuple[str, dict[str, str]]])
 
 
-def _records(piece: bytes) -> Iterable[tuple[str, dict[str, str]]]:
+def _records(piece: bytes) -> Sequence[tuple[str, dict[str, str]]]:
     try:
         return _decoder.decode(piece)
     except (msgspec.MsgspecError, UnicodeDecodeError):  # somebody else has written what is no text

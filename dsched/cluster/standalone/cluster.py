@@ -325,12 +325,10 @@ class StandaloneCluster:
 
     def _listed_pods(self) -> Iterator[Pod]:
         """Every pod, in no order; one may come twice, the newest last."""
-        for key, raw in self._objects.scan_pods():
-            pod = readable("Pod", key, read_pod, *raw)
-            if pod is None:
-                continue
-            if self._unknown is not None:
-                self._unknown.heard(raw[0], pod)
+        heard = None if self._unknown is None else self._unknown.heard
+        for raw, pod in self._objects.read_pods():
+            if heard is not None:
+                heard(raw[0], pod)
             yield pod
 
     def _others(self, kind: kinds.Kind) -> Sequence[Mapping[str, object]]:

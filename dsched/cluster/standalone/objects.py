@@ -76,8 +76,11 @@ class Objects:
 
     def pods(self, left_out: LeftOut | None = None) -> Iterator[Pod]:
         """All pods that can be read, in no order; one may come twice."""
-        read = (readable("Pod", key, read_pod, *raw, left_out=left_out) for key, raw in self.scan_pods())
-        return (found for found in read if found is not None)
+        return (found for _, found in self.read_pods(left_out))
+
+    def read_pods(self, left_out: LeftOut | None = None) -> Iterator[tuple[RawPod, Pod]]:
+        """All pods that can be read, each beside what is kept of it, in no order; one may come twice."""
+        return sound.attempts(read_pod, self.scan_pods(), left_out or _tell, "Pod")
 
     def waiting_pods(self, left_out: LeftOut | None = None) -> Iterator[Pod]:
         """All pods that have no node and have not ended, as far as they can be read, in no order; one may come twice.
@@ -138,9 +141,7 @@ class Objects:
         def ask(lined: Store, cursor: bytes, then: Callable[[Any], None]) -> None:
             Script(lined, "pods_scan", stored.SCRIPTS).ahead(_POD_KEYS, [cursor, pieces.LIGHT_AT_MOST], then)
 
-        for _, *columns in walk(self._store, ask):
-            for key, raw, line, status in zip(*columns, strict=True):
-                yield key, (raw, line, status)
+        return walk(self._store, ask, lambda reply: list(zip(reply[1], zip(*reply[2:], strict=True), strict=True)))
 
     def scan_states(self) -> Iterator[list[tuple[str, stored.PodState]]]:
         """Key and state line of every pod, in pieces, in no order; one may come twice."""

@@ -143,13 +143,13 @@ def test_a_record_is_read_once_though_scan_may_name_a_key_twice(monkeypatch, sto
     removes a pending pod."""
     for name in "abc":
         put(queue, name)
-    pieces = queue_module._pieces
+    scanned = queue_module._scanned
 
     def twice(of):
-        for piece in pieces(of):
-            yield from (piece, piece)
+        for each in scanned(of):
+            yield from (each, each)
 
-    monkeypatch.setattr(queue_module, "_pieces", twice)
+    monkeypatch.setattr(queue_module, "_scanned", twice)
     assert sorted(record.key for record in read_records(store)) == ["ns/a", "ns/b", "ns/c"]
 
 
