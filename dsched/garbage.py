@@ -14,7 +14,7 @@ YOUNG, MIDDLE, OLD = 50_000, 5, 200
 """Containers that there must be more of for a look at the young ones (some 20 ms), looks at those for one at the next
 generation, and so on: at everything only after the number of objects has grown by fifty million."""
 
-MUCH = 20 * YOUNG
+MUCH = 5 * YOUNG
 """Containers after which what is young is taken for old unseen. Not after few: what is old is torn down in the wrong
 order then, sockets before the connections that would have closed them."""
 

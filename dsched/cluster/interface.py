@@ -62,7 +62,11 @@ class Event(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class Listing:
     """Everything there is, complete up to ``version``; later changes may already show, so a watch from ``version``
-    may repeat what is listed."""
+    may repeat what is listed.
+
+    Attributes:
+        pods, nodes: those least recently changed first.
+    """
 
     version: int
     pods: Sequence[Pod] = ()

@@ -6,6 +6,7 @@ leader simply begins again; every step looks at what is there.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from dsched import garbage
 from dsched.cluster.interface import Cluster, Listing, SchedulingStatus
@@ -36,6 +37,7 @@ _log = logger(__name__)
 
 _STANDING = frozenset({QueueName.ACTIVE, QueueName.BACKOFF, QueueName.UNSCHEDULABLE, QueueName.GATED, QueueName.GROUP})
 """Places of pods that wait to be tried."""
+_AGE = attrgetter("pod.metadata.creation_timestamp")
 _RESERVED = frozenset({QueueName.RESERVED, QueueName.WAITING})
 
 
@@ -187,7 +189,7 @@ class Takeover:
         unknown = {info.uid: info for info in (shared(pod) for pod in listed if self._ours(pod))}
         stale: list[tuple[PodKey, PodUid]] = []
         for record in read_records(self._store):
-            info = unknown.pop(record.uid, None)
+            info = unknown.get(record.uid)
             if info is None or info.key != record.key:
                 stale.append((record.key, record.uid))
                 continue
@@ -196,14 +198,14 @@ class Takeover:
             except ValueError as error:
                 set_aside("record", record.key, str(error))
                 stale.append((record.key, record.uid))
-                unknown[info.uid] = info
                 continue
+            del unknown[info.uid]
             self._restored.append(pod)
             if pod.group or info.pod.spec.scheduling_group is not None:
                 self._of_groups.append(pod)
         self._queue.remove(stale)
         self._regroup()
-        new = sorted(unknown.values(), key=_age)
+        new = sorted(unknown.values(), key=_AGE)  # of those created in the same second, by version, as they are listed
         unknown.clear()
         elsewhere: list[QueuedPod] = []
         for start in range(0, len(new), SORTED_AT_ONCE):
@@ -307,11 +309,6 @@ class Takeover:
 
 def _lost(pod: QueuedPod) -> str:
     return parked(pod, "leaders were lost while they decided this pod")
-
-
-def _age(info: PodInfo) -> tuple[str, int]:
-    """Sorts pods by when they were created."""
-    return info.pod.metadata.creation_timestamp, info.pod.version
 
 
 def _record(store: Store, reservation: Reservation) -> Record:
