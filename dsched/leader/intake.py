@@ -114,14 +114,14 @@ class Intake:
         elif pod.spec.scheduler_name in self._frameworks:
             self._unassigned(pod)
 
-    def restore(self, info: PodInfo, record: Record) -> QueuedPod:
+    def restore(self, info: PodInfo, record: Record, now_ms: int) -> QueuedPod:
         """A pending pod that an earlier leader left in the queue.
 
         Raises:
             ValueError: no leader has left it so.
         """
-        pod = self._pending.restore(info, record)
-        if pod.promised or info.pod.status.nominated_node_name:
+        pod = self._pending.restore(info, record, now_ms)
+        if pod.nomination is not None or info.pod.status.nominated_node_name:
             self._keep_promise(pod)
         return pod
 

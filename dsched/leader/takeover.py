@@ -62,7 +62,7 @@ class Takeover:
         self._store, self._epoch = state.store, state.epoch
         self._queue, self._reservations = state.queue, state.reservations
         self._frameworks, self._pending, self._cache = memory.frameworks, memory.pending, memory.cache
-        self._events, self._groups = memory.events, memory.groups
+        self._events, self._groups, self._clock = memory.events, memory.groups, memory.clock
         self._cluster = cluster
         self._binding = binding
         self._intake = intake
@@ -188,13 +188,14 @@ class Takeover:
         # In the order of the listing, in which they lie beside each other in memory; records come in none.
         unknown = {info.uid: info for info in (shared(pod) for pod in listed if self._ours(pod))}
         stale: list[tuple[PodKey, PodUid]] = []
+        now_ms = self._clock.now_ms()
         for record in read_records(self._store):
             info = unknown.get(record.uid)
             if info is None or info.key != record.key:
                 stale.append((record.key, record.uid))
                 continue
             try:
-                pod = self._intake.restore(info, record)
+                pod = self._intake.restore(info, record, now_ms)
             except ValueError as error:
                 set_aside("record", record.key, str(error))
                 stale.append((record.key, record.uid))
@@ -245,6 +246,7 @@ class Takeover:
         rejected = [pod for pod in new if pod.rejected and pod.place is not QueueName.GROUP]
         moves: list[tuple[QueuedPod, Move]] = []
         parking: list[QueuedPod] = []
+        seen, looked_at = None, False
         for start in range(0, len(self._restored), SORTED_AT_ONCE):
             standing: list[QueuedPod] = []
             for pod in self._restored[start : start + SORTED_AT_ONCE]:
@@ -261,20 +263,18 @@ class Takeover:
             for pod in standing:
                 if pod.rejected:
                     rejected.append(pod)
-                elif not self._may_move(pod):
+                    continue
+                if (spec := pod.info.pod.spec) is not seen:  # pods of a template share it
+                    seen, looked_at = spec, self._frameworks[spec.scheduler_name].may_gate(pod.info.pod)
+                if not looked_at and pod.key not in self._resorted:
                     continue  # nothing is new to it
-                elif (move := self._again(pod)) is not None:
+                if (move := self._again(pod)) is not None:
                     moves.append((pod, move))
         self._events.make(moves, [collect.TAKEOVER] * len(moves))
         self._failures.tell([SchedulingStatus(pod.key, pod.uid, SCHEDULER_ERROR, _lost(pod)) for pod in parking])
         if rejected:
             self._events.leave(rejected, self._again, collect.TAKEOVER)
             self._events.move_on()
-
-    def _may_move(self, pod: QueuedPod) -> bool:
-        """Whether a pod that was not rejected may be held back now, or has another turn."""
-        framework = self._frameworks[pod.info.pod.spec.scheduler_name]
-        return framework.may_gate(pod.info.pod) or pod.key in self._resorted
 
     def _park(self, pod: QueuedPod) -> Move:
         """One leader after the other was lost while it decided this pod."""

@@ -365,11 +365,16 @@ class PendingPods:
         if self.heard is not None:
             self.heard(tape.Pending(info.pod, pod.queued_us))
 
-    def restore(self, info: PodInfo, record: Record) -> QueuedPod:
-        """A pod as an earlier leader left it in Redis."""
+    def restore(self, info: PodInfo, record: Record, now_ms: int | None = None) -> QueuedPod:
+        """A pod as an earlier leader left it in Redis.
+
+        Args:
+            now_ms: the present time, where who restores many knows it.
+        """
         fields = record.fields
         said = fields.get
-        now_ms = self._clock.now_ms()
+        if now_ms is None:
+            now_ms = self._clock.now_ms()
         queued_us = raw.strictly(said("queued_us", "0"))
         if queued_us > (now_ms + MOST_AHEAD_MS) * 1000:
             queued_us = now_ms * 1000
