@@ -5,7 +5,8 @@ bind, so what the cluster lists afterwards does not change behind the leader's b
 leader simply begins again; every step looks at what is there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from operator import attrgetter
 
 from dsched import garbage
@@ -30,8 +31,9 @@ from dsched.scheduler.queue import PARKED, SORTED_AT_ONCE, QueuedPod, resizes
 from dsched.state import devices
 from dsched.state.client import Store
 from dsched.state.devices import Devices
-from dsched.state.queue import read_records
+from dsched.state.queue import Records, read_records, records_ahead
 from dsched.state.reservations import Reservation, read_reservations
+from dsched.state.walk import LOOKED_AFTER
 
 _log = logger(__name__)
 
@@ -185,11 +187,37 @@ class Takeover:
 
     def _restore(self, listed: Sequence[Pod]) -> None:
         """Every pending pod of ours stands in the queue, and nothing else does."""
-        # In the order of the listing, in which they lie beside each other in memory; records come in none.
-        unknown = {info.uid: info for info in (shared(pod) for pod in listed if self._ours(pod))}
+        with closing(records_ahead(self._store)) as records:
+            stale = self._restore_recorded(records, unknown := self._unknown(listed, records.look))
+        self._queue.remove(stale)
+        self._regroup()
+        new = sorted(unknown.values(), key=_AGE)  # of those created in the same second, by version, as they are listed
+        unknown.clear()
+        elsewhere: list[QueuedPod] = []
+        for start in range(0, len(new), SORTED_AT_ONCE):
+            elsewhere += self._intake.come(new[start : start + SORTED_AT_ONCE])
+            self._queue.settle()  # Redis has worked on those before meanwhile
+            self._intake.flush()
+        self._try_again(elsewhere)
+        self._restored.clear()
+
+    def _unknown(self, listed: Sequence[Pod], now_and_then: Callable[[], None]) -> dict[PodUid, PodInfo]:
+        """The pods that are to stand in the queue, in the order of the listing: in it they lie beside each other in
+        memory, while records come in none."""
+        unknown: dict[PodUid, PodInfo] = {}
+        for number, pod in enumerate(listed):
+            if self._ours(pod):
+                info = shared(pod)
+                unknown[info.uid] = info
+            if number % LOOKED_AFTER == 0:
+                now_and_then()
+        return unknown
+
+    def _restore_recorded(self, records: Records, unknown: dict[PodUid, PodInfo]) -> list[tuple[PodKey, PodUid]]:
+        """Take the pods out of ``unknown`` that stand in the queue; returns what stands there and should not."""
         stale: list[tuple[PodKey, PodUid]] = []
         now_ms = self._clock.now_ms()
-        for record in read_records(self._store):
+        for record in read_records(self._store, records):
             info = unknown.get(record.uid)
             if info is None or info.key != record.key:
                 stale.append((record.key, record.uid))
@@ -204,17 +232,7 @@ class Takeover:
             self._restored.append(pod)
             if pod.group or info.pod.spec.scheduling_group is not None:
                 self._of_groups.append(pod)
-        self._queue.remove(stale)
-        self._regroup()
-        new = sorted(unknown.values(), key=_AGE)  # of those created in the same second, by version, as they are listed
-        unknown.clear()
-        elsewhere: list[QueuedPod] = []
-        for start in range(0, len(new), SORTED_AT_ONCE):
-            elsewhere += self._intake.come(new[start : start + SORTED_AT_ONCE])
-            self._queue.settle()  # Redis has worked on those before meanwhile
-            self._intake.flush()
-        self._try_again(elsewhere)
-        self._restored.clear()
+        return stale
 
     def _regroup(self) -> None:
         """Pod groups are made anew of the pods that are left: what an earlier leader knew of a group beyond them, such

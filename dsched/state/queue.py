@@ -12,7 +12,7 @@ A pod's record ``pod:NS/NAME`` names its one place; each move is one script for 
 back by `recover`, the rest goes on from there.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from dsched.state import keys, pieces
 from dsched.state.client import Store, Value
 from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
-from dsched.state.walk import walk
+from dsched.state.walk import HELD, Walk
 
 
 class Queue:
@@ -227,22 +227,34 @@ _MARK_KEYS = keys.names(keys.EPOCH, keys.INTAKE)
 _POP_KEYS = keys.names(keys.EPOCH, keys.ACTIVE, keys.BACKOFF, keys.INFLIGHT, keys.POD, keys.PAUSED)
 
 
-def read_records(store: Store) -> Iterable[Record]:
+Records = Walk[tuple[str, dict[str, str]]]
+"""Key and fields of records on their way."""
+
+
+def read_records(store: Store, begun: Records | None = None) -> Iterator[Record]:
     """Every pending pod's record, once; needs no epoch, changes nothing.
+
+    Args:
+        begun: the same by `records_ahead`, of which something may have been read already.
 
     Raises:
         RedisUnavailable: Redis does not answer.
     """
     seen: set[str] = set()
-    for key, fields in _scanned(store):
+    for key, fields in begun or records_ahead(store, HELD):
         if key not in seen:
             seen.add(key)
             yield Record(PodKey(key), fields)
 
 
-def _scanned(store: Store) -> Iterable[tuple[str, dict[str, str]]]:
+HELD_AHEAD = 1000
+"""Pieces of records that are read while the leader makes something else of a million pods: 120 MB at most, given back
+before what becomes of them takes up as much."""
+
+
+def records_ahead(store: Store, held: int = HELD_AHEAD) -> Records:
     """Key and fields of every record; one may come twice."""
-    return walk(store, scan_records, lambda reply: _records(reply[1]))
+    return Walk(store, scan_records, lambda reply: _records(reply[1]), held)
 
 
 def scan_records(store: Store, cursor: bytes, then: Callable[[Any], None]) -> None:
@@ -251,15 +263,18 @@ def scan_records(store: Store, cursor: bytes, then: Callable[[Any], None]) -> No
     Script(store, "queue_scan").ahead([keys.POD.name], [cursor, pattern, pieces.LIGHT_AT_MOST], then)
 
 
-_decoder = msgspec.msgpack.Decoder(list[tuple[str, dict[str, str]]])
+_decoder = msgspec.msgpack.Decoder(list[tuple[str, list[str]]])
 
 
 def _records(piece: bytes) -> Sequence[tuple[str, dict[str, str]]]:
     try:
-        return _decoder.decode(piece)
+        found = _decoder.decode(piece)
     except (msgspec.MsgspecError, UnicodeDecodeError):  # somebody else has written what is no text
-        found = msgpack.unpackb(piece, raw=True, strict_map_key=False)
-        return [
-            (raw.text(key), {raw.text(field): raw.text(value) for field, value in fields.items()})
-            for key, fields in found
-        ]
+        read = msgpack.unpackb(piece, raw=True)
+        found = [(raw.text(key), [raw.text(each) for each in flat]) for key, flat in read]
+    return [(key, _fields(flat)) for key, flat in found]
+
+
+def _fields(flat: Sequence[str]) -> dict[str, str]:
+    each = iter(flat)
+    return dict(zip(each, each, strict=True))

@@ -20,7 +20,7 @@ from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
-from dsched.state.walk import walk
+from dsched.state.walk import Walk
 
 _log = logger(__name__)
 
@@ -141,7 +141,9 @@ class Objects:
         def ask(lined: Store, cursor: bytes, then: Callable[[Any], None]) -> None:
             Script(lined, "pods_scan", stored.SCRIPTS).ahead(_POD_KEYS, [cursor, pieces.LIGHT_AT_MOST], then)
 
-        return walk(self._store, ask, lambda reply: list(zip(reply[1], zip(*reply[2:], strict=True), strict=True)))
+        return iter(
+            Walk(self._store, ask, lambda reply: list(zip(reply[1], zip(*reply[2:], strict=True), strict=True)))
+        )
 
     def scan_states(self) -> Iterator[list[tuple[str, stored.PodState]]]:
         """Key and state line of every pod, in pieces, in no order; one may come twice."""
