@@ -1,20 +1,29 @@
 """A new leader takes over from one that was killed, at any point: failures.md 1; I1 to I6."""
 
-from collections.abc import Callable, Iterator
+import random
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsched.framework.interface import Code, PermitResult, Status
+from dsched.framework.pod_info import PodInfo
+from dsched.leader.intake import Intake
 from dsched.model.messages import BindRequest
-from dsched.state import client
+from dsched.model.meta import PodKey
+from dsched.scheduler.ports import QueueName
+from dsched.scheduler.queue import QueuedPod
+from dsched.state import client, keys
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.kills import Kill
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, pod_manifest
 
 WEB = "shop/web"
+SCHEDULERS = ("default-scheduler", "default-scheduler", "default-scheduler", "patient")
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -328,6 +337,72 @@ def test_results_that_nobody_read_are_read_by_the_next(rig: Rig, check: Checker)
     new.run()
     assert rig.node_of(WEB) == "n1"
     check.at_rest()
+
+
+def test_a_record_under_another_name_does_not_lose_the_pod(rig: Rig, check: Checker) -> None:
+    rig.apply(node_manifest("n1"), pod_manifest(WEB))
+    rig.lead()
+    redis, active = rig.store.redis, rig.store.key(keys.ACTIVE.name)
+    redis.rename(rig.store.key(f"pod:{WEB}"), rig.store.key("pod:shop/other"))
+    redis.delete(active)
+    new = rig.lead()
+    assert (rig.queue(WEB), rig.record("shop/other")) == ("active", {})
+    new.run()
+    assert rig.node_of(WEB) == "n1"
+    check.at_rest()
+
+
+# -- many at once --------------------------------------------------------------------------------------------------
+
+
+def some_pods(rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Pods of a few templates, in any order; of some there is more to be known."""
+    yield pod_manifest("shop/first", schedulingGates=[{"name": "example.com/later"}])
+    for number in range(30):
+        spec: dict[str, Any] = {"priority": rng.choice((0, 0, 100)), "schedulerName": rng.choice(SCHEDULERS)}
+        if rng.random() < 0.2:
+            spec["schedulingGates"] = [{"name": "example.com/later"}]
+        if rng.random() < 0.2:
+            spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"claim-{number}"}]
+        made = pod_manifest(f"shop/p{number}", **spec)
+        if rng.random() < 0.2:
+            made["status"] = {"nominatedNodeName": "n1"}
+        if rng.random() < 0.2:
+            made["metadata"]["creationTimestamp"] = f"2026-01-0{rng.randrange(1, 9)}T00:00:00Z"
+        yield made
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pods_taken_in_many_at_once_stand_as_each_by_itself(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    rig.configure(CONFIGURATION, Patience)
+    rig.apply(node_manifest("n1"), *some_pods(random.Random(seed)))
+
+    def one_by_one(self: Intake, infos: Sequence[PodInfo]) -> list[QueuedPod]:
+        for info in infos:
+            self.pod(info.pod)
+        return list(self._pending)
+
+    def taken_in() -> tuple[dict[str, bytes], list[QueuedPod], list[str], list[PodKey]]:
+        led = rig.lead()
+        memory = led.term.memory
+        stands = {name: value for name, value in rig.dump().items() if name.startswith(("pod:", "queue:"))}
+        for name in stands:
+            rig.store.redis.delete(rig.store.key(name))
+        promised = [pod.key for pod in memory.pending if memory.cache.snapshot.nominations.node_of(pod.uid)]
+        return stands, sorted(memory.pending, key=attrgetter("key")), memory.events.gathered, promised
+
+    monkeypatch.setattr("dsched.leader.takeover.SORTED_AT_ONCE", 7)
+    at_once = taken_in()
+    monkeypatch.setattr(Intake, "come", one_by_one)
+    stands, pods, gathered, promised = taken_in()
+    assert at_once[0] == stands
+    assert [msgspec.structs.replace(pod, info=None) for pod in at_once[1]] == [
+        msgspec.structs.replace(pod, info=None) for pod in pods
+    ]
+    assert (at_once[2], at_once[3]) == (gathered, promised)
+    assert {pod.place for pod in pods} == {QueueName.ACTIVE, QueueName.GATED}
 
 
 def test_an_empty_system(rig: Rig, check: Checker) -> None:
