@@ -272,9 +272,4 @@ def _records(piece: bytes) -> Sequence[tuple[str, dict[str, str]]]:
     except (msgspec.MsgspecError, UnicodeDecodeError):  # somebody else has written what is no text
         read = msgpack.unpackb(piece, raw=True)
         found = [(raw.text(key), [raw.text(each) for each in flat]) for key, flat in read]
-    return [(key, _fields(flat)) for key, flat in found]
-
-
-def _fields(flat: Sequence[str]) -> dict[str, str]:
-    each = iter(flat)
-    return dict(zip(each, each, strict=True))
+    return [(key, dict(zip(each, each, strict=True))) for key, flat in found for each in (iter(flat),)]

@@ -111,6 +111,12 @@ class Processes:
         self._end([name], signal.SIGKILL)
         self._killed.append(name)
 
+    def ask_to_stop(self, name: str) -> "subprocess.Popen[bytes]":
+        """SIGTERM; returns the process, which is no longer one of these."""
+        process = self._running.pop(name)
+        process.send_signal(signal.SIGTERM)
+        return process
+
     def restart_redis(self) -> None:
         """kill -9 Redis and start it again."""
         self.redis.kill()

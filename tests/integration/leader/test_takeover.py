@@ -367,6 +367,8 @@ def some_pods(rng: random.Random) -> Iterator[dict[str, Any]]:
         made = pod_manifest(f"shop/p{number}", **spec)
         if rng.random() < 0.2:
             made["status"] = {"nominatedNodeName": "n1"}
+        if rng.random() < 0.1:
+            made["metadata"] |= {"deletionTimestamp": "2026-01-09T00:00:00Z", "deletionGracePeriodSeconds": 30}
         if rng.random() < 0.2:
             made["metadata"]["creationTimestamp"] = f"2026-01-0{rng.randrange(1, 9)}T00:00:00Z"
         yield made
