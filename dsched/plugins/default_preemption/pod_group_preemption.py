@@ -17,6 +17,7 @@ from dsched.framework import interface
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, PodGroupPostFilterResult, Status
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.runners import FilterRunner
 from dsched.framework.runtime import NEAR, Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
@@ -182,6 +183,8 @@ class _Reprieve:
             by_node.setdefault(each.node, []).append(each)
         self._by_node: Mapping[NodeName, Sequence[ProposedAssignment]] = by_node
         self._near = all(self._is_near(each) for each in assignments)
+        self._near_filters = [runner for runner in framework.filters if runner.scope in NEAR]
+        self._wide_filters = [runner for runner in framework.filters if runner.scope not in NEAR]
 
     def room_among(self, possible: Sequence[Victim]) -> Room:
         """Those have to go that cannot be put back.
@@ -201,16 +204,34 @@ class _Reprieve:
         return all(runner.scope in NEAR for runner in asked) and not self._framework.follows_pods(each.state)
 
     def _fits_beside(self, victim: Victim) -> bool:
-        """Put a victim back if the group's pods fit beside it. Source: ``reprieveVictim``."""
+        """Put a victim back if the group's pods fit beside it. Source: ``reprieveVictim``.
+
+        The filters that look at one node alone are asked about the victim's nodes first. Elsewhere they say what they
+        have said before; and mostly they say no, so that nobody need be told of the victim.
+        """
+        if not self._fit_nearby(victim):
+            return False
         for pod, node in victim.pods:
             self._table.add_pod(pod, node)
             self._tell(self._framework.run_add_pod, pod, node)
-        if self._all_fit({node for _, node in victim.pods}):
+        if self._near or self._all_fit(self._assignments, self._wide_filters):
             return True
         for pod, node in victim.pods:
             self._table.remove_pod(pod.uid)
             self._tell(self._framework.run_remove_pod, pod, node)
         return False
+
+    def _fit_nearby(self, victim: Victim) -> bool:
+        """Whether the group's pods fit on the nodes of a victim, which is put back meanwhile."""
+        nodes = sorted({node for _, node in victim.pods})
+        try:
+            for pod, node in victim.pods:
+                self._table.add_pod(pod, node)
+            there = [each for node in nodes for each in self._by_node.get(node, ())]
+            return self._all_fit(there, self._near_filters)
+        finally:
+            for pod, _ in victim.pods:
+                self._table.remove_pod(pod.uid)
 
     def _tell(self, run: _Extension, pod: PodInfo, node: NodeName) -> None:
         row = self._table.index.get(node)
@@ -219,15 +240,12 @@ class _Reprieve:
         for each in self._assignments:
             run(each.state, each.pod, pod, self._table.info(row))
 
-    def _all_fit(self, nodes: set[NodeName]) -> bool:
-        """Whether all pods of the group fit; where filters look at one node alone, those on these nodes do."""
-        asked = self._assignments
-        if self._near:
-            asked = [each for node in sorted(nodes) for each in self._by_node.get(node, ())]
+    def _all_fit(self, asked: Sequence[ProposedAssignment], filters: Sequence[FilterRunner]) -> bool:
+        """Whether these filters let all of these pods through, each when those before it are there."""
         placed: list[ProposedAssignment] = []
         try:
             for each in asked:
-                if not self._fits(each):
+                if not self._fits(each, filters):
                     return False
                 self._table.add_pod(each.pod, each.node)
                 self._framework.run_reserve(each.state, each.pod, each.node)
@@ -238,13 +256,13 @@ class _Reprieve:
                 self._framework.run_unreserve(each.state, each.pod, each.node)
                 self._table.remove_pod(each.pod.uid)
 
-    def _fits(self, each: ProposedAssignment) -> bool:
+    def _fits(self, each: ProposedAssignment, filters: Sequence[FilterRunner]) -> bool:
         """Source: runtime/framework.go ``RunFilterPluginsWithNominatedPods``."""
         row, framework = self._table.index[each.node], self._framework
         try:
             beside = filter_beside_nominated(
-                framework, each.state, each.pod, self._snapshot, row, each.pod.uid, framework.filters
+                framework, each.state, each.pod, self._snapshot, row, each.pod.uid, filters
             )
-            return not (beside or row_rejections(framework.filters, each.state, each.pod, self._table, row))
+            return not (beside or row_rejections(filters, each.state, each.pod, self._table, row))
         except AnsweredError:
             return False
