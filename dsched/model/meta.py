@@ -67,6 +67,8 @@ def key_of(value: Mapping[str, Any]) -> str:
 
 Record = TypeVar("Record", bound=ApiRecord)
 
+_encoder = msgspec.json.Encoder()
+
 _STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
 _QUANTITY_MAPS = frozenset({"requests", "limits", "overhead", "allocatable", "capacity", "allocatedResources"})
 _OPAQUE = "parameters"
@@ -96,7 +98,15 @@ def from_builtins(value: Any, kind: type[Record]) -> Record:
     Raises:
         msgspec.ValidationError: a field has the wrong type; the message ends with its path.
     """
-    return msgspec.convert(without_nulls(value), kind)
+    return msgspec.convert(value if _has_no_nulls(value) else without_nulls(value), kind)
+
+
+def _has_no_nulls(value: Any) -> bool:
+    """Whether there is surely none, as nearly everywhere: what C writes takes a twentieth of looking here."""
+    try:
+        return b"null" not in _encoder.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):  # what JSON does not have is told elsewhere
+        return False
 
 
 def from_json(raw: bytes | str, kind: type[Record]) -> Record:
