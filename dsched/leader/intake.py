@@ -22,7 +22,7 @@ from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.node import Node
-from dsched.model.pod import Pod
+from dsched.model.pod import Pod, PodSpec
 from dsched.model.pod_groups import POD_GROUP
 from dsched.model.queues import QUEUE
 from dsched.model.resource_claims import RESOURCE_CLAIM
@@ -223,47 +223,43 @@ class Intake:
         Returns:
             those that may stand elsewhere than in the active queue.
         """
+        spec: PodSpec | None = None
+        looked_at = False
+
+        def unasked(info: PodInfo) -> str | None:
+            """The scheduler of such a pod, None of another."""
+            nonlocal spec, looked_at
+            pod = info.pod
+            if pod.spec is not spec:  # pods of a template share it
+                spec = pod.spec
+                gates = self._frameworks[spec.scheduler_name].may_gate(pod)
+                looked_at = gates or bool(spec.node_name) or self._groups.concerns(pod)
+            if looked_at or pod.status.nominated_node_name or self._pending.get(info.key) is not None:
+                return None
+            return spec.scheduler_name if self._cache.snapshot.table.node_of(info.uid) is None else None
+
         elsewhere: list[QueuedPod] = []
-        for scheduler, alike in groupby(infos, self._unknown_to):
-            if scheduler is None:
-                for info in alike:
-                    self.pod(info.pod)
-                    if (pod := self._pending.get(info.key)) is not None:
-                        elsewhere.append(pod)
-            else:
-                elsewhere += self._come(list(alike), self._frameworks[scheduler])
+        for scheduler, alike in groupby(infos, unasked):
+            if scheduler is not None:
+                self._come(list(alike), self._frameworks[scheduler])
+                continue
+            for info in alike:
+                self.pod(info.pod)
+                if (pod := self._pending.get(info.key)) is not None:
+                    elsewhere.append(pod)
         return elsewhere
 
-    def _unknown_to(self, info: PodInfo) -> str | None:
-        """The scheduler of a new pod, None where there is more to it."""
-        spec = info.pod.spec
-        if spec.node_name or self._cache.snapshot.table.node_of(info.uid) is not None:
-            return None
-        return spec.scheduler_name if self._pending.get(info.key) is None else None
-
-    def _come(self, infos: Sequence[PodInfo], framework: Framework) -> list[QueuedPod]:
-        elsewhere: list[QueuedPod] = []
-        spec, looked_at = None, False
+    def _come(self, infos: Sequence[PodInfo], framework: Framework) -> None:
+        profile = framework.profile_name
+        if framework.at("preEnqueue"):
+            collect.extension_point("PreEnqueue", "Success", profile, 0.0, len(infos))
         for pod in self._pending.add_all(infos, framework):
-            added = pod.info.pod
-            if added.spec is not spec:
-                spec = added.spec
-                looked_at = framework.may_gate(added) or self._groups.concerns(added)
-            if looked_at or added.status.nominated_node_name:
-                self._enter(pod, framework)
-                elsewhere.append(pod)
-            else:
-                self._moves[pod.key] = (pod, self._pending.move(pod, QueueName.ACTIVE, profile=framework.profile_name))
-                self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=added))
-        return elsewhere
+            self._moves[pod.key] = (pod, self._pending.move(pod, QueueName.ACTIVE, profile=profile))
+            self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=pod.info.pod))
 
     def _new(self, info: PodInfo) -> None:
         framework = self._frameworks[info.pod.spec.scheduler_name]
-        self._enter(self._pending.add(info, framework), framework)
-
-    def _enter(self, pod: QueuedPod, framework: Framework) -> None:
-        """A pod that was added goes where it may wait."""
-        info = pod.info
+        pod = self._pending.add(info, framework)
         if self._groups.concerns(info.pod):
             self._grouped(self._groups.joined(pod))
             self._keep_promise(pod)

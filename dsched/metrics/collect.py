@@ -229,13 +229,13 @@ class Handled:
         self._since, self._count = until, 0
 
 
-def extension_point(point: str, status: str, profile: str, seconds: float) -> None:
-    """The plugins of a point have run; shows after `flush`."""
+def extension_point(point: str, status: str, profile: str, seconds: float, runs: int = 1) -> None:
+    """The plugins of a point have run, so many times, as long each time; shows after `flush`."""
     tally = _tallies.get((point, status, profile))
     if tally is None:
         tally = _tallies[point, status, profile] = Tally(scheduler.EXTENSION_POINTS)
-    tally.counts[bisect_left(scheduler.EXTENSION_POINTS, seconds)] += 1
-    tally.total += seconds
+    tally.counts[bisect_left(scheduler.EXTENSION_POINTS, seconds)] += runs
+    tally.total += seconds * runs
 
 
 def flush() -> None:
