@@ -45,11 +45,8 @@ def attempts(
         rows: a key, which ``failed`` is told after what the rows are about, and what to read.
     """
     for key, raw in rows:
-        try:
-            found = read(*raw)
-        except Exception as error:  # noqa: BLE001 - as in `attempt`
-            failed(*about, key, error)
-        else:
+        found = attempt(read, raw, failed, *about, key)
+        if found is not None:
             yield raw, found
 
 

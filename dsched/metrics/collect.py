@@ -3,7 +3,7 @@
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -231,10 +231,20 @@ class Handled:
 
 def extension_point(point: str, status: str, profile: str, seconds: float, runs: int = 1) -> None:
     """The plugins of a point have run, so many times, as long each time; shows after `flush`."""
-    tally = _tallies.get((point, status, profile))
+    _tally(_tallies, (point, status, profile), scheduler.EXTENSION_POINTS, seconds, runs)
+
+
+def _tally(
+    tallies: dict[tuple[str, str, str], Tally],
+    key: tuple[str, str, str],
+    bounds: Sequence[float],
+    seconds: float,
+    runs: int = 1,
+) -> None:
+    tally = tallies.get(key)
     if tally is None:
-        tally = _tallies[point, status, profile] = Tally(scheduler.EXTENSION_POINTS)
-    tally.counts[bisect_left(scheduler.EXTENSION_POINTS, seconds)] += runs
+        tally = tallies[key] = Tally(bounds)
+    tally.counts[bisect_left(bounds, seconds)] += runs
     tally.total += seconds * runs
 
 
@@ -262,11 +272,7 @@ def plugin_call(plugin: str, call: Callable[..., Any], seconds: float, status: s
     """A plugin's method was called; shows after `flush`. Methods of no extension point are left out."""
     point = _POINTS.get(getattr(call, "__name__", ""))
     if point is not None:
-        tally = _calls.get((plugin, point, status))
-        if tally is None:
-            tally = _calls[plugin, point, status] = Tally(scheduler.PLUGIN_CALLS)
-        tally.counts[bisect_left(scheduler.PLUGIN_CALLS, seconds)] += 1
-        tally.total += seconds
+        _tally(_calls, (plugin, point, status), scheduler.PLUGIN_CALLS, seconds)
 
 
 def hint_call(plugin: str, event: str, seconds: float, hint: str) -> None:
