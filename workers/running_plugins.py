@@ -66,7 +66,7 @@ class RunningPlugins:
 
     def _show(self, plugin: str) -> None:
         if self._place is not None:
-            line = f"{self._head} {WATCH.since:.3f} {plugin}" if plugin else ""
+            line = f"{self._head} {time.monotonic():.3f} {plugin}" if plugin else ""
             self._memory[self._place] = line.encode()[:SIZE].ljust(SIZE, b"\0")
 
     def busy(self) -> list[Slot]:

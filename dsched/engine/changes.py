@@ -39,6 +39,7 @@ class Bearings:
         self._pod = pod
         self._snapshot = snapshot
         self._table = snapshot.table
+        self._journal = snapshot.table.journal
         self._layout = self._table.layout
         self._reach = Scope.NODE
         self._scored = False
@@ -64,7 +65,7 @@ class Bearings:
 
     def take_rows(self) -> None:
         """What is said of each node by itself holds for the table as it is now."""
-        self._position = self._table.position
+        self._position = self._journal.read()
 
     def depend(self, scored: bool) -> None:
         """Note what the answers depend on, and under what circumstances plugins skipped the pod.
@@ -102,7 +103,7 @@ class Bearings:
     def one_pod_moved(self) -> bool:
         """Whether nothing has changed but one row, and no promise."""
         return (
-            self._table.position == self._position + 1
+            self._journal.end == self._position + 1
             and self._snapshot.others_version == self._others_version
             and self._snapshot.nominations.version == self._nominations_version
         )
@@ -115,12 +116,12 @@ class Bearings:
             return None
         if table.objects_version != self._objects_version:
             return None
-        return table.changed_since(self._position)
+        return self._journal.since(self._position)
 
     def changes(self) -> Changes | None:
         """What has changed; None where that touches more than can be judged again."""
         nominations, index = self._snapshot.nominations, self._table.index
-        rows = self._table.changed_since(self._position)
+        rows = self._journal.since(self._position)
         promised = nominations.changed_since(self._nominations_version)
         objects = self._table.objects_version != self._objects_version
         if rows is None or promised is None or (objects and self._reach is Scope.NODES):
@@ -135,6 +136,10 @@ class Bearings:
         if promised:
             rows = list(dict.fromkeys([*rows, *(index[name] for name in promised if name in index)]))
         return Changes(rows, objects, moved)
+
+    def moved_by_one(self) -> Collection[str] | None:
+        """`Changes.moved`, where `one_pod_moved`; None where that touches more than can be judged again."""
+        return None if self._reach is Scope.ANYTHING else self._moved()
 
     def _moved(self) -> Collection[str] | None:
         """None when a plugin fails to say, which the new evaluation tells."""

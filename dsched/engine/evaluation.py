@@ -300,16 +300,15 @@ class Evaluation(ClassResults):
         self._in_a_row += 1
         if self._lookahead is None or self._ranking is None or not self._lookahead.knows(at):
             return
+        if self._snapshot.nominations:
+            return
         # Of a pod that means something else on its node, plugins would say what the next one is not concerned with.
-        wide: bool | None = self._passing
-        if not wide:
-            changes = None if self._snapshot.nominations else self._baseline.changes()
-            wide = None if changes is None else bool(changes.moved)
-        change = None if wide is None or self._snapshot.nominations else self._lookahead.take(at, self._columns)
+        moved = (self.pod,) if self._passing else self._baseline.moved_by_one()
+        change = None if moved is None else self._lookahead.take(at, self._columns)
         if change is None:
             return
         self._ranking.raised(at, change)
-        if wide:
+        if moved:
             self._baseline.take_rows()  # what looks at the whole cluster is still to be asked
         else:
             self._baseline.take()

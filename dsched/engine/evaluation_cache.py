@@ -150,6 +150,8 @@ class EvaluationCache:
             again: it has been asked for before, or will be.
         """
         if again:
+            if self._kept.used(key) is evaluation:
+                return
             self._once.pop(key, None)
             self._kept.most = max(FEWEST_KEPT, KEPT_CELLS // max(len(self._snapshot.table), 1))
             self._kept[key] = evaluation

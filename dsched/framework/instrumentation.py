@@ -24,7 +24,7 @@ def measured(point: str, plugins: str) -> Callable[[Call], Call]:
     def wrap(method: Call) -> Call:
         @wraps(method)
         def run(framework: Any, *args: Any, **more: Any) -> Any:
-            if not framework.at(plugins):
+            if not framework.points.get(plugins):
                 return method(framework, *args, **more)
             started = collect.now()
             try:
@@ -36,7 +36,7 @@ def measured(point: str, plugins: str) -> Callable[[Call], Call]:
             collect.extension_point(point, status, framework.profile_name, collect.now() - started)
             if point in _COUNTED:
                 skipped = args[0].skip_filter | args[0].skip_score
-                ran = [plugin.name for plugin in framework.at(plugins) if plugin.name not in skipped]
+                ran = [plugin.name for plugin in framework.points[plugins] if plugin.name not in skipped]
                 collect.evaluated(point, framework.profile_name, ran)
             return answer
 

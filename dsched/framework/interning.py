@@ -39,7 +39,7 @@ def shared(pod: Pod) -> PodInfo:
     are kept. From any thread."""
     meta = pod.metadata
     parts = (id(pod.spec), id(meta.owner_references), meta.namespace)
-    plain = id(pod.status) in _plain or _is_plain(pod)
+    plain = _is_plain(pod)
     deferred = not plain and pod.resize_deferred
     if not deferred and (known := _read_alike.get((parts, id(meta.labels)))) is not None:
         first, first_plain, _ = known
@@ -84,6 +84,8 @@ def _derived_as(info: PodInfo, other: PodInfo, plain: bool) -> None:
 
 def _is_plain(pod: Pod) -> bool:
     """Whether a pod takes up what its spec says."""
+    if id(pod.status) in _plain:
+        return True
     if PodInfo(pod).resized:
         return False
     _add(_plain, id(pod.status), pod.status)

@@ -5,26 +5,27 @@ LENGTH = 65536
 
 
 class Journal:
-    """Rows that changed; a position is how many changes there have been."""
+    """Rows that changed; a position is how many changes there have been.
+
+    Attributes:
+        end: the present one; who will ask for what comes after it has to `read` it.
+    """
 
     def __init__(self) -> None:
         self._rows: list[int] = []
         self._start = 0
         self._told = 0
-
-    @property
-    def end(self) -> int:
-        """The present end, without having read up to it."""
-        return self._start + len(self._rows)
+        self.end = 0
 
     def read(self) -> int:
         """The present end, for who will ask for what comes after it."""
-        self._told = self._start + len(self._rows)
-        return self._told
+        self._told = self.end
+        return self.end
 
     def note(self, row: int) -> None:
         """A row has changed."""
         self._rows.append(row)
+        self.end += 1
         if len(self._rows) > 2 * LENGTH:
             del self._rows[:LENGTH]
             self._start += LENGTH
@@ -39,4 +40,5 @@ class Journal:
         if position < max(self._start, self._told):
             return False
         del self._rows[position - self._start :]
+        self.end = position
         return True

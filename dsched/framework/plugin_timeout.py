@@ -1,7 +1,7 @@
 """How long a plugin may take, watched from outside of it.
 
 While a process is `watched`, a timer signal comes a few times within the limit and looks which plugin runs. One that
-has run for longer gets `Overrun` raised inside it. One that goes on all the same, or sits in C code where no signal is
+was seen for longer gets `Overrun` raised inside it. One that goes on all the same, or sits in C code where no signal is
 heard, ends the process some time later: a thread of ``faulthandler``, which needs no interpreter and which each signal
 puts off, writes to stderr where it hangs, and exits.
 
@@ -24,8 +24,8 @@ from dsched.metrics import PLUGIN_OVERRUNS
 
 VARIABLE = "DSCHED_PLUGIN_TIMEOUT"
 DEFAULT_S = 10.0
-TURNS = 4
-"""How often the signal comes within the limit."""
+SIGNALS = 8
+"""How often the signal comes within the limit: a plugin is told after the limit and at most two signals more."""
 HARD = 3.0
 """A process ends after so many times the limit."""
 SHORTEST_HARD_S = 1.0
@@ -40,29 +40,31 @@ class Watch:
 
     Attributes:
         plugin: its name, ``""`` while none runs.
-        since: since when it is known to get on, seconds on the monotonic clock.
+        turns: grows whenever a plugin begins, or goes on after another one that it has called.
         on: whether anybody watches.
         limit_s: how long a plugin may take.
         told: plugins that were told to end, since this was emptied last.
         show: is given the plugin that runs, whenever it is another one.
     """
 
-    __slots__ = ("_reminded", "limit_s", "on", "plugin", "show", "since", "told")
+    __slots__ = ("_at", "_reminded", "_since", "limit_s", "on", "plugin", "show", "told", "turns")
 
     def __init__(self) -> None:
         self.plugin = ""
-        self.since = 0.0
+        self.turns = 0
         self.on = False
         self.limit_s = 0.0
         self.told: list[str] = []
         self.show: Callable[[str], None] | None = None
+        self._at = -1
+        """The turn that was seen last, and since when, on the monotonic clock. Who calls a plugin looks at no clock:
+        each pod pays for ten of these calls."""
+        self._since = 0.0
         self._reminded = False
 
-    def switch(self, plugin: str) -> None:
-        """Another plugin runs from now on, or none."""
-        if plugin:
-            self.since = time.monotonic()
-            self._reminded = False
+    def run(self, plugin: str) -> None:
+        """This plugin runs from now on, or goes on; ``""`` for none."""
+        self.turns += 1  # before the name: a signal that comes in between finds that the one before gets on
         self.plugin = plugin
         if self.show is not None:
             self.show(plugin)
@@ -73,7 +75,12 @@ class Watch:
         Raises:
             Overrun: in place of what the plugin was about to do; once a call.
         """
-        if not self.plugin or time.monotonic() - self.since <= self.limit_s:
+        if not self.plugin:
+            return True
+        now = time.monotonic()
+        if self._at != self.turns:
+            self._at, self._since, self._reminded = self.turns, now, False
+        if now - self._since <= self.limit_s:
             return True
         if not self._reminded:
             self._reminded = True
@@ -122,7 +129,7 @@ def watched(limit_s: float) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, _signalled)
     WATCH.on, WATCH.limit_s, WATCH.plugin = True, limit_s, ""
     _put_off(limit_s)
-    signal.setitimer(signal.ITIMER_REAL, limit_s / TURNS, limit_s / TURNS)
+    signal.setitimer(signal.ITIMER_REAL, limit_s / SIGNALS, limit_s / SIGNALS)
     try:
         yield
     finally:

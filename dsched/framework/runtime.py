@@ -35,10 +35,11 @@ from dsched.framework.validation import (
     STATUS,
     PluginFailure,
     answered,
-    equal_later,
     guarded,
+    guarded_each,
     outcome,
     unexpected,
+    versions,
     whole_turn,
 )
 from dsched.log import logger
@@ -123,7 +124,7 @@ class Framework:
         self._handle = handle
         self.filters = tuple(self._filter(name) for name in self._named("filter"))
         self.scores = tuple(self._score(ref.name, ref.weight) for ref in profile.plugins.get("score", ()))
-        self._points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
+        self.points = {point: tuple(self._plugin(name) for name in self._named(point)) for point in profile.plugins}
         self._pre_filter_scopes = {plugin.name: _pre_filter_scope(plugin) for plugin in self.at("preFilter")}
         entrance = self.at("preEnqueue")
         self.pre_enqueue_reads = _together(_said(plugin, "pre_enqueue_reads", ("pre_enqueue",)) for plugin in entrance)
@@ -138,7 +139,9 @@ class Framework:
             if hasattr(plugin, "pre_bind_pre_flight")
         )
         self._searchers = tuple(each for each in self.at("podGroupPostFilter") if hasattr(each, "note_search"))
-        self._class_parts = tuple(plugin for plugin in self._built.values() if hasattr(plugin, "class_part"))
+        self._class_parts = tuple(
+            (plugin.name, plugin.class_part) for plugin in self._built.values() if hasattr(plugin, "class_part")
+        )
         judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}
         self._label_readers = _readers(judging, "label_keys", blind="label_blind")
         self._claim_readers = _readers(judging, "claims_meaning", blind="claim_blind")
@@ -146,7 +149,7 @@ class Framework:
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
         self._skip_versioned = {
-            plugin.name: plugin
+            plugin.name: plugin.skip_version
             for plugin in (*self.at("preFilter"), *self.at("preScore"))
             if hasattr(plugin, "skip_version")
         }
@@ -171,8 +174,8 @@ class Framework:
         self.shard_pre_scores = frozenset(plugin.name for plugin in self.at("preScore") if plugin.name in scored)
 
     def at(self, point: str) -> tuple[Any, ...]:
-        """The plugins at an extension point (named as in the configuration), in running order."""
-        return self._points.get(point, ())
+        """The plugins at an extension point (named as in the configuration), in running order; as `points` has them."""
+        return self.points.get(point, ())
 
     @property
     def plugins(self) -> Iterable[Any]:
@@ -212,38 +215,33 @@ class Framework:
     def _claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """What the pod's claims mean to those plugins that look at them; None where their names count, as where a
         plugin fails to say."""
-        found: list[Hashable] = []
-        for name, says in self._claim_readers.items():
-            try:
-                meaning = None if says is None else equal_later(name, says, pod, snapshot)
-            except PluginFailure:
-                return None
-            if meaning is None:
-                return None
-            found.append(meaning)
-        return tuple(found)
+        if self._claim_readers is None:
+            return None
+        try:
+            found = tuple(versions(self._claim_readers, pod, snapshot).values())
+        except PluginFailure:
+            return None
+        return None if any(meaning is None for meaning in found) else found
 
     def _class_part(self, pod: PodInfo) -> bytes:
-        found = b""
-        for plugin in self._class_parts:
-            try:
-                found += guarded(plugin.name, plugin.class_part, pod)
-            except PluginFailure:
-                found += pod.uid.encode()
-        return found
+        try:
+            return b"".join(guarded_each(self._class_parts, pod))
+        except PluginFailure:
+            return pod.uid.encode()
 
     def _label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
         """Keys of the labels at which some plugin looks at present; None for all, as where a plugin fails to say."""
-        found: Collection[str] = ()
-        for name, says in self._label_readers.items():
-            try:
-                keys = None if says is None else guarded(name, says, pod, snapshot)
+        readers, found = self._label_readers, frozenset[str]()
+        if readers is None:
+            return None
+        try:
+            for (name, _), keys in zip(readers, guarded_each(readers, pod, snapshot), strict=True):
                 if keys is None:
                     return None
                 if keys:
-                    found = guarded(name, frozenset, keys).union(found)
-            except PluginFailure:
-                return None
+                    found |= guarded(name, frozenset, keys)
+        except PluginFailure:
+            return None
         return found
 
     def reach(self, state: CycleState, scored: bool = True) -> Scope:
@@ -274,11 +272,8 @@ class Framework:
         Raises:
             PluginFailure: a plugin raised.
         """
-        return {
-            name: equal_later(name, plugin.skip_version, pod, snapshot)
-            for name, plugin in self._skip_versioned.items()
-            if name in state.skip_filter or name in state.skip_score
-        }
+        skipped = state.skip_filter | state.skip_score
+        return versions([each for each in self._skip_versioned.items() if each[0] in skipped], pod, snapshot)
 
     def answers(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, scored: bool) -> Mapping[str, Hashable]:
         """By plugin that looks at the whole cluster and did not skip the pod, what stays equal as long as it would give
@@ -290,14 +285,16 @@ class Framework:
             PluginFailure: a plugin raised.
         """
         found: dict[str, Hashable] = {}
+        asked: list[tuple[str, Callable[[PodInfo, Snapshot], Hashable]]] = []
         for name, plugin in self._wide.items():
             filters = name in self._filter_names and name not in state.skip_filter
             scores = scored and name in self._score_names and name not in state.skip_score
             skips_unasked = name in self._skip_versioned or self._pre_filter_scopes.get(name) is not Scope.CLUSTER
             if filters or scores or not skips_unasked:
-                says = hasattr(plugin, "answer_version")
-                found[name] = equal_later(name, plugin.answer_version, pod, snapshot) if says else None
-        return found
+                found[name] = None
+                if hasattr(plugin, "answer_version"):
+                    asked.append((name, plugin.answer_version))
+        return {**found, **versions(asked, pod, snapshot)} if asked else found
 
     def sort_key(self, pod: Pod, queued_us: int) -> tuple[int, str]:
         """The pod's place in the active queue, as the profile's QueueSort plugin has it; at the end of the queue where
@@ -738,13 +735,15 @@ def _together(said: Iterable[Collection[str] | None]) -> tuple[str, ...] | None:
     return tuple(sorted(found))
 
 
-def _readers(judging: Mapping[str, Any], name: str, *, blind: str) -> dict[str, Any]:
-    """Of the plugins that do not say that they are blind, by name, what they say of how they see."""
-    return {
-        each: _said(plugin, name, _JUDGES)
+def _readers(judging: Mapping[str, Any], name: str, *, blind: str) -> Sequence[tuple[str, Any]] | None:
+    """Of the plugins that do not say that they are blind, by name, what they say of how they see; None where one of
+    them does not say."""
+    found = [
+        (each, _said(plugin, name, _JUDGES))
         for each, plugin in judging.items()
         if _said(plugin, blind, _JUDGES) is not True
-    }
+    ]
+    return None if any(says is None for _, says in found) else found
 
 
 def _widened(plugin: Any, scope: Scope) -> Scope:

@@ -151,7 +151,7 @@ class Snapshot:
     def __init__(self, table: NodeTable | None = None) -> None:
         self.table = table or NodeTable()
         self._others: dict[str, dict[str, Mapping[str, Any]]] = {}
-        self._others_version = 0
+        self.others_version = 0
         self._kind_versions: dict[str, int] = {}
         self._changed_keys: dict[str, deque[str]] = {}
         self.nominations = Nominations()
@@ -173,12 +173,7 @@ class Snapshot:
     @property
     def version(self) -> int:
         """Grows with every change of anything in here."""
-        return self.table.version + self._others_version + self.nominations.version
-
-    @property
-    def others_version(self) -> int:
-        """Grows with every change of an object that is neither pod nor node."""
-        return self._others_version
+        return self.table.version + self.others_version + self.nominations.version
 
     def version_of(self, kind: str) -> int:
         """Grows with every change of an object of this kind, which is neither Pod nor Node."""
@@ -211,6 +206,6 @@ class Snapshot:
         self._changed(kind, key)
 
     def _changed(self, kind: str, key: str) -> None:
-        self._others_version += 1
+        self.others_version += 1
         self._changed_keys.setdefault(kind, deque(maxlen=_REMEMBERED)).append(key)
         self._kind_versions[kind] = self._kind_versions.get(kind, 0) + 1

@@ -3,7 +3,7 @@ becomes a status Error that names the plugin, so that one pod fails and nothing 
 """
 
 from asyncio import CancelledError
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from random import random
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ LAST = 2**53
 """The last place in the active queue; the highest number that its order is exact for."""
 _RAISED = (Exception, SystemExit, GeneratorExit, CancelledError)
 """What a plugin may raise to its own harm. Not `Overrun`, which ends it, and not Ctrl-C."""
+_CAUGHT = (*_RAISED, Overrun, KeyboardInterrupt)
 STATUS = (Status, type(None))
 """What most methods answer; None is success."""
 
@@ -75,28 +76,56 @@ def guarded(plugin: str, call: Callable[..., Result], *args: Any) -> Result:
     """
     before = WATCH.plugin
     try:
-        if not WATCH.on:
-            return call(*args) if random() >= collect.SAMPLED else measured(plugin, call, *args)
-        # Written out, not in functions of its own: each pod pays for ten of these calls.
-        if before != plugin:
-            WATCH.switch(plugin)
+        # `WATCH.run` written out, twice: each pod pays for some of these calls.
+        WATCH.turns += 1
+        WATCH.plugin = plugin
+        if WATCH.show is not None:
+            WATCH.show(plugin)
         try:
             return call(*args) if random() >= collect.SAMPLED else measured(plugin, call, *args)
         finally:
-            if WATCH.plugin != before:
-                WATCH.switch(before)
+            WATCH.turns += 1
+            WATCH.plugin = before
+            if WATCH.show is not None:
+                WATCH.show(before)
     except PluginFailure:  # of a plugin that this one asked, or told already
         raise
-    except Overrun:  # it may also come in between the plugin's end and here
-        if WATCH.plugin != before:
-            WATCH.switch(before)
-        raise PluginFailure(plugin, f"did not answer within {WATCH.limit_s:g} s", Hazard.OVERRAN) from None
-    except _RAISED as error:
-        raise PluginFailure(plugin, f"{type(error).__name__}: {_text(error)}") from error
-    except KeyboardInterrupt as error:
-        if not WATCH.on:  # where nothing is watched, Ctrl-C ends what a person has started
-            raise
-        raise PluginFailure(plugin, f"{type(error).__name__}: {_text(error)}") from error
+    except _CAUGHT as error:
+        WATCH.run(before)  # its end may come in between the plugin's and here
+        raise _failure(plugin, error) from error
+
+
+def guarded_each(calls: Iterable[tuple[str, Callable[..., Result]]], *args: Any) -> list[Result]:
+    """Call plugins one after the other, each by its name, as `guarded` does; cheaper where they have little to do.
+
+    Raises:
+        PluginFailure: one raised, or took too long; those behind it are not called.
+    """
+    before, plugin, found = WATCH.plugin, "", []
+    try:
+        try:
+            for plugin, call in calls:
+                WATCH.turns += 1
+                WATCH.plugin = plugin
+                if WATCH.show is not None:
+                    WATCH.show(plugin)
+                found.append(call(*args) if random() >= collect.SAMPLED else measured(plugin, call, *args))
+        finally:
+            WATCH.run(before)
+    except PluginFailure:
+        raise
+    except _CAUGHT as error:
+        WATCH.run(before)
+        raise _failure(plugin, error) from error
+    return found
+
+
+def _failure(plugin: str, error: BaseException) -> PluginFailure:
+    if isinstance(error, Overrun):
+        return PluginFailure(plugin, f"did not answer within {WATCH.limit_s:g} s", Hazard.OVERRAN)
+    if isinstance(error, KeyboardInterrupt) and not WATCH.on:
+        raise error  # where nothing is watched, Ctrl-C ends what a person has started
+    return PluginFailure(plugin, f"{type(error).__name__}: {_text(error)}")
 
 
 def _text(error: BaseException) -> str:
@@ -244,16 +273,17 @@ def sound(plugin: str, verdict: Verdict, length: int, open_: Callable[[], NDArra
     return verdict
 
 
-def equal_later(plugin: str, call: Callable[..., Hashable], *args: Any) -> Hashable:
-    """A plugin's version of something, which is compared with a later one.
+def versions(calls: Sequence[tuple[str, Callable[..., Hashable]]], *args: Any) -> Mapping[str, Hashable]:
+    """Plugins' versions of something, by name, which are compared with later ones.
 
     Raises:
-        PluginFailure: it raised, or answered with what cannot be compared.
+        PluginFailure: one raised, or answered with what cannot be compared.
     """
-    found = guarded(plugin, call, *args)
-    if found is not None:  # most often it is: one call saved of two that each pod pays for
-        guarded(plugin, hash, found)
-    return found
+    found = guarded_each(calls, *args)
+    for (plugin, _), version in zip(calls, found, strict=True):
+        if version is not None:  # most often it is
+            guarded(plugin, hash, version)
+    return dict(zip([plugin for plugin, _ in calls], found, strict=True))
 
 
 def _shown(plugin: str, answer: object) -> str:

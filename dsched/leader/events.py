@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
+from itertools import groupby
 from operator import attrgetter
 
 from dsched.framework.interface import ClusterEvent
@@ -115,23 +116,19 @@ class Events:
 
     def _find(self) -> None:
         gathered, self._gathered = self._gathered[:EVENTS_AT_ONCE], self._gathered[EVENTS_AT_ONCE:]
-        handled = collect.Handled()
-        kind: tuple[object, object] = (None, None)
-        label = ""
         now_us = self._pending.stamp()
         emptied: set[int] = set()
-        for event in gathered:
-            if event.resource is not kind[0] or event.action is not kind[1]:
-                kind = (event.resource, event.action)
-                label = event.label
-                handled.begin(label)
-                self._last_us[label] = now_us
-            if helped := self._hints.helped(event, self._pending, emptied):
-                if self._groups.any:
-                    helped = self._groups.entities(helped)
-                self.leave(helped, partial(self.move_for, event=event), label)
-            handled.event()
-        handled.flush()
+        nobody = not self._pending.any_rejected
+        for _, alike in groupby(gathered, _KIND):
+            events, began = list(alike), collect.now()
+            label = events[0].label
+            self._last_us[label] = now_us
+            for event in () if nobody else events:
+                if helped := self._hints.helped(event, self._pending, emptied):
+                    if self._groups.any:
+                        helped = self._groups.entities(helped)
+                    self.leave(helped, partial(self.move_for, event=event), label)
+            collect.handled(label, collect.now() - began, len(events))
 
     def leave(self, pods: Sequence[QueuedPod], move_of: MoveOf, cause: str) -> None:
         """Have rejected pods moved, by `move_on`; events that come meanwhile are no news to them.
@@ -281,6 +278,7 @@ class Events:
         collect.came(alone)
 
 
+_KIND = attrgetter("resource", "action")
 _TURN = attrgetter("order", "turn")
 
 

@@ -89,6 +89,11 @@ def _sli(attempts: str) -> BatchHistogram:
 
 
 @cache
+def _event(label: str) -> BatchHistogram:
+    return scheduler.EVENT_DURATION.labels(event_name(label))
+
+
+@cache
 def _plugin(plugin: str, point: str, status: str) -> BatchHistogram:
     return scheduler.PLUGIN_DURATION.labels(plugin, point, status)
 
@@ -196,37 +201,9 @@ class Bound:
         self._pods.clear()
 
 
-class Handled:
-    """Events that are handled one after the other: how long each kind took, runs of one kind together."""
-
-    def __init__(self) -> None:
-        self._since = now()
-        self._label = ""
-        self._count = 0
-        self._took: dict[str, list[float]] = {}
-
-    def begin(self, label: str) -> None:
-        """The next events are of this kind."""
-        self._end()
-        self._label = label
-
-    def event(self) -> None:
-        """An event has been handled."""
-        self._count += 1
-
-    def flush(self) -> None:
-        """All are handled."""
-        self._end()
-        for label, (seconds, count) in self._took.items():
-            scheduler.EVENT_DURATION.labels(event_name(label)).observe_many(seconds / count, int(count))
-
-    def _end(self) -> None:
-        until = now()
-        if self._count:
-            took = self._took.setdefault(self._label, [0.0, 0])
-            took[0] += until - self._since
-            took[1] += self._count
-        self._since, self._count = until, 0
+def handled(label: str, seconds: float, events: int) -> None:
+    """So many events of a kind, one after the other, were handled in so long all together."""
+    _event(label).observe_many(seconds / events, events)
 
 
 def extension_point(point: str, status: str, profile: str, seconds: float, runs: int = 1) -> None:

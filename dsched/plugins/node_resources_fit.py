@@ -65,11 +65,13 @@ class _Wanted:
     Attributes:
         devices: resources that a DeviceClass stands for: nodes that have none of them are left to DynamicResources.
         home: the node that the pod is on, while resizes may preempt.
+        extends: whether a resource is among them that may stand for devices.
     """
 
     requests: Mapping[str, int]
     devices: frozenset[str] = frozenset()
     home: NodeName = NO_NODE
+    extends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,10 @@ class NodeResourcesFit:
 
     def class_part(self, pod: PodInfo) -> bytes:
         """Which resources a class stands for at present."""
-        wanted = self._wanted_by(pod).requests
-        if not self._extends or not any(map(objects.may_be_devices, wanted)):
+        wanted = self._wanted_by(pod)
+        if not wanted.extends:
             return b""
-        return ",".join(sorted(self._met_by_devices(wanted, self._handle.snapshot))).encode()
+        return ",".join(sorted(self._met_by_devices(wanted.requests, self._handle.snapshot))).encode()
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
         """
@@ -278,8 +280,8 @@ class NodeResourcesFit:
         return totals.of((name for name, _ in added.amounts), self._handle.snapshot, self._features)
 
     def _wanted(self, pod: PodInfo) -> _Wanted:
-        wanted = requests.requested(pod.pod)
-        return _Wanted({name: amount for name, amount in wanted.items() if not self._ignores(name)})
+        wanted = {name: amount for name, amount in requests.requested(pod.pod).items() if not self._ignores(name)}
+        return _Wanted(wanted, extends=self._extends and any(map(objects.may_be_devices, wanted)))
 
     def _added(self, pod: PodInfo) -> _Added:
         amounts = requests.scoring_requests(pod.pod)

@@ -274,12 +274,14 @@ class Cycle:
     def permit(self, decision: Decision) -> Decision:
         """Ask Permit about a pod that is assumed on its node; it is taken off it where a plugin turns it away."""
         framework, candidate, node = decision.framework, decision.candidate, decision.node or NO_NODE
+        if not framework.at("permit"):
+            return self._no_longer_promised(decision)
         permit = framework.run_permit(decision.state, candidate.info, node)
         if permit.status is not None:
             framework.run_unreserve(decision.state, candidate.info, node)
             self._cache.forget(candidate.info.uid, released=False)
             return turned_away(framework, candidate, decision.state, permit.status)
-        waiting = self._wait(framework, candidate.info, permit.waits)
+        waiting = self._wait(candidate.info, permit.waits)
         return replace(self._no_longer_promised(decision), waiting=waiting)
 
     def _no_longer_promised(self, decision: Decision) -> Decision:
@@ -291,13 +293,13 @@ class Cycle:
         nominations.drop(decision.candidate.info.uid)
         return replace(decision, promised=promised)
 
-    def _wait(self, framework: Framework, pod: PodInfo, waits: Mapping[str, float]) -> WaitingPod | None:
+    def _wait(self, pod: PodInfo, waits: Mapping[str, float]) -> WaitingPod | None:
         """Known to the plugins at once, so that the permit call of the next pod of the batch can let this one go.
 
         A pod that nobody holds back joins those that have just been let go: one script lets all of them go, so that a
         leader that is killed leaves all or none of a gang, and none is handed out before each has its reservation.
         """
-        if not waits and not (framework.at("permit") and any(other.allowed for other in self._waiting)):
+        if not waits and not any(other.allowed for other in self._waiting):
             return None
         return self._waiting.hold(pod, waits)
 

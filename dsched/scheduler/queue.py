@@ -522,29 +522,27 @@ class PendingPods:
 
     def placed(self, pod: QueuedPod, place: QueueName) -> None:
         """Redis has made the pod's move."""
-        self._unindex(pod)
+        if pod.rejected:
+            self._unindex(pod)
         let_go = pod.place is QueueName.WAITING and place is QueueName.RESERVED
         pod.place = place
-        self._stands(pod)
+        key = pod.key
+        if self._pods.get(key) is pod or self.standing(key) is pod:  # a move may be heard late of one that is not
+            if place in _POPPED:
+                self._poppable.add(key)
+            else:
+                self._poppable.discard(key)
         if pod.group:
             if place in (QueueName.GROUP, QueueName.INFLIGHT):
                 self.beside(pod)
             else:
                 self.apart(pod)
-        self._index(pod)
+        if pod.rejected:
+            self._index(pod)
         if self._follower is not None:
             self._follower.moved(pod, self.members(pod.pod_group.key) if isinstance(pod, QueuedGroup) else ())
         if self.heard is not None and (let_go or place in _TOLD):
             self.heard(tape.Moved(pod.uid, place))
-
-    def _stands(self, pod: QueuedPod) -> None:
-        """Keep who may be popped; of a pod that is gone, or there anew, a move may be heard late."""
-        if self.standing(pod.key) is not pod:
-            return
-        if pod.place in _POPPED:
-            self._poppable.add(pod.key)
-        else:
-            self._poppable.discard(pod.key)
 
     def crashed(self, pod: QueuedPod, crashes: int) -> None:
         """So many processes have been lost with it by now; 0 when an attempt went well."""

@@ -11,6 +11,7 @@ Source: pkg/scheduler/framework/plugins/dynamicresources/{dynamicresources,exten
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -137,7 +138,7 @@ class DynamicResources:
         self._filter_timeout_s = args.filter_timeout_seconds if features.enabled("DRASchedulerFilterTimeout") else 0.0
         self._binding_timeout_s = args.binding_timeout_seconds
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
-        self._resources_of = PerClass(lambda pod: extended_resources.requested(pod.pod), key=_requests_key)
+        self._resources_of = PerClass(lambda pod: extended_resources.requested(pod.pod), key=attrgetter("requests_key"))
         self._judgements: LRU[Hashable, Judgement] = LRU(_MOST_CLASSES)
         self._waits_told: LRU[Hashable, None] = LRU(_MOST_WAITS)
         self._last: _Looked | None = None
@@ -168,10 +169,10 @@ class DynamicResources:
         return b"\0".join(self._part(pod, inventory.of(snapshot, self._features)))
 
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
-        known = objects.of(snapshot)
         if pod.pod.spec.resource_claims:
+            known = objects.of(snapshot)
             return known.claims.version, known.classes.version
-        return known.classes.version if self._resources_of(pod) else None
+        return objects.of(snapshot).classes.version if self._resources_of(pod) else None
 
     def pre_filter(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status | None:
         """Skip for pods without claims; rejects a pod whose claims cannot be used by it, or ask for unknown classes."""
@@ -585,10 +586,6 @@ def _classes(request: DeviceRequest) -> Iterator[tuple[str, str]]:
         return
     for each in request.first_available:
         yield f"{request.name}/{each.name}", each.device_class_name
-
-
-def _requests_key(pod: PodInfo) -> bytes:
-    return pod.requests_key
 
 
 def _never() -> bool:

@@ -21,7 +21,8 @@ class DefaultSelectors:
     """The selector that spread constraints without one of their own get, by class of pods."""
 
     def __init__(self) -> None:
-        self._looked_at: tuple[object, ...] = ()
+        self._snapshot: Snapshot | None = None
+        self._others_version = -1
         self._seen: tuple[object, ...] = ()
         self._services: dict[str, list[Mapping[str, Any]]] = {}
         self._selectors: PerClass[Selector]
@@ -39,10 +40,9 @@ class DefaultSelectors:
         return self._label_keys(pod)
 
     def _follow(self, snapshot: Snapshot) -> None:
-        looked_at = (snapshot, snapshot.others_version)
-        if self._looked_at == looked_at:
+        if snapshot is self._snapshot and snapshot.others_version == self._others_version:
             return
-        self._looked_at = looked_at
+        self._snapshot, self._others_version = snapshot, snapshot.others_version
         now = (snapshot, *(snapshot.version_of(kind) for kind in _KINDS))
         if self._seen != now:
             self._seen = now

@@ -17,7 +17,7 @@ from dsched.framework import plugin_timeout
 from dsched.framework.interface import Code, Hazard, Scope
 from dsched.framework.plugin_timeout import WATCH
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.validation import PluginFailure, guarded
+from dsched.framework.validation import PluginFailure, guarded, guarded_each
 from tests.builders import make_node, make_pod, make_snapshot
 from tests.unit.framework.frameworks import framework_of
 
@@ -63,14 +63,25 @@ def test_the_one_that_hangs_is_named_not_the_one_that_asked_it(quick: None) -> N
     assert failure.value.status.plugin == "Mad"
 
 
+def test_of_several_that_are_called_in_one_go_the_one_that_hangs_is_named(quick: None) -> None:
+    called: list[str] = []
+    asked = guarded_each([("Sane", lambda: 7), ("Asks", lambda: guarded("Sane", lambda: 8))])
+    with pytest.raises(PluginFailure) as failure:
+        guarded_each([("Sane", lambda: called.append("Sane")), ("Mad", spin), ("Late", lambda: called.append("Late"))])
+    assert asked == [7, 8]
+    assert (failure.value.status.plugin, failure.value.status.hazard) == ("Mad", Hazard.OVERRAN)
+    assert called == ["Sane"]
+
+
 def test_one_that_has_others_work_is_not_told(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call takes long, but not too long; all together take too long."""
     clock = ManualClock()
     monkeypatch.setattr(plugin_timeout, "time", clock)
 
     def work() -> int:
+        seen = WATCH.look()
         clock.sleep(0.15)
-        return int(WATCH.look())
+        return int(seen and WATCH.look())
 
     assert guarded("Asks", lambda: sum(guarded("Works", work) for _ in range(8)) + work()) == 9
 
