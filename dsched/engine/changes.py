@@ -163,12 +163,12 @@ class Bearings:
         Raises:
             PluginFailure: a plugin failed to say.
         """
-        found = self._found
-        if found is None or found.version != self._snapshot.version:
+        found, version = self._found, self._snapshot.version
+        if found is None or found.version != version:
             state, pod, snapshot = self._state, self._pod, self._snapshot
             skips = self._framework.skips(state, pod, snapshot)
             answers = self._framework.answers(state, pod, snapshot, self._scored)
-            found = self._found = _Found(snapshot.version, skips, answers)
+            found = self._found = _Found(version, skips, answers)
         return found
 
 

@@ -94,7 +94,7 @@ class Batches:
         """Decide a batch and have Redis reserve it; it is finished at once unless the next one is popped as well.
         Returns False when there was nothing to decide, or the binders have enough to do."""
         started = self._clock.monotonic()
-        name, popped = self._pop()
+        name, popped = self._pop(started)
         if not popped:
             return False
         BATCH_SIZE.observe(len(popped))
@@ -132,7 +132,7 @@ class Batches:
         if self._ahead is not None:
             self.decide()
 
-    def _pop(self) -> tuple[str, Sequence[Popped]]:
+    def _pop(self, now: float) -> tuple[str, Sequence[Popped]]:
         """A batch: the one that was popped ahead, else another one, unless the binders have enough to do."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
@@ -141,11 +141,11 @@ class Batches:
                 return ahead.name, ahead.popped
         if self._ending or self._binding.is_full(len(self._waiting)):
             return "", ()
-        if self._nobody():
+        if self._nobody(now):
             self._full = False
             return "", ()
         name, size = self._next()
-        self._popped_at = self._clock.monotonic()
+        self._popped_at = now
         if self._picking is not None and self._picking.any_active():
             popped = self._pick(self._picking, name, size)
         else:
@@ -153,10 +153,10 @@ class Batches:
         self._came(popped, size)
         return name, popped
 
-    def _nobody(self) -> bool:
+    def _nobody(self, now: float) -> bool:
         """Whether the leader knows of nobody who could be popped, once it has heard what has become of all moves. Redis
         is asked now and then all the same: it is what counts."""
-        if self._pending.any_poppable or self._clock.monotonic() - self._popped_at >= ASK_AGAIN_S:
+        if self._pending.any_poppable or now - self._popped_at >= ASK_AGAIN_S:
             return False
         self._line.settle()
         return not self._pending.any_poppable

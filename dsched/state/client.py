@@ -172,26 +172,32 @@ def reachable(store: Store) -> Iterator[None]:
     """
     try:
         yield
-    except redis.exceptions.NoPermissionError as error:
-        raise not_allowed(store, str(error)) from error
-    except redis.OutOfMemoryError as error:
-        raise RedisUnavailable(f"Redis at {shown(store.url)} is full: {error}; give it more memory") from error
-    except CannotPersist as error:
-        raise RedisUnavailable(f"Redis at {shown(store.url)} takes no writes: {error}; see to its disk") from error
-    except TooFewReplicas as error:
-        raise RedisUnavailable(
-            f"Redis at {shown(store.url)} takes no writes: {error} See to its replicas, or to min-replicas-to-write"
-        ) from error
-    except Busy as error:
-        raise RedisUnavailable(
-            f"Redis at {shown(store.url)} is busy with a script that takes too long; "
-            "wait until it ends, or end it with: redis-cli SCRIPT KILL"
-        ) from error
-    except UNAVAILABLE as error:
-        raise RedisUnavailable(
-            f"Redis at {shown(store.url)} does not answer ({error}); "
-            "start it, or name another with --redis-url or DSCHED_REDIS_URL"
-        ) from error
+    except NOT_DONE as error:
+        raise explained(store, error) from error
+
+
+def explained(store: Store, error: Exception) -> RedisUnavailable | NotAllowed:
+    """The error that says what to do about one of `NOT_DONE`."""
+    place = f"Redis at {shown(store.url)}"
+    match error:
+        case redis.exceptions.NoPermissionError():
+            return not_allowed(store, str(error))
+        case redis.OutOfMemoryError():
+            return RedisUnavailable(f"{place} is full: {error}; give it more memory")
+        case CannotPersist():
+            return RedisUnavailable(f"{place} takes no writes: {error}; see to its disk")
+        case TooFewReplicas():
+            return RedisUnavailable(
+                f"{place} takes no writes: {error} See to its replicas, or to min-replicas-to-write"
+            )
+        case Busy():
+            return RedisUnavailable(
+                f"{place} is busy with a script that takes too long; "
+                "wait until it ends, or end it with: redis-cli SCRIPT KILL"
+            )
+    return RedisUnavailable(
+        f"{place} does not answer ({error}); start it, or name another with --redis-url or DSCHED_REDIS_URL"
+    )
 
 
 def not_allowed(store: Store, text: str) -> NotAllowed:
@@ -216,3 +222,5 @@ UNAVAILABLE = (
 its replicas (MasterDownError is a ClusterDownError), or full: then it takes no transactions, not even such that only
 read. Where it is the disk that is full, it does not answer PING either. MOVED and ASK are not among them: a store is a
 server that holds all of its keys."""
+NOT_DONE = (*UNAVAILABLE, redis.exceptions.NoPermissionError)
+"""What `explained` knows to explain."""

@@ -20,7 +20,7 @@ class _Sent:
     """Something whose answer is to come."""
 
     named: Callable[[redis.ResponseError], Exception]
-    then: Callable[[Any], None]
+    then: Callable[[Any], None] | None
 
 
 class Pipeline:
@@ -40,24 +40,24 @@ class Pipeline:
         keys: Sequence[str],
         args: Sequence[Value],
         named: Callable[[redis.ResponseError], Exception],
-        then: Callable[[Any], None],
+        then: Callable[[Any], None] | None,
     ) -> int:
         """Have a script run; returns its number, for `settle`.
 
         Args:
             script: as the client's ``register_script`` returns it.
             named: makes the error that is raised of the one that Redis answers.
-            then: is given the answer when it is read.
+            then: is given the answer when it is read, which may be of use to nobody.
         """
         if script.sha not in self._loaded:  # nobody waits to hear that Redis does not know it
-            self._send(("SCRIPT", "LOAD", script.script), _Sent(named, lambda sha: None))
+            self._send(("SCRIPT", "LOAD", script.script), _Sent(named, None))
             self._loaded.add(script.sha)
         self._send(("EVALSHA", script.sha, len(keys), *keys, *args), _Sent(named, then))
         return self.count
 
     def say(self, *command: Value) -> None:
         """Have a command carried out whose answer nobody needs."""
-        self._send(command, _Sent(lambda error: error, lambda answer: None))
+        self._send(command, _Sent(lambda error: error, None))
 
     def _send(self, command: Sequence[Value], sent: _Sent) -> None:
         if self._connection is None:
@@ -111,7 +111,7 @@ class Pipeline:
                 self.close()
                 raise
             else:
-                if first is None:
+                if first is None and sent.then is not None:
                     sent.then(answer)
         if first is not None:
             raise first

@@ -90,7 +90,7 @@ class Script:
             raise self._named(args, error) from None
 
     def ahead(
-        self, keys: Sequence[str], args: Sequence[Value] = (), then: Callable[[Any], None] = lambda reply: None
+        self, keys: Sequence[str], args: Sequence[Value] = (), then: Callable[[Any], None] | None = None
     ) -> int:
         """Run it on the server without waiting for it, where the store has a line; returns its number for
         `Store.settle`.
@@ -103,7 +103,9 @@ class Script:
         """
         line = self._store.line
         if line is None:
-            then(self(keys, args))
+            answer = self(keys, args)
+            if then is not None:
+                then(answer)
             return 0
         return line.send(self._script, self._names(keys), args, partial(self._named, args), then)
 

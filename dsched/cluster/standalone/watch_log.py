@@ -46,33 +46,39 @@ class WatchLog:
             WatchExpired: entries after ``version`` are missing, or the history is another one.
             RedisUnavailable: Redis does not answer.
         """
-        with client.reachable(self._store):
-            while True:
-                wait_s = min(timeout_s, _SLICE_S)
-                entries, history, newest = self._after(version, wait_s)
-                if not entries and newest > version:  # that came right after waiting ended
-                    entries, history, newest = self._after(version, 0.0)
-                if not entries and newest != version:
-                    raise WatchExpired(
-                        f"the cluster is at version {newest} and the log has nothing after {version}; list again"
-                    )
-                self._check_history(history, version)
-                if entries:
-                    return entries
-                timeout_s -= wait_s
-                if timeout_s <= 0:
-                    return []
+        while True:
+            wait_s = min(timeout_s, _SLICE_S)
+            entries, history, newest = self._after(version, wait_s)
+            if not entries and newest > version:  # that came right after waiting ended
+                entries, history, newest = self._after(version, 0.0)
+            if not entries and newest != version:
+                raise WatchExpired(
+                    f"the cluster is at version {newest} and the log has nothing after {version}; list again"
+                )
+            self._check_history(history, version)
+            if entries:
+                return entries
+            timeout_s -= wait_s
+            if timeout_s <= 0:
+                return []
 
     def _after(self, version: int, wait_s: float) -> tuple[list[Entry], bytes | None, int]:
         """Entries after a version; as it is after waiting for the first, the log's history and the newest version.
 
+        Raises:
+            WatchExpired: entries are missing.
+            RedisUnavailable: Redis does not answer.
+
         One round trip: whoever waits for a pod hears of it so much sooner.
         """
         block_ms = max(1, round(wait_s * 1000)) if wait_s > 0 else None  # with 0 Redis waits without an end
-        with self._store.redis.pipeline(transaction=False) as pipeline:
-            pipeline.xread({self._log: f"{version}-0"}, count=AT_ONCE, block=block_ms)
-            pipeline.mget(self._newest)
-            found, (history, newest) = pipeline.execute()
+        try:
+            with self._store.redis.pipeline(transaction=False) as pipeline:
+                pipeline.xread({self._log: f"{version}-0"}, count=AT_ONCE, block=block_ms)
+                pipeline.mget(self._newest)
+                found, (history, newest) = pipeline.execute()
+        except client.NOT_DONE as error:
+            raise client.explained(self._store, error) from error
         entries = [(int(number.partition(b"-")[0]), fields) for number, fields in found[0][1]] if found else []
         if entries and entries[0][0] != version + 1:
             raise WatchExpired(f"the watch log begins at {entries[0][0]}, after {version + 1}; list again")

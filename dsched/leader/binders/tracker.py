@@ -186,8 +186,9 @@ class BindTracker:
 
     def _send(self, profile: str, pods: Sequence[AssumedPod], *, refused: bool) -> None:
         items = [BindItem(o.info.key, o.info.uid, o.node, o.attempt, o.state.shared) for o in pods]
+        now = self._clock.monotonic()
         for assumed in pods:
-            assumed.handed_out_at, assumed.due_at = self._clock.monotonic(), 0.0
+            assumed.handed_out_at, assumed.due_at = now, 0.0
         request = BindRequest(
             epoch=self._epoch,
             config=self._config,
@@ -281,7 +282,7 @@ class BindTracker:
             counted.add(assumed.framework.profile_name, assumed.popped_at, assumed.attempt, first_ms)
             self._happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=is_now))
         self._cache.flush_ahead()
-        counted.flush(self._clock.monotonic(), self._clock.now_ms())
+        counted.flush(now, self._clock.now_ms())
         RESERVATIONS.set(len(self._assumed))
 
     def on_node(self, node: NodeName) -> list[AssumedPod]:
