@@ -271,22 +271,23 @@ class Picking:
         """A pod, or a pod group with its members, stands where its queue has pods that ask for the same."""
         if self._claims:
             self._forget_claims(pod.key)
+        entry = self.ledger.entry(pod.info)
+        claims: Sequence[str] = entry.claims
         if isinstance(pod, QueuedGroup):
             infos = [member.info for member in members]
             claims = [claim for info in infos for claim in claims_of(info.pod)]
-            self._join(pod, self.ledger.added(infos), pod.key)
+            self._join(pod, entry.name, self.ledger.added(infos), pod.key)
             self._members[pod.key] = members
         else:
-            claims = [*claims_of(pod.info.pod)]
-            requested = self.ledger.added([pod.info]) if claims else self.ledger.entry(pod.info).amounts
-            self._join(pod, requested, frozenset(requested.items()))
+            requested = self.ledger.added([pod.info]) if claims else entry.amounts
+            self._join(pod, entry.name, requested, frozenset(requested.items()))
         if claims:
             self._claims[pod.key] = claims
         for claim in claims:
             self._users.setdefault(claim, {})[pod.key] = pod, members
 
-    def _join(self, pod: QueuedPod, amounts: Amounts, kind: object) -> None:
-        name, profile = self.ledger.entry(pod.info).name, pod.info.pod.spec.scheduler_name
+    def _join(self, pod: QueuedPod, name: str, amounts: Amounts, kind: object) -> None:
+        profile = pod.info.pod.spec.scheduler_name
         lines = self._lines.get(name)
         if lines is None:
             lines = self._lines[name] = _Lines()
@@ -411,7 +412,8 @@ class _Turns:
     """The order of turns, from a state of the tree on in which the pods that had one count as placed.
 
     It is kept from batch to batch: only queues that are unsorted are looked at again, and those below a limit that
-    leaves no room for a first pod any more. A queue in which a limit holds pods back stays unsorted.
+    leaves no room for a first pod any more. A queue in which a limit holds pods back stays unsorted. One that has, when
+    the next batch begins, what it has with all its pods that were picked is sorted as it was after the last of them.
     """
 
     def __init__(self, head: Callable[[Share], tuple[_Place | None, bool]], take: Callable[[_Line], QueuedPod]) -> None:
@@ -428,6 +430,8 @@ class _Turns:
         self._once: Set[str] = frozenset()
         self._done: set[str] = set()
         self._taken: list[tuple[Share, Amounts]] = []
+        self._foreseen: list[tuple[Share, list[int | None]]] = []
+        """The queues that had turns, and what each has of `_counting` with all pods that were picked."""
         self._counting: frozenset[str] = frozenset()
         """Resources that have to do with the order: those that somebody contends for or that are limited."""
         self._contention = -1
@@ -452,6 +456,7 @@ class _Turns:
             tree.root.unsorted = True
             for share in tree.shares.values():
                 share.unsorted = True
+        self._look_back(as_foreseen=self._contention == tree.contention)
         if self._contention != tree.contention:
             self._contention, self._counting = tree.contention, tree.counting()
         for name in [*changed, *(self._left_out ^ left_out)]:
@@ -462,14 +467,26 @@ class _Turns:
         self._done.clear()
         self._fill(tree.root, anew=False)
 
+    def _look_back(self, *, as_foreseen: bool) -> None:
+        """Who has something else than what was foreseen is unsorted.
+
+        Args:
+            as_foreseen: whether what was foreseen can be compared: it is still of the resources that count.
+        """
+        counting = self._counting
+        for share, foreseen in self._foreseen:
+            share.foreseen = False
+            if not as_foreseen or share.name in self._done or [*map(share.usage.get, counting)] != foreseen:
+                share.unsort()
+        self._foreseen.clear()
+
     def next(self) -> tuple[Share, QueuedPod] | None:
         """Whose turn it is, and the pod; None where nobody has any that fits."""
-        share = self._tree.root
-        if not self._heaps.get(share):
+        entries = self._heaps.get(self._tree.root)
+        if not entries:
             return None
-        line = self._heaps[share][0][4]
-        while share.children:
-            share = self._heaps[share][0][3]
+        line = entries[0][4]
+        share = self._tree.shares[line.queue]
         pod = self._take(line)
         self._firsts.pop(share, None)
         counted = line.of(self._counting)
@@ -484,9 +501,11 @@ class _Turns:
 
     def undo(self) -> None:
         """Those that had a turn count no longer."""
+        for share in {share: None for share, _ in self._taken}:
+            share.foreseen = True
+            self._foreseen.append((share, [*map(share.usage.get, self._counting)]))
         for share, taken in self._taken:
             share.use(taken, -1)
-            share.unsort()
         self._taken.clear()
 
     def _fill(self, share: Share, *, anew: bool) -> None:
@@ -545,9 +564,10 @@ class _Turns:
 
     def _renew(self, share: Share) -> None:
         """Sort a queue, whose turn it was, and those above it anew among their siblings."""
-        heaps, entry = self._heaps, self._entry(share)
+        heaps, entries, entry = self._heaps, self._entries, self._entry(share)
         parent = share.parent
         while parent is not None:
+            entries[share] = entry
             heap = heaps[parent]
             if entry is None:
                 heapq.heappop(heap)

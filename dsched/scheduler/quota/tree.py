@@ -61,6 +61,8 @@ class Share:
     unsorted: bool = True
     """Whether its place among its siblings, or that of a queue below, may have changed since they were sorted. Those
     above are unsorted, too."""
+    foreseen: bool = False
+    """Whether it, and those above, are sorted as they will be once pods of it that were picked are placed."""
     all_weigh: bool = True
     """Whether each of its children is due a part of what is beyond guarantees, of whatever resource."""
     news: bool = True
@@ -101,9 +103,12 @@ class Share:
     def full(self, amounts: Amounts) -> "tuple[Share, str] | None":
         """The first queue, from here up, whose limit leaves no room for so much more, and the resource; None where
         there is room."""
-        for share in self.limited:
-            if resource := share.over(amounts):
-                return share, resource
+        for share in self.limited:  # as `over`, without the calls: it is asked several times for each pod
+            usage = share.usage
+            for resource, limit in share.limits.items():
+                more = amounts.get(resource, 0)
+                if more and usage.get(resource, 0) + more > limit:
+                    return share, resource
         return None
 
     def over(self, amounts: Amounts) -> str:
@@ -124,8 +129,14 @@ class Share:
     def use(self, amounts: Amounts, sign: int) -> None:
         """Count amounts as used here and above, or not any more, for as long as it is worked out what would come of it:
         neither what is due nor the order of queues is looked at."""
-        for share in self.to_root:
-            add(share.usage, amounts, sign)
+        changes = [(resource, sign * amount) for resource, amount in amounts.items()]
+        for share in self.to_root:  # as `add`, without the calls: it is done several times for each pod
+            usage = share.usage
+            for resource, change in changes:
+                if left := usage.get(resource, 0) + change:
+                    usage[resource] = left
+                else:
+                    usage.pop(resource, None)
 
     def touch(self) -> None:
         """What it, and those above, would use has to be worked out anew."""
@@ -242,8 +253,12 @@ class Tree:
         add(leaf.asks, amounts, -1)
         leaf.asking -= 1
         leaf.use(amounts, 1)
-        self._moved(leaf, 1)
-        if next(leaf.exceeded(), None) is not None:
+        for share in leaf.to_root:
+            share.running += 1
+        leaf.is_news()
+        if not leaf.foreseen:
+            leaf.unsort()
+        if leaf.limited and next(leaf.exceeded(), None) is not None:
             leaf.touch()
 
     def _moved(self, leaf: Share, pods: int) -> None:
