@@ -130,9 +130,11 @@ class Framework:
         self.pre_enqueue_reads = _together(_said(plugin, "pre_enqueue_reads", ("pre_enqueue",)) for plugin in entrance)
         """Kinds of objects that say, besides a pod and what is the same for its group, whether the pod may enter the
         active queue; None where that is not known."""
-        self._gating = _together(_pre_enqueue_fields(plugin) for plugin in entrance)
-        """Fields of a pod's spec of which one has to say something for PreEnqueue to keep the pod out; None where that
-        is not known."""
+        self._entrance = tuple((plugin, _pre_enqueue_fields(plugin)) for plugin in entrance)
+        """Fields of a pod's spec of which one has to say something for a plugin to keep the pod out; None where that is
+        not known."""
+        self._gating = _together(fields for _, fields in self._entrance)
+        """The same of all of them."""
         self._pre_flights = tuple(
             (plugin, getattr(plugin, "pre_bind_needs_shared", False))
             for plugin in self.at("preBind")
@@ -345,9 +347,10 @@ class Framework:
     @measured("PreEnqueue", "preEnqueue")
     def run_pre_enqueue(self, pod: Pod) -> Status | None:
         """The status of the first plugin that keeps the pod out of the active queue, None when it may enter."""
-        if not self.may_gate(pod):
-            return None
-        for plugin in self.at("preEnqueue"):
+        spec = pod.spec
+        for plugin, fields in self._entrance:
+            if fields is not None and not any([getattr(spec, name) for name in fields]):
+                continue
             status = _guarded_status(plugin.name, plugin.pre_enqueue, pod)
             if status is not None:
                 return status

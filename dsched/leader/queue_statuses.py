@@ -15,7 +15,7 @@ from dsched.scheduler.queue import QueuedGroup
 from dsched.scheduler.quota.picking import Picking
 from dsched.scheduler.quota.tree import Share
 
-EVERY_S, SHARE = 2.0, 0.02
+EVERY_S, SHARE = 2.0, 0.01
 """How often statuses and metrics are brought up to date, unless that takes more than this share of the time: of 1,000
 queues that all have changed it takes some 0.05 s, which pods that come would wait for."""
 TOLD_AT_ONCE = 500

@@ -34,6 +34,7 @@ from dsched.model.queues import QUEUE
 from dsched.model.resource_claims import RESOURCE_CLAIM
 from dsched.plugins.fair_share.reclaim import Reclaim
 from dsched.plugins.priority_sort import PrioritySort
+from dsched.scheduler.quota.tree import Tree
 
 NAME = "FairShare"
 UNKNOWN = 'queue "{queue}" does not exist'
@@ -66,6 +67,9 @@ class FairShare(PrioritySort):
         self._queues: Any = getattr(handle, "queues", None)
         self._requested: dict[tuple[int, int], tuple[Pod, Mapping[str, int]]] = {}
         """By identity of spec and status a pod that keeps them, and what it requests."""
+        self._tree = Tree()
+        self._found: dict[tuple[str, str, int, int], tuple[Pod, str]] = {}
+        """Of `_tree`, by queue, namespace, and identity of spec and status: a pod that keeps them, and what is wrong."""
         self._reclaim = Reclaim(handle, features) if self._queues is not None else None
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
@@ -115,13 +119,25 @@ class FairShare(PrioritySort):
 
     def _wrong(self, name: str, pod: Pod) -> str:
         """Why pods like this one are never taken into a queue; empty where they are."""
-        tree = self._queues.tree
-        share, namespace = tree.shares.get(name), pod.metadata.namespace or "default"
+        tree, namespace = self._queues.tree, pod.metadata.namespace or "default"
+        if pod.spec.resource_claims:
+            return self._look_up(tree, name, namespace, pod)
+        if tree is not self._tree or len(self._found) >= MOST_READ:
+            self._tree, self._found = tree, {}
+        key = name, namespace, id(pod.spec), id(pod.status)
+        known = self._found.get(key)
+        if known is None:
+            known = self._found[key] = pod, self._look_up(tree, name, namespace, pod)
+        return known[1]
+
+    def _look_up(self, tree: Tree, name: str, namespace: str, pod: Pod) -> str:
+        share = tree.shares.get(name)
         if share is None:
             why = tree.broken.get(name)
             return BROKEN.format(queue=name, why=why) if why else UNKNOWN.format(queue=name)
         if share.children:
             return NO_LEAF.format(queue=name)
+        assert share.queue is not None
         allowed = share.queue.spec.namespaces
         if allowed and namespace not in allowed:
             return NOT_ALLOWED.format(queue=name, namespace=namespace)

@@ -257,9 +257,10 @@ class Ledger:
         placed, waited = self.entry(pod), self._waiting.get(pod.uid)
         self._running[pod.uid] = placed
         account = self._account(placed.name)
-        if placed is waited and account.leaf is not None and not placed.claims:
+        leaf = account.leaf
+        if placed is waited and leaf is not None and not placed.claims:
             account.waiting -= 1
-            self._tree.place(account.leaf, placed.amounts)
+            self._tree.place(leaf, placed.amounts)
             self._ran(account, placed, 1)
             return
         if waited is not None:

@@ -29,6 +29,8 @@ from dsched.scheduler.quota.tree import Tree
 
 Charges = list[tuple[str, Amounts]]
 """Queue to what counts against its limits."""
+_Sums = list[tuple[Counter[str], str, int]]
+"""What counts against a queue, and of which resource how much is to be added to it."""
 MOST_KNOWN = 16_384
 """So many queues and requests, of which it is known what counts."""
 
@@ -69,9 +71,9 @@ class Limits:
         """By claim, then by queue."""
         self._claims_at = -1
         self._above: dict[str, list[tuple[str, frozenset[str]]]] = {}
-        self._known: dict[tuple[str, int], tuple[Amounts, Charges]] = {}
+        self._known: dict[tuple[str, int], tuple[Amounts, Charges, _Sums]] = {}
         """By queue and identity of what a pod requests, which pods that request the same share: that, which is kept so
-        that nothing else gets its identity, and what of it counts."""
+        that nothing else gets its identity, what of it counts, and where."""
         self._sums: dict[NodeName, Counter[str]] = {}
 
     @property
@@ -142,7 +144,7 @@ class Limits:
             if entry.claims:
                 found.append(self._of(entry.name, self._ask(entry, unit)))
             else:
-                found.append(self._of_pod(entry))
+                found.append(self._of_pod(entry)[1])
         return found
 
     def reserved(self, pod: PodInfo) -> None:
@@ -260,10 +262,8 @@ class Limits:
     def _take_in(self, entry: Placed) -> Sequence[str]:
         """Count a pod; returns the claims that count for its queue since then."""
         self._counted[entry.info.uid] = entry
-        for queue, limited in self._of_pod(entry):
-            sums = self._sums[NodeName(queue)]
-            for resource, amount in limited.items():
-                sums[resource] += amount
+        for sums, resource, amount in self._of_pod(entry)[2]:
+            sums[resource] += amount
         if not entry.claims:
             return ()
         new = []
@@ -297,15 +297,21 @@ class Limits:
         for queue, limited in self._of(name, amounts):
             self._usage.subtract(NodeName(queue), limited)
 
-    def _of_pod(self, entry: Placed) -> Charges:
-        """As `_of`, of what a pod counts for itself."""
+    def _of_pod(self, entry: Placed) -> tuple[Amounts, Charges, _Sums]:
+        """As `_of`, of what a pod counts for itself; and where, as `_known` has it."""
         key = entry.name, id(entry.amounts)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            known = self._known[key] = entry.amounts, self._of(entry.name, entry.amounts)
-        return known[1]
+            charges = self._of(entry.name, entry.amounts)
+            sums = [
+                (self._sums[NodeName(queue)], resource, amount)
+                for queue, limited in charges
+                for resource, amount in limited.items()
+            ]
+            known = self._known[key] = entry.amounts, charges, sums
+        return known
 
     def _of(self, name: str, amounts: Amounts) -> Charges:
         """What counts against the limits of a queue and of those above it."""

@@ -128,20 +128,21 @@ class Picking:
 
     def moved(self, pod: QueuedPod, members: Sequence[QueuedPod] = ()) -> None:
         """A pod stands somewhere else, or has changed; or a pod group, with its members."""
-        if pod.place is not QueueName.ACTIVE:
+        place = pod.place
+        if place is not QueueName.ACTIVE:
             self._leave(pod.key)
         if isinstance(pod, QueuedGroup):
             self._gated(pod, members)
-            if pod.place is QueueName.ACTIVE:
+            if place is QueueName.ACTIVE:
                 self._line_up(pod, members)
             return
-        if pod.place in _WAITS and (pod.place is not QueueName.GROUP or pod.group in self._may_run):
+        if place in _WAITS and (place is not QueueName.GROUP or pod.group in self._may_run):
             self.ledger.waits(pod.info)
         else:
             self.ledger.waits_no_more(pod.uid)
-        if pod.place is QueueName.ACTIVE:
+        if place is QueueName.ACTIVE:
             self._line_up(pod, ())
-        elif pod.place in (QueueName.RESERVED, QueueName.WAITING):
+        elif place is QueueName.RESERVED or place is QueueName.WAITING:
             name = self.ledger.entry(pod.info).name
             self._in_vain.pop(name, None)
             self._stuck.discard(name)

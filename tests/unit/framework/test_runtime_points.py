@@ -568,10 +568,13 @@ def test_where_that_fails_each_is_sorted_by_itself(answer: Any) -> None:
 def test_pre_enqueue_is_not_asked_about_pods_without_what_it_looks_at() -> None:
     held = plugin("A", pre_enqueue=unresolvable("a"))
     held.pre_enqueue_fields = ("scheduling_gates",)
-    framework = framework_of(held, plugin("B", pre_enqueue=None))
-    assert framework.run_pre_enqueue(POD.pod) is not None  # nothing is known of B
-    framework = framework_of(held)
     gated = make_pod("shop/gated", gates=["g"])
+    framework = framework_of(held, plugin("B", pre_enqueue=None))
+    assert (framework.run_pre_enqueue(POD.pod), framework.may_gate(POD.pod)) == (None, True)  # nothing is known of B
+    assert framework.run_pre_enqueue(gated) is not None
+    framework = framework_of(plugin("B", pre_enqueue=unresolvable("b")), held)
+    assert framework.run_pre_enqueue(POD.pod) is not None
+    framework = framework_of(held)
     assert (framework.run_pre_enqueue(POD.pod), framework.may_gate(POD.pod)) == (None, False)
     assert framework.may_gate(gated)
     assert framework.run_pre_enqueue(gated) is not None
