@@ -349,7 +349,7 @@ class Framework:
         """The status of the first plugin that keeps the pod out of the active queue, None when it may enter."""
         spec = pod.spec
         for plugin, fields in self._entrance:
-            if fields is not None and not any([getattr(spec, name) for name in fields]):
+            if fields is not None and not any(getattr(spec, name) for name in fields):
                 continue
             status = _guarded_status(plugin.name, plugin.pre_enqueue, pod)
             if status is not None:

@@ -69,7 +69,7 @@ class FairShare(PrioritySort):
         """By identity of spec and status a pod that keeps them, and what it requests."""
         self._tree = Tree()
         self._found: dict[tuple[str, str, int, int], tuple[Pod, str]] = {}
-        """Of `_tree`, by queue, namespace, and identity of spec and status: a pod that keeps them, and what is wrong."""
+        """In `_tree`, by queue, namespace, identity of spec and status: a pod that keeps them, and what is wrong."""
         self._reclaim = Reclaim(handle, features) if self._queues is not None else None
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
