@@ -36,13 +36,17 @@ class Churn:
     """
 
     def __init__(
-        self, arena: Arena, rng: random.Random, tag: str, labels: Callable[[int, bool], dict[str, str]] | None = None
+        self,
+        arena: Arena,
+        rng: random.Random,
+        tag: str,
+        said: Callable[[int, bool], tuple[dict[str, str], Json]] = lambda number, plain: ({}, {}),
     ) -> None:
         """
         Args:
-            labels: further ones of a pod, by its number and whether it is plain; None for none.
+            said: further labels of a pod, and fields of its spec, by its number and whether it is plain.
         """
-        self._labels = labels
+        self._said = said
         self.arena = arena
         self.rng = rng
         self.deleted: set[str] = set()
@@ -158,13 +162,17 @@ class Churn:
                 spec["tolerations"] = [{"key": "special", "operator": "Exists"}]
             if rng.random() < 0.08:
                 spec["schedulingGates"] = [{"name": "example.org/wait"}]
-        labels = {"run": self._tag, **(self._labels(number, plain) if self._labels is not None else {})}
-        metadata = {"name": name or f"{self._tag}-p{number}", "namespace": "default", "labels": labels}
+        labels, more = self._said(number, plain)
+        metadata = {
+            "name": name or f"{self._tag}-p{number}",
+            "namespace": "default",
+            "labels": {"run": self._tag, **labels},
+        }
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": metadata,
-            "spec": {**spec, **fields},
+            "spec": {**spec, **more, **fields},
             "status": {"phase": "Pending"},
         }
 

@@ -99,8 +99,8 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     rng = random.Random(f"{scenario.number}-{seed}")
     arena.runs += 1
     arena.history.forget()
-    labels = queued.labels if scenario.divided else None
-    churn = Churn(arena, random.Random(f"churn-{scenario.number}-{seed}"), f"s{scenario.number}-{seed}", labels)
+    said = {"said": queued.said} if scenario.divided else {}
+    churn = Churn(arena, random.Random(f"churn-{scenario.number}-{seed}"), f"s{scenario.number}-{seed}", **said)
     this = Run(arena, churn, rng, seed)
     outcome = Outcome(scenario.number, seed, arena.kind)
     said_before = Counter(arena.system.tracebacks())
@@ -123,7 +123,7 @@ def run(scenario: Scenario, seed: int, arena: Arena) -> Outcome:
     breaches += [f"{UNFORESEEN}: {each}" for each in Counter(arena.system.tracebacks()) - said_before]
     if not unsettled:
         breaches += scenario.after(this)
-        breaches += check(arena, churn, outcome, this.deaf_s)
+        breaches += check(arena, churn, outcome, this.deaf_s, queued.judged if scenario.divided else list)
     if scenario.divided:
         breaches += queued.exceeded(arena.history.entries(), mended)
     tolerated = (*scenario.tolerates, *this.tolerates)
@@ -181,13 +181,19 @@ def _at_rest(arena: Arena, churn: Churn, standing: Standing) -> tuple[bool, str]
     return not collected and rest and counts and arena.caught_up(standing), seen
 
 
-def check(arena: Arena, churn: Churn, outcome: Outcome, deaf_s: float) -> list[str]:
-    """All judges about a settled system."""
+def check(
+    arena: Arena, churn: Churn, outcome: Outcome, deaf_s: float, judged: Callable[[list[Any]], list[Any]]
+) -> list[str]:
+    """All judges about a settled system.
+
+    Args:
+        judged: of the pods those that the checker knows everything of.
+    """
     entries, pods, nodes = arena.history.entries(), arena.objects("Pod"), arena.objects("Node")
     verdict = judge.Judge(churn.deleted, ordered=arena.kind == STANDALONE, deaf_s=deaf_s).judge(entries)
     outcome.pods, outcome.binds, outcome.evicted = verdict.created, verdict.binds, verdict.evicted
     found = list(verdict.breaches)
-    problems = checker.check(nodes, pods).problems
+    problems = checker.check(nodes, judged(pods)).problems
     found += [f"I3 {each}" for each in problems if not _said_earlier(each, len(nodes), entries)]
     found += _same(arena, pods)
     scheduled = _scheduled(entries, pods, by_uid=arena.kind != STANDALONE)

@@ -34,7 +34,6 @@ from dsched.model.queues import QUEUE
 from dsched.model.resource_claims import RESOURCE_CLAIM
 from dsched.plugins.fair_share.reclaim import Reclaim
 from dsched.plugins.priority_sort import PrioritySort
-from dsched.scheduler.quota.tree import Tree
 
 NAME = "FairShare"
 UNKNOWN = 'queue "{queue}" does not exist'
@@ -67,7 +66,7 @@ class FairShare(PrioritySort):
         self._queues: Any = getattr(handle, "queues", None)
         self._requested: dict[tuple[int, int], tuple[Pod, Mapping[str, int]]] = {}
         """By identity of spec and status a pod that keeps them, and what it requests."""
-        self._tree = Tree()
+        self._tree: Any = None
         self._found: dict[tuple[str, str, int, int], tuple[Pod, str]] = {}
         """In `_tree`, by queue, namespace, identity of spec and status: a pod that keeps them, and what is wrong."""
         self._reclaim = Reclaim(handle, features) if self._queues is not None else None
@@ -130,14 +129,13 @@ class FairShare(PrioritySort):
             known = self._found[key] = pod, self._look_up(tree, name, namespace, pod)
         return known[1]
 
-    def _look_up(self, tree: Tree, name: str, namespace: str, pod: Pod) -> str:
+    def _look_up(self, tree: Any, name: str, namespace: str, pod: Pod) -> str:
         share = tree.shares.get(name)
         if share is None:
             why = tree.broken.get(name)
             return BROKEN.format(queue=name, why=why) if why else UNKNOWN.format(queue=name)
         if share.children:
             return NO_LEAF.format(queue=name)
-        assert share.queue is not None
         allowed = share.queue.spec.namespaces
         if allowed and namespace not in allowed:
             return NOT_ALLOWED.format(queue=name, namespace=namespace)
