@@ -26,7 +26,7 @@ from dsched.clock import SystemClock
 from dsched.cluster import opening
 from dsched.cluster.interface import Cluster
 from dsched.config import SchedulerConfiguration
-from dsched.errors import DschedError
+from dsched.errors import ClusterUnavailable, DschedError, RedisUnavailable
 from dsched.framework import plugin_timeout
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
@@ -152,10 +152,10 @@ class WorkerApp:
         """Run ``run(payload)`` for messages of this task name; afterwards the worker shows a sign of life.
         A message that comes late is dropped, so that a backlog is soon gone.
 
-        A task that loses Redis, or meets what dsched did not write there, is dropped, as if the worker had been killed:
-        the leader hands the work out again. It does not fail: Celery sends a failure with its traceback through the
-        pool's pipe, and when the worker connects anew while so long a message is read, half of it is lost and the pool
-        is deaf for ever.
+        A task that loses Redis or the cluster, or meets what dsched did not write there, is dropped, as if the worker
+        had been killed: the leader hands the work out again. It does not fail: Celery sends a failure with its
+        traceback through the pool's pipe, and when the worker connects anew while so long a message is read, half of it
+        is lost and the pool is deaf for ever.
         """
 
         def body(task: Any, payload: bytes) -> None:
@@ -166,7 +166,7 @@ class WorkerApp:
                 self._alive(task.request.hostname)
             except Late:
                 return
-            except (*UNAVAILABLE, WrongType) as error:
+            except (*UNAVAILABLE, RedisUnavailable, ClusterUnavailable, WrongType) as error:
                 _log.warning("task dropped", extra={"action": "drop", "task": name, "error": str(error)})
                 return
             except msgspec.MsgspecError as error:

@@ -89,9 +89,7 @@ class Script:
         except redis.ResponseError as error:
             raise self._named(args, error) from None
 
-    def ahead(
-        self, keys: Sequence[str], args: Sequence[Value] = (), then: Callable[[Any], None] | None = None
-    ) -> int:
+    def ahead(self, keys: Sequence[str], args: Sequence[Value] = (), then: Callable[[Any], None] | None = None) -> int:
         """Run it on the server without waiting for it, where the store has a line; returns its number for
         `Store.settle`.
 

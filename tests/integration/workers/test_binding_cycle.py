@@ -6,7 +6,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import redis
 
+from dsched.errors import ClusterUnavailable, RedisUnavailable
 from dsched.framework.interface import SKIP, Code, Status
 from dsched.framework.runtime import Framework
 from dsched.model.messages import BindItem, BindRequest
@@ -59,6 +61,25 @@ def run(binder_module: ModuleType, rig: Rig) -> Run:
         return {outcome.key: (outcome.verdict, outcome.message) for outcome in outcomes}
 
     return run
+
+
+@pytest.mark.parametrize(
+    "error",
+    [redis.ConnectionError("away"), RedisUnavailable("away"), ClusterUnavailable("away")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_task_that_cannot_read_its_pods_is_dropped(
+    binder_module: ModuleType, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """It does not fail: a pool can be deaf after that (`workers.app.WorkerApp.task`)."""
+
+    def lost(payload: bytes) -> None:
+        raise error
+
+    worker, name = binder_module.worker, f"tests.{type(error).__name__}"
+    worker.task(name, lost)
+    worker.celery.tasks[name].run(b"")
+    assert [(each.message, each.error) for each in caplog.records] == [("task dropped", "away")]
 
 
 CALLS: list[str] = []
