@@ -150,7 +150,8 @@ class EvaluationCache:
             again: it has been asked for before, or will be.
         """
         if again:
-            if self._kept.used(key) is evaluation:
+            if self._kept.get(key) is evaluation:
+                self._kept.move_to_end(key)
                 return
             self._once.pop(key, None)
             self._kept.most = max(FEWEST_KEPT, KEPT_CELLS // max(len(self._snapshot.table), 1))

@@ -260,7 +260,7 @@ class Intake:
     def _new(self, info: PodInfo) -> None:
         framework = self._frameworks[info.pod.spec.scheduler_name]
         pod = self._pending.add(info, framework)
-        if self._groups.concerns(info.pod):
+        if info.pod.spec.scheduling_group is not None and self._groups.concerns(info.pod):
             self._grouped(self._groups.joined(pod))
             self._keep_promise(pod)
             self._events.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))

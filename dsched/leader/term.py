@@ -273,7 +273,8 @@ class LeaderTerm:
         self.mark()
         self._observer.phase(TIMERS)
         self.timers.run()
-        self.dumping.step()
+        if self.dumping.due:
+            self.dumping.step()
         self._observer.phase(EVENTS)
         self.commit.settle_waiting()
         self._observer.settled()

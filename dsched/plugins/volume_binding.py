@@ -162,7 +162,7 @@ class VolumeBinding:
 
     def reserve(self, state: CycleState, pod: PodInfo, node: NodeName) -> Status | None:
         """Decide for the one node, with what this process counts with; Filter may have run elsewhere, or not at all."""
-        if next(volumes.claims_of(pod.pod), None) is None:
+        if not pod.pod.spec.volumes or next(volumes.claims_of(pod.pod), None) is None:
             return None
         snapshot: Snapshot = self._handle.snapshot
         found = self._claims_of(pod, snapshot)

@@ -150,7 +150,7 @@ class Cycle:
         return decision
 
     def _held(self, framework: Framework, info: PodInfo) -> Status | None:
-        return self._breaker.held(framework.profile_name, info.class_key)
+        return self._breaker.held(framework.profile_name, info.class_key) if self._breaker.classes else None
 
     def _met(self, framework: Framework, info: PodInfo, status: Status) -> None:
         self._breaker.met(framework.profile_name, info.class_key, status)
@@ -161,7 +161,7 @@ class Cycle:
             self._met(framework, info, error)
         elif WATCH.told:  # preemption failed, which is no error of the attempt
             self._met(framework, info, overrun(WATCH.told[0]))
-        elif error is None:
+        elif error is None and self._breaker.classes:
             self._breaker.well(framework.profile_name, info.class_key)
 
     def _decide(self, framework: Framework, candidate: Candidate, member: Member | None) -> Decision:

@@ -39,20 +39,22 @@ class Hold:
 
 
 class PluginBreaker:
-    """Of one epoch."""
+    """Of one epoch.
+
+    Attributes:
+        classes: those that were met with, mostly none: then there is nothing to ask.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._classes: LRU[Class, Hold] = LRU(MOST_KEPT)
+        self.classes: LRU[Class, Hold] = LRU(MOST_KEPT)
         self._profiles: dict[str, Hold] = {}
         self._in_a_row: dict[str, set[Class]] = {}
 
     def held(self, profile: str, key: bytes) -> Status | None:
         """Why pods of a class are not evaluated now; None when they are."""
-        if not self._classes:
-            return None
         now = self._clock.monotonic()
-        for hold in (self._profiles.get(profile), self._classes.get((profile, key))):
+        for hold in (self._profiles.get(profile), self.classes.get((profile, key))):
             if hold is not None and now < hold.until:
                 text = f"{hold.status.message}; not asked again for {hold.until - now:.0f} s"
                 return Status(Code.ERROR, (text,), hold.status.plugin)
@@ -60,15 +62,15 @@ class PluginBreaker:
 
     def only_elsewhere(self, profile: str, key: bytes) -> Status | None:
         """What an evaluator met with when it evaluated a class, which is therefore not evaluated in this process."""
-        hold = self._classes.get((profile, key))
+        hold = self.classes.get((profile, key))
         return hold.status if hold is not None and hold.elsewhere else None
 
     def met(self, profile: str, key: bytes, status: Status) -> None:
         """An evaluation of a class ended badly, here or in an evaluator."""
         one = (profile, key)
-        before = self._classes.get(one)
+        before = self.classes.get(one)
         elsewhere = status.hazard is not Hazard.OVERRAN
-        self._classes[one] = self._longer(before, status, elsewhere or (before is not None and before.elsewhere))
+        self.classes[one] = self._longer(before, status, elsewhere or (before is not None and before.elsewhere))
         row = self._in_a_row.setdefault(profile, set())
         row.add(one)
         if len(row) >= IN_A_ROW:
@@ -76,10 +78,9 @@ class PluginBreaker:
 
     def well(self, profile: str, key: bytes) -> None:
         """A class was evaluated, and all went well."""
-        if self._classes:
-            self._classes.pop((profile, key), None)
-            self._profiles.pop(profile, None)
-            self._in_a_row.pop(profile, None)
+        self.classes.pop((profile, key), None)
+        self._profiles.pop(profile, None)
+        self._in_a_row.pop(profile, None)
 
     def _longer(self, before: Hold | None, status: Status, elsewhere: bool) -> Hold:
         pause_s = FIRST_PAUSE_S if before is None else min(2 * before.pause_s, LONGEST_PAUSE_S)

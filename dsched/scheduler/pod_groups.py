@@ -86,11 +86,7 @@ class QueuedGroups:
         self._version_of = version_of
         self._hints = Hints(frameworks)
         self._on = {name for name, framework in frameworks.items() if framework.plugin(PLUGIN) is not None}
-
-    @property
-    def any(self) -> bool:
-        """Whether a profile knows groups at all."""
-        return bool(self._on)
+        self.any = bool(self._on)
 
     def concerns(self, pod: Pod) -> bool:
         """Whether a pod is scheduled with its group; a deferred resize is decided for itself alone.

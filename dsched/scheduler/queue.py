@@ -361,7 +361,8 @@ class PendingPods:
         info = pod.info
         self._passed_over.pop(info.key, None)
         self._pods[info.key] = pod
-        self._told.add(info.pod)
+        if info.pod.spec.scheduling_group is not None:
+            self._told.add(info.pod)
         if self.heard is not None:
             self.heard(tape.Pending(info.pod, pod.queued_us))
 
@@ -461,7 +462,8 @@ class PendingPods:
             self._poppable.discard(key)
             self._unindex(pod)
             pod.leaving = False
-            self._told.drop(pod.info.pod)
+            if pod.info.pod.spec.scheduling_group is not None:
+                self._told.drop(pod.info.pod)
             self.apart(pod)
             if self._follower is not None:
                 self._follower.dropped(pod)
