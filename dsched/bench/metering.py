@@ -40,7 +40,9 @@ class Throughput:
         pods: how many were counted, over ``seconds`` from the first measured pod that was written to the last bind.
         whole: pods by seconds.
         samples: of one second, as upstream takes them.
-        average: of the samples, where there are at least `ENOUGH_SAMPLES`; else ``whole``, as ``basis`` says.
+        average: as ``basis`` says: of the samples, where there are at least `ENOUGH_SAMPLES`; else of what was bound
+            after the first binds were seen, by the time from then to the last, for samples begin with the first binds
+            as well; ``whole`` where the first ones were most of them.
     """
 
     pods: int
@@ -65,9 +67,12 @@ def throughput(began: float, written: float, ended: float, seen: Seen) -> Throug
     whole = pods / seconds if seconds > 0 else 0.0
     taken = samples(began, ended, seen)
     spread = spread_of(taken)
-    enough = len(taken) >= ENOUGH_SAMPLES
-    average = spread.average if enough and spread.average is not None else whole
-    return Throughput(pods, seconds, whole, taken, spread, average, "samples" if enough else "whole run")
+    if spread.average is not None and len(taken) >= ENOUGH_SAMPLES:
+        return Throughput(pods, seconds, whole, taken, spread, spread.average, "samples")
+    if seen and 2 * seen[0][1] < pods and (running_s := seen[-1][0] - seen[0][0]) > 0:
+        average = (pods - seen[0][1]) / running_s
+        return Throughput(pods, seconds, whole, taken, spread, average, "from the first bind")
+    return Throughput(pods, seconds, whole, taken, spread, whole, "whole run")
 
 
 def samples(began: float, ended: float, seen: Seen) -> list[float]:

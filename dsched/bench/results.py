@@ -27,7 +27,8 @@ class Measured(Record, frozen=True, kw_only=True):
     Attributes:
         name: of the operation, where it has one.
         pods: bound while it was measured; seconds: from the first measured pod written to the last bind.
-        average: pods a second, by ``basis``: the mean of ``samples``, or pods by seconds of a run that is too short.
+        average: pods a second, by ``basis``: the mean of ``samples``; of a run that is too short for them, those after
+            the first binds by the time from then to the last bind, or ``whole`` where the first were most.
         throughput: of the one-second samples.
         whole: pods by seconds.
         ratio: average by the threshold in the file; None where there is none.

@@ -34,12 +34,21 @@ def test_a_long_run_is_judged_by_its_samples() -> None:
     assert (found.spread.p50, found.spread.p90, found.spread.p99) == (20, 30, 30)
 
 
-def test_a_short_run_is_judged_as_a_whole() -> None:
-    found = metering.throughput(START, START + 0.25, START + 2, seen(5, 10))
+def test_a_short_run_is_judged_from_its_first_bind_on() -> None:
+    """As samples are: how long the first measured pod stood behind others is not counted."""
+    found = metering.throughput(START, START + 0.25, START + 20, [(START + 17.5, 5), (START + 18.5, 20)])
+
+    assert found.basis == "from the first bind"
+    assert found.seconds == pytest.approx(18.25)
+    assert found.average == pytest.approx(20)
+    assert found.whole == pytest.approx(25 / 18.25)
+
+
+def test_a_run_whose_first_binds_are_most_of_it_is_judged_as_a_whole() -> None:
+    found = metering.throughput(START, START + 0.25, START + 2, seen(10, 10))
 
     assert found.basis == "whole run"
-    assert found.seconds == pytest.approx(1.25)
-    assert found.average == pytest.approx(12) == found.whole
+    assert found.average == pytest.approx(16) == found.whole
 
 
 def test_nothing_seen_is_no_pods_a_second() -> None:
