@@ -57,7 +57,9 @@ def notes(results: Sequence[Result]) -> list[str]:
     for file in dict.fromkeys(result.file for result in results if result.threshold):
         lines.append(f"thresholds from {file}")
     if any(measured.basis != "samples" for result in results for measured in result.measured):
-        lines.append("* too short for samples of one second: pods by the time from the first bind that was seen to the last")
+        lines.append(
+            "* too short for samples of one second: pods by the time from the first bind that was seen to the last"
+        )
     return lines
 
 
