@@ -302,13 +302,17 @@ class Evaluation(ClassResults):
             return
         if self._snapshot.nominations:
             return
-        # Of a pod that means something else on its node, plugins would say what the next one is not concerned with.
-        moved = (self.pod,) if self._passing else self._baseline.moved_by_one()
-        change = None if moved is None else self._lookahead.take(at, self._columns)
+        wide = self._passing
+        if not wide:  # else plugins would say of a pod that means something else on its node what is no news to the next
+            moved = self._baseline.moved_by_one()
+            if moved is None:
+                return
+            wide = bool(moved)
+        change = self._lookahead.take(at, self._columns)
         if change is None:
             return
         self._ranking.raised(at, change)
-        if moved:
+        if wide:
             self._baseline.take_rows()  # what looks at the whole cluster is still to be asked
         else:
             self._baseline.take()
