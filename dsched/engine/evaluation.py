@@ -303,7 +303,9 @@ class Evaluation(ClassResults):
         if self._snapshot.nominations:
             return
         wide = self._passing
-        if not wide:  # else plugins would say of a pod that means something else on its node what is no news to the next
+        if (
+            not wide
+        ):  # else plugins would say of a pod that means something else on its node what is no news to the next
             moved = self._baseline.moved_by_one()
             if moved is None:
                 return
