@@ -302,10 +302,9 @@ class Evaluation(ClassResults):
             return
         if self._snapshot.nominations:
             return
+        # Of a pod that means something else on its node, plugins would say what the next one is not concerned with.
         wide = self._passing
-        if (
-            not wide
-        ):  # else plugins would say of a pod that means something else on its node what is no news to the next
+        if not wide:
             moved = self._baseline.moved_by_one()
             if moved is None:
                 return
