@@ -55,14 +55,14 @@ def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Ob
     """
     claim = _same(key, claim, write.uid)
     if claim["metadata"].get("deletionTimestamp"):
-        raise Refused(f"resourceclaim {key} is being deleted")
+        raise Refused(f"claim {key} got deleted in the meantime")
     status = dict(claim.get("status") or {})
     allocation, metadata = status.get("allocation"), claim["metadata"]
     if write.allocation is None and allocation is None:
-        raise Refused(f"resourceclaim {key} got deallocated elsewhere in the meantime")
+        raise Refused(f"claim {key} got deallocated elsewhere in the meantime")
     if write.allocation is not None:
         if allocation is not None and not same_devices(allocation, write.allocation):
-            raise Refused(f"resourceclaim {key} got allocated elsewhere in the meantime")
+            raise Refused(f"claim {key} got allocated elsewhere in the meantime")
         metadata = _with_finalizer(metadata)
     given: Object = allocation or msgspec.to_builtins(write.allocation)
     if write.stamped and not given.get("allocationTimestamp"):
@@ -71,9 +71,19 @@ def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Ob
     consumer = write.consumer or ClaimConsumer("", "pods", write.pod.partition("/")[2], write.pod_uid)
     if not any(each.get("uid") == consumer.uid for each in consumers):
         if len(consumers) >= MOST_CONSUMERS:
-            raise Refused(f"resourceclaim {key} is used by {len(consumers)} pods, which is as many as there may be")
+            raise Refused(_too_many(key, len(consumers) + 1, write))
         consumers.append(msgspec.to_builtins(consumer))
     return {**claim, "metadata": metadata, "status": {**status, "allocation": given, "reservedFor": consumers}}
+
+
+def _too_many(key: str, consumers: int, write: ClaimWrite) -> str:
+    """What the API server says, too. Source: pkg/apis/resource/validation ``ValidateResourceClaimStatusUpdate``."""
+    what = "add reservation" if write.allocation is None else "add allocation and reservation"
+    name = key.partition("/")[2]
+    return (
+        f'{what} to claim {key}: ResourceClaim.resource.k8s.io "{name}" is invalid: status.reservedFor: '
+        f"Too many: {consumers}: must have at most {MOST_CONSUMERS} items"
+    )
 
 
 def need(claim: Object | None, write: ClaimWrite) -> Need | None:

@@ -43,6 +43,7 @@ class Nominations:
         self._node_of: dict[PodUid, NodeName] = {}
         self._changed: list[NodeName] = []
         self._silent: Collection[PodUid] = ()
+        self._passed_over: set[PodUid] = set()
 
     def __bool__(self) -> bool:
         return bool(self._node_of)
@@ -59,11 +60,22 @@ class Nominations:
     def drop(self, uid: PodUid) -> None:
         """The promise ends."""
         node = self._node_of.pop(uid, None)
+        self._passed_over.discard(uid)
         if node is not None:
             pods = self._pods[node]
             del pods[uid]
             if not pods:
                 del self._pods[node]
+            self._note(node)
+            if self.heard is not None:
+                self.heard(tape.PromiseEnded(uid))
+
+    def pass_over(self, uid: PodUid) -> None:
+        """The pod has left the queue, as it is being deleted: until it is gone its promise counts as `silent_about` has
+        it."""
+        node = self._node_of.get(uid)
+        if node is not None:
+            self._passed_over.add(uid)
             self._note(node)
             if self.heard is not None:
                 self.heard(tape.PromiseEnded(uid))
@@ -124,7 +136,7 @@ class Nominations:
         for other in self.on(node):
             if other.uid == uid:
                 continue
-            if other.uid not in self._silent:
+            if other.uid not in self._silent and other.uid not in self._passed_over:
                 if self.hold_for_all or other.priority >= priority:
                     found.append(other)
             elif not self.hold_for_all and priority <= 0:

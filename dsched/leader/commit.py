@@ -231,6 +231,7 @@ class Commit:
             return
         for pod in ending:
             self._pending.pass_over(pod.key)
+            self._cache.snapshot.nominations.pass_over(pod.uid)
         self._queue.remove_ahead([(pod.key, pod.uid) for pod in ending])
         self._failures.tell_passed_over(ending)
 

@@ -122,6 +122,11 @@ func (f *factory) set(object runtime.Object) error {
 		return err
 	}
 	f.renew(accessor)
+	return f.tell(object)
+}
+
+// tell is set of an object that has its resource version.
+func (f *factory) tell(object runtime.Object) error {
 	if of := f.made[reflect.TypeOf(object)]; of != nil {
 		return of.set(object)
 	}

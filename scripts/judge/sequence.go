@@ -5,8 +5,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime"
 	"slices"
 	"sort"
@@ -23,9 +25,11 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	typedresource "k8s.io/client-go/kubernetes/typed/resource/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -103,6 +107,7 @@ type running struct {
 	clock     *ticking
 	deciding  sync.RWMutex // held while there is somebody to be decided
 	asked     atomic.Int64 // binds that wait for an answer
+	again     atomic.Int64 // when who was told of a conflict has tried again, in ns
 	first     string
 	after     int
 	graceful  bool
@@ -128,7 +133,8 @@ func (c *ticking) Now() time.Time { return c.FakeClock.Now().Add(time.Duration(c
 
 func (c *ticking) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
-// slow is an API server that answers to binds once nobody is left to be decided, which takes less time.
+// slow is an API server that answers to binds, and to what is written of claims, once nobody is left to be decided, which
+// takes less time.
 type slow struct {
 	kubernetes.Interface
 	of *running
@@ -158,12 +164,50 @@ func (s slowPods) Bind(ctx context.Context, binding *core.Binding, options metav
 	return s.PodInterface.Bind(ctx, binding, options)
 }
 
+func (s slow) ResourceV1() typedresource.ResourceV1Interface {
+	return slowDevices{s.Interface.ResourceV1(), s.of}
+}
+
+type slowDevices struct {
+	typedresource.ResourceV1Interface
+	of *running
+}
+
+func (s slowDevices) ResourceClaims(namespace string) typedresource.ResourceClaimInterface {
+	return slowClaims{s.ResourceV1Interface.ResourceClaims(namespace), s.of}
+}
+
+type slowClaims struct {
+	typedresource.ResourceClaimInterface
+	of *running
+}
+
+func (s slowClaims) Update(ctx context.Context, claim *resource.ResourceClaim, options metav1.UpdateOptions) (*resource.ResourceClaim, error) {
+	if len(claim.Finalizers) > 0 { // while pods are decided, devices are only taken away
+		s.of.asked.Add(1)
+		defer s.of.asked.Add(-1)
+		s.of.deciding.RLock()
+		defer s.of.deciding.RUnlock()
+	}
+	return s.ResourceClaimInterface.Update(ctx, claim, options)
+}
+
+func (s slowClaims) UpdateStatus(ctx context.Context, claim *resource.ResourceClaim, options metav1.UpdateOptions) (*resource.ResourceClaim, error) {
+	if claim.Status.Allocation != nil {
+		s.of.asked.Add(1)
+		defer s.of.asked.Add(-1)
+		s.of.deciding.RLock()
+		defer s.of.deciding.RUnlock()
+	}
+	return s.ResourceClaimInterface.UpdateStatus(ctx, claim, options)
+}
+
 func runSequence(raw json.RawMessage) (any, error) {
 	var given sequence
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return nil, err
 	}
-	profiles, err := configured(given.Config)
+	settings, err := configuration(given.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +216,7 @@ func runSequence(raw json.RawMessage) (any, error) {
 	made := &running{
 		ctx:      ctx,
 		clock:    &ticking{FakeClock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))},
-		first:    profiles[0].SchedulerName,
+		first:    settings.Profiles[0].SchedulerName,
 		graceful: given.Graceful,
 		api:      map[string]apiruntime.Object{},
 		refuse:   map[string]int{},
@@ -182,7 +226,12 @@ func runSequence(raw json.RawMessage) (any, error) {
 	made.objects = newFactory(client)
 	recorders := func(string) events.EventRecorderLogger { return recording{made} }
 	made.scheduler, err = scheduler.New(ctx, slow{client, made}, made.objects, nil, profile.RecorderFactory(recorders),
-		scheduler.WithProfiles(profiles...), scheduler.WithClock(made.clock))
+		scheduler.WithProfiles(settings.Profiles...), scheduler.WithClock(made.clock),
+		// Nodes one after the other: which are found of a part is not up to chance then.
+		scheduler.WithParallelism(1),
+		scheduler.WithPercentageOfNodesToScore(settings.PercentageOfNodesToScore),
+		scheduler.WithPodInitialBackoffSeconds(settings.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(settings.PodMaxBackoffSeconds))
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +336,7 @@ func (r *running) ready() bool {
 // quiet waits for what runs in the background: binds, evictions, the queue's own clockwork.
 func (r *running) quiet() {
 	before, calm := [2]int{}, 0
-	for calm < 6 {
+	for calm < 6 || time.Now().UnixNano() < r.again.Load() {
 		time.Sleep(time.Millisecond)
 		r.mu.Lock()
 		now := [2]int{runtime.NumGoroutine(), len(r.news) + len(r.told)}
@@ -311,6 +360,9 @@ func (r *running) set(kind string, raw json.RawMessage) error {
 	r.mu.Lock()
 	old, known := r.api[key]
 	r.mu.Unlock()
+	if claim, is := old.(*resource.ResourceClaim); is && claim.UID != accessor.GetUID() {
+		return nil // it is in the way of this one, which cannot be made
+	}
 	accessor.SetCreationTimestamp(metav1.NewTime(r.clock.Now()))
 	if known {
 		before, _ := meta.Accessor(old)
@@ -325,21 +377,45 @@ func (r *running) set(kind string, raw json.RawMessage) error {
 		if known {
 			made.Spec.NodeName, made.Status = old.(*core.Pod).Spec.NodeName, old.(*core.Pod).Status
 		}
+	case *resource.ResourceClaim:
+		if known {
+			before := old.(*resource.ResourceClaim)
+			made.Status, made.Finalizers, made.DeletionTimestamp = before.Status, before.Finalizers, before.DeletionTimestamp
+		}
 	case *scheduling.PodGroup:
 		made.Generation = 1
 		if known {
 			made.Generation, made.Status = old.(*scheduling.PodGroup).Generation+1, old.(*scheduling.PodGroup).Status
 		}
 	}
+	r.objects.renew(accessor)
 	r.mu.Lock()
 	r.api[key] = object
 	r.mu.Unlock()
-	return r.objects.set(object.DeepCopyObject())
+	if err := r.objects.tell(object.DeepCopyObject()); err != nil {
+		return err
+	}
+	if pod, is := object.(*core.Pod); is && pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" {
+		r.mu.Lock()
+		r.free(pod)
+		r.mu.Unlock()
+	}
+	return nil
 }
 
 func (r *running) gone(kind, key string) error {
 	r.mu.Lock()
 	found := r.api[kind+"/"+key]
+	if claim, is := found.(*resource.ResourceClaim); is && len(claim.Finalizers) > 0 {
+		defer r.mu.Unlock()
+		ending, now := claim.DeepCopy(), metav1.NewTime(r.clock.Now())
+		ending.DeletionTimestamp = &now
+		r.change(kind+"/"+key, ending)
+		if len(ending.Status.ReservedFor) == 0 {
+			r.deallocate(kind+"/"+key, ending)
+		}
+		return nil
+	}
 	delete(r.api, kind+"/"+key)
 	r.free(found)
 	r.mu.Unlock()
@@ -383,12 +459,18 @@ func (r *running) serve(action clienttesting.Action) (bool, apiruntime.Object, e
 		r.free(found)
 	case clienttesting.PatchAction:
 		return r.patch(kind, asked)
+	case clienttesting.GetActionImpl:
+		found, there := r.api[keyOf(kind, asked.GetNamespace(), asked.GetName())]
+		if !there {
+			return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, asked.GetName())
+		}
+		return true, found.DeepCopyObject(), nil
 	case clienttesting.CreateAction:
 		if binding, is := asked.GetObject().(*core.Binding); is {
 			return r.bind(binding)
 		}
 		if action.GetVerb() == "update" { // whose interface is the same
-			return r.update(kind, asked.GetObject())
+			return r.update(kind, asked.GetObject(), action.GetSubresource() == "status")
 		}
 	}
 	return true, nil, nil
@@ -412,23 +494,63 @@ func (r *running) bind(asked *core.Binding) (bool, apiruntime.Object, error) {
 	return true, asked, nil
 }
 
-// update writes an object, with its status or without, which nobody else writes meanwhile.
-func (r *running) update(kind string, asked apiruntime.Object) (bool, apiruntime.Object, error) {
+// conflict says that somebody else has written a claim since it was read; it is tried again after a while.
+func (r *running) conflict(name string) error {
+	r.again.Store(time.Now().Add(30 * time.Millisecond).UnixNano())
+	return apierrors.NewConflict(schema.GroupResource{Resource: "resourceclaims"}, name, errors.New("it has changed"))
+}
+
+// join is what becomes of a claim that is written as it was before somebody else wrote it; false: it is to be read again.
+// Pods that got the same devices together are all let in, whoever is the first.
+func join(claim, found *resource.ResourceClaim, status bool) bool {
+	if !status {
+		claim.Status = *found.Status.DeepCopy()
+		return claim.ResourceVersion == found.ResourceVersion || slices.Contains(found.Finalizers, resource.Finalizer)
+	}
+	claim.Finalizers = found.Finalizers
+	if claim.ResourceVersion == found.ResourceVersion || (claim.Status.Allocation == nil && found.Status.Allocation == nil) {
+		return true
+	}
+	ours, theirs := claim.Status.Allocation, found.Status.Allocation
+	if ours == nil || theirs == nil || !reflect.DeepEqual(ours.Devices, theirs.Devices) {
+		return false
+	}
+	users := slices.Clone(found.Status.ReservedFor)
+	for _, each := range claim.Status.ReservedFor {
+		if !slices.Contains(users, each) {
+			users = append(users, each)
+		}
+	}
+	claim.Status.ReservedFor = users
+	return true
+}
+
+// update writes an object, with its status or without.
+func (r *running) update(kind string, asked apiruntime.Object, status bool) (bool, apiruntime.Object, error) {
 	changed := asked.DeepCopyObject()
 	accessor, err := meta.Accessor(changed)
 	if err != nil {
 		return true, nil, err
 	}
 	key := keyOf(kind, accessor.GetNamespace(), accessor.GetName())
-	if _, there := r.api[key]; !there {
+	found, there := r.api[key]
+	if !there {
 		return true, nil, apierrors.NewNotFound(schema.GroupResource{Resource: kind}, accessor.GetName())
 	}
-	r.objects.renew(accessor)
+	if claim, is := changed.(*resource.ResourceClaim); is && !join(claim, found.(*resource.ResourceClaim), status) {
+		return true, nil, r.conflict(claim.Name)
+	}
+	if claim, is := changed.(*resource.ResourceClaim); is && len(claim.Status.ReservedFor) > resource.ResourceClaimReservedForMaxSize {
+		many := field.TooMany(field.NewPath("status", "reservedFor"), len(claim.Status.ReservedFor), resource.ResourceClaimReservedForMaxSize)
+		kind := schema.GroupKind{Group: resource.GroupName, Kind: "ResourceClaim"}
+		return true, nil, apierrors.NewInvalid(kind, claim.Name, field.ErrorList{many})
+	}
 	r.change(key, changed)
 	return true, changed.DeepCopyObject(), nil
 }
 
-// free does as the controller of claims does once a pod is gone: nobody who uses a claim, no devices.
+// free does as the controllers do once a pod is gone: nobody who uses a claim, no devices; a claim that was made for the
+// pod goes with it.
 func (r *running) free(pod apiruntime.Object) {
 	gone, is := pod.(*core.Pod)
 	if !is {
@@ -442,21 +564,41 @@ func (r *running) free(pod apiruntime.Object) {
 		left := slices.DeleteFunc(slices.Clone(claim.Status.ReservedFor), func(user resource.ResourceClaimConsumerReference) bool {
 			return user.UID == gone.UID
 		})
-		if len(left) == len(claim.Status.ReservedFor) {
+		own := metav1.IsControlledBy(claim, gone)
+		if len(left) == len(claim.Status.ReservedFor) && !own {
 			continue
 		}
 		claim = claim.DeepCopy()
 		claim.Status.ReservedFor = left
-		if len(left) == 0 {
-			claim.Status.ReservedFor, claim.Status.Allocation, claim.Finalizers = nil, nil, nil
+		if own && claim.DeletionTimestamp == nil {
+			now := metav1.NewTime(r.clock.Now())
+			claim.DeletionTimestamp = &now
 		}
-		r.change(key, claim)
+		if len(left) == 0 {
+			r.deallocate(key, claim)
+		} else {
+			r.change(key, claim)
+		}
+	}
+}
+
+// deallocate takes the devices from a claim that nobody uses; it is gone after that, where it was to be deleted.
+func (r *running) deallocate(key string, claim *resource.ResourceClaim) {
+	claim = claim.DeepCopy()
+	claim.Status.ReservedFor, claim.Status.Allocation, claim.Finalizers = nil, nil, nil
+	r.change(key, claim)
+	if claim.DeletionTimestamp != nil {
+		delete(r.api, key)
+		name := claim.Namespace + "/" + claim.Name
+		r.news = append(r.news, func() error { return r.objects.made[typeOf("resourceClaims")].drop(name) })
 	}
 }
 
 func (r *running) change(key string, object apiruntime.Object) {
+	accessor, _ := meta.Accessor(object)
+	r.objects.renew(accessor)
 	r.api[key] = object
-	r.news = append(r.news, func() error { return r.objects.set(object.DeepCopyObject()) })
+	r.news = append(r.news, func() error { return r.objects.tell(object.DeepCopyObject()) })
 }
 
 func (r *running) patch(kind string, asked clienttesting.PatchAction) (bool, apiruntime.Object, error) {
@@ -539,6 +681,7 @@ func (r *running) moment() moment {
 		for _, each := range claim.Status.ReservedFor {
 			seen.For = append(seen.For, each.Name)
 		}
+		sort.Strings(seen.For)
 		found.Claims[claim.Namespace+"/"+claim.Name] = seen
 	}
 	queue := r.scheduler.SchedulingQueue

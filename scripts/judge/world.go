@@ -72,13 +72,19 @@ func newWorld(configuration json.RawMessage) (*world, error) {
 	return made, made.build(usable)
 }
 
+// configured gives the profiles of a configuration.
 func configured(raw json.RawMessage) ([]config.KubeSchedulerProfile, error) {
+	made, err := configuration(raw)
+	if err != nil {
+		return nil, err
+	}
+	return made.Profiles, nil
+}
+
+// configuration is the default one where there is none.
+func configuration(raw json.RawMessage) (*config.KubeSchedulerConfiguration, error) {
 	if len(raw) == 0 || string(raw) == "null" {
-		made, err := latest.Default()
-		if err != nil {
-			return nil, err
-		}
-		return made.Profiles, nil
+		return latest.Default()
 	}
 	object, _, err := scheme.Codecs.UniversalDecoder().Decode(raw, nil, nil)
 	if err != nil {
@@ -88,7 +94,7 @@ func configured(raw json.RawMessage) ([]config.KubeSchedulerProfile, error) {
 	if !is {
 		return nil, fmt.Errorf("not a KubeSchedulerConfiguration: %T", object)
 	}
-	return made.Profiles, nil
+	return made, nil
 }
 
 func (w *world) build(profiles []config.KubeSchedulerProfile) error {

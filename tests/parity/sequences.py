@@ -10,25 +10,51 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from dsched.judging.cluster import KINDS
+from dsched.manifests import defaulting, kinds
+from tests.builders import make_term
 from tests.devices import asking, make_claim, make_slice
 from tests.integration.leader.binders.working import device_class
 from tests.manifests import group_manifest, node_manifest, pod_manifest
+from tests.parity import sequence_settings
+from tests.parity.sequence_devices import Devices
+from tests.parity.sequence_settings import ANOTHER, CARD
+from tests.storage import make_claim as make_volume_claim
+from tests.storage import make_volume
 
 Json = dict[str, Any]
 
 HOST, RACK, ZONE = "kubernetes.io/hostname", "rack", "topology.kubernetes.io/zone"
 TAINT = {"key": "own", "value": "v"}
-TWO_PROFILES: Json = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-    "profiles": [{"schedulerName": "default-scheduler"}, {"schedulerName": "another"}],
-}
-CLAIMS = 0.2
-"""How often there are devices, and pods that claim some."""
-CARD = "example.com/card"
+CLAIMS, DEVICES = 0.12, 0.25
+"""How often there are devices of one kind, and pods that have a claim each; and of many kinds, with claims of many."""
+SAMPLED, SETTINGS = 0.06, 0.2
+"""How often there are so many nodes that not all are looked at, and plugins with settings of their own."""
+BITS = 7
+"""Nodes of a sample have a number, in binary digits, that pods prefer to be high: few are equally good."""
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+HIGH_NUMBERS = [
+    {
+        "weight": 1 << (BITS - 1 - place),
+        "preference": {"matchExpressions": [{"key": f"bit{place}", "operator": "In", "values": ["1"]}]},
+    }
+    for place in range(BITS)
+]
 SECONDS = (0, 1, 3, 12)
+BUDGETS: tuple[Json, ...] = ({"minAvailable": 1}, {"maxUnavailable": 1}, {"minAvailable": "50%"})
+APPS = ("g0", "g1", "web", "db")
+ELSEWHERE = "elsewhere"
+"""Another namespace."""
+VOLUMES = ("v0", "v1")
+"""Claims with a volume."""
 LONG_S = 310
 """Longer than a pod waits for an event to move it."""
+LISTS = {"nodes": kinds.NODE, "pods": kinds.POD, "podGroups": kinds.POD_GROUP} | {
+    name: kinds.BY_NAME[kind] for kind, name in KINDS.items()
+}
+"""Kinds by the names that their lists have in the judge's program."""
+_ORDER = {name: kinds.ALL.index(kind) for name, kind in LISTS.items()}
+"""In which objects that come at once are told, as they are when they are applied."""
 ENDING = "2023-11-14T22:13:20Z"
 
 
@@ -45,17 +71,23 @@ class Sequence:
         self._chance = chance = Random(seed)
         self.name = str(seed)
         self.graceful = chance.random() < 0.35
-        self.config = TWO_PROFILES if chance.random() < 0.15 else None
+        self._sampled = chance.random() < SAMPLED
+        self.config = self._configuration()
+        self._two = self.config is not None and len(self.config["profiles"]) > 1
         self.steps: list[Json] = []
         self._number = 0
         self._refuse: dict[str, int] = {}
         self._waiting: dict[str, Json] = {}
         self._groups: dict[str, Json] = {}
+        self._late_claims: list[Json] = []
         self._crowded, self._large = chance.random() < 0.3, chance.random() < 0.1
-        fewest = 5 if self._large else 1
+        fewest = 101 if self._sampled else 5 if self._large else 1
         self._nodes = [self._node(f"n{number}") for number in range(chance.randint(fewest, fewest + 7))]
         self._there: list[Json] = []
-        self._claims = chance.random() < CLAIMS
+        drawn = chance.random()
+        self._claims = drawn < CLAIMS
+        names = [node["metadata"]["name"] for node in self._nodes]
+        self._devices_of_kinds = Devices(chance, names, RACK) if CLAIMS <= drawn < CLAIMS + DEVICES else None
         self._begin()
         for number in range(chance.randint(1, 3)):
             self._come(f"g{number}")
@@ -73,9 +105,18 @@ class Sequence:
         for step in steps:
             nodes = [each for each in step.get("set", ()) if each["kind"] == "nodes"]
             rest = [each for each in step.get("set", ()) if each["kind"] != "nodes"]
-            chance.shuffle(nodes)
+            if not self._sampled:  # which are looked at hangs on their order
+                chance.shuffle(nodes)
             step["set"] = nodes + rest
         return {**self.plain, "steps": steps}
+
+    def _configuration(self) -> Json | None:
+        chance = self._chance
+        if self._sampled:
+            return sequence_settings.sampling(chance)
+        if chance.random() < SETTINGS:
+            return sequence_settings.another(chance, ZONE, RACK)
+        return sequence_settings.TWO_PROFILES if chance.random() < 0.15 else None
 
     # -- objects -------------------------------------------------------------------------------------------------------
 
@@ -83,6 +124,9 @@ class Sequence:
         chance = self._chance
         rack, cpu = chance.randrange(3), chance.randrange(800, 4500)
         labels = {HOST: name, RACK: f"r{rack}", ZONE: f"z{rack % 2}"}
+        if self._sampled:
+            bits = f"{int(name[1:]) * 37 % (1 << BITS):0{BITS}b}"
+            labels |= {f"bit{place}": bit for place, bit in enumerate(bits)}
         if chance.random() < 0.05:
             del labels[RACK]
         memory = cpu + chance.randrange(400) if chance.random() < 0.6 else chance.randrange(800, 6000)
@@ -101,6 +145,8 @@ class Sequence:
         if group:
             spec["schedulingGroup"] = {"podGroupName": group}
         labels = {"app": group or self._chance.choice(["web", "db"])}
+        if self._sampled:
+            spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(PREFERRED, HIGH_NUMBERS)
         found = pod_manifest(f"default/{name}", labels=labels, uid=f"uid-{name}", **{"priority": 0, **spec})
         (container,) = found["spec"]["containers"]
         more = {CARD: str(cards)} if cards else {}
@@ -136,6 +182,9 @@ class Sequence:
         preferred = "preferredDuringSchedulingIgnoredDuringExecution"
         wish = [{"weight": 60, "podAffinityTerm": {**own, "topologyKey": level}}]
         racks = {"matchExpressions": [{"key": RACK, "operator": "In", "values": ["r0", "r1"]}]}
+        spread: Json = {"topologyKey": level, "labelSelector": {}, "maxSkew": self._chance.randint(1, 2)}
+        anybody: Json = {"topologyKey": level, "labelSelector": {"matchLabels": {"app": self._chance.choice(APPS)}}}
+        away: Json = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
         soft: list[Json] = [
             {"affinity": {"podAffinity": {preferred: wish}}},
             {"affinity": {"podAntiAffinity": {preferred: wish}}},
@@ -149,9 +198,17 @@ class Sequence:
             {"cards": self._chance.randint(1, 2)},
             {"memory": self._chance.randrange(100, 3000)},
             {"port": 8080},
+            {
+                "topologySpreadConstraints": [
+                    {**spread, "whenUnsatisfiable": "ScheduleAnyway", "nodeTaintsPolicy": "Honor"},
+                    {**spread, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"},
+                ]
+            },
+            {"affinity": {"podAffinity": {preferred: [{"weight": 40, "podAffinityTerm": {**anybody, **away}}]}}},
         ]
         if self._chance.random() < 0.5:
             return self._chance.choice(soft)
+        hard: Json = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
         among: list[Json] = [
             {"affinity": {"podAntiAffinity": {required: [{**own, "topologyKey": level}]}}},
             {"affinity": {"podAffinity": {required: [{**own, "topologyKey": level}]}}},
@@ -161,9 +218,29 @@ class Sequence:
                 ]
             },
             {"nodeSelector": {RACK: self._chance.choice(["r0", "r9"])}},
+            {
+                "topologySpreadConstraints": [
+                    {**own, **hard, "topologyKey": level, "minDomains": self._chance.randint(1, 4)}
+                ]
+            },
+            {
+                "topologySpreadConstraints": [
+                    {**spread, **hard, "labelSelector": own["labelSelector"], "matchLabelKeys": ["version"]}
+                ]
+            },
+            {"topologySpreadConstraints": [{**own, **hard, "topologyKey": level, "nodeAffinityPolicy": "Ignore"}]},
+            {"affinity": {"podAntiAffinity": {required: [{**anybody, **away}]}}},
+            {"affinity": {"podAffinity": {required: [anybody]}}},
+            {"affinity": {"podAffinity": {required: [{**own, "topologyKey": ZONE, "matchLabelKeys": ["version"]}]}}},
+            {"volumes": [self._volume()]},
             {"tolerations": [{"key": TAINT["key"], "operator": "Exists"}]},
         ]
         return self._chance.choice(among)
+
+    def _volume(self) -> Json:
+        """One of those that there are, see `_volumes`."""
+        name = self._chance.choice(VOLUMES)
+        return {"name": "data", "persistentVolumeClaim": {"claimName": name}}
 
     def _pods(self, group: str, count: int, priority: int) -> list[Json]:
         chance = self._chance
@@ -176,12 +253,21 @@ class Sequence:
         for number in range(count):
             size, more = chance.choice(kinds)
             odd: Json = {"schedulingGates": [{"name": "later"}]} if chance.random() < 0.04 else {}
-            if chance.random() < (0.02 if self.config is None else 0.1):
-                odd["schedulerName"] = "another"
+            if chance.random() < (0.1 if self._two else 0.02):
+                odd["schedulerName"] = ANOTHER
             own = priority if chance.random() < 0.97 else priority + 1
             found.append(self._pod(f"{group}-{number}", size, group, priority=own, **more, **never, **odd))
+            if chance.random() < 0.3:
+                found[-1]["metadata"]["labels"]["version"] = chance.choice(["1", "2"])
+            found[-1] = copy.deepcopy(found[-1])
+            defaulting.fill_in(kinds.POD, found[-1])  # as the API server does, labels by key are in selectors then
         if self._claims:
             self._claim(found)
+        if self._devices_of_kinds is not None:
+            claims = self._devices_of_kinds.claimed_by(found, group)
+            late = chance.random() < 0.15
+            self._happens(resourceClaims=[] if late else claims, seconds=0)
+            self._late_claims += claims if late else []
         return found
 
     def _claim(self, pods: list[Json]) -> None:
@@ -210,15 +296,45 @@ class Sequence:
             self._there_already(f"run-{number}", priority=chance.choice([0, 0, 5, 20, -3]))
         self._happens(
             **self._devices(),
+            **self._surroundings(),
             nodes=self._nodes,
             podGroups=groups,
-            pods=self._there,
+            pods=self._there + self._elsewhere(),
             podDisruptionBudgets=self._budgets(),
             seconds=0,
         )
 
+    def _surroundings(self) -> dict[str, list[Json]]:
+        """Namespaces, services, and claims with a volume each."""
+        chance = self._chance
+        spaces = [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": team}}}
+            for name, team in (("default", chance.choice("ab")), (ELSEWHERE, chance.choice("ab")))
+        ]
+        volumes, claims = [], []
+        for name in VOLUMES:
+            mode = ["ReadWriteOncePod" if chance.random() < 0.5 else "ReadWriteOnce"]
+            claim = make_volume_claim(f"default/{name}", class_name="", volume=f"pv-{name}", modes=mode)
+            terms = [make_term(f"{RACK} In {chance.choice(['r0', 'r1', 'r0 r1'])}")] if chance.random() < 0.5 else []
+            volumes.append(make_volume(f"pv-{name}", class_name="", claim=claim, terms=terms))
+            claims.append(claim)
+        found = {"namespaces": spaces, "persistentVolumes": volumes, "persistentVolumeClaims": claims}
+        if chance.random() < 0.5:
+            found["services"] = [sequence_settings.service(name) for name in ("g0", "g1", "web")]
+        return found
+
+    def _elsewhere(self) -> list[Json]:
+        """Pods of another namespace that run."""
+        found = [self._there_already(f"away-{number}") for number in range(self._chance.choice([0, 0, 1, 2]))]
+        for pod in found:
+            self._there.remove(pod)
+            pod["metadata"]["namespace"] = ELSEWHERE
+        return found
+
     def _devices(self) -> dict[str, list[Json]]:
         """Some nodes have some."""
+        if self._devices_of_kinds is not None:
+            return self._devices_of_kinds.begin(self._there)
         if not self._claims:
             return {}
         names = [node["metadata"]["name"] for node in self._nodes]
@@ -232,9 +348,9 @@ class Sequence:
                 "apiVersion": "policy/v1",
                 "kind": "PodDisruptionBudget",
                 "metadata": {"name": app, "namespace": "default", "uid": f"uid-budget-{app}"},
-                "spec": {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1},
+                "spec": {"selector": {"matchLabels": {"app": app}}, **self._chance.choice(BUDGETS)},
                 "status": {
-                    "disruptionsAllowed": self._chance.randint(0, 1),
+                    "disruptionsAllowed": self._chance.choice([0, 0, 1, 1, 2]),
                     "currentHealthy": 1,
                     "desiredHealthy": 1,
                     "expectedPods": 1,
@@ -286,8 +402,47 @@ class Sequence:
             self._labels_change,
             self._group_stays_away,
             self._node_goes,
+            self._node_moves,
+            self._budgets_change,
+            self._running_wants_another_size,
+            self._namespace_changes,
         ]
+        if self._devices_of_kinds is not None:
+            often += [self._devices_change, self._devices_change]
         return [*often, *often, *often, *seldom, self._time_goes_by]
+
+    def _devices_change(self) -> None:
+        assert self._devices_of_kinds is not None
+        if self._late_claims:
+            claims, self._late_claims = self._late_claims, []
+            self._happens(resourceClaims=claims)
+        else:
+            self._happens(**self._devices_of_kinds.happening())
+
+    def _node_moves(self) -> None:
+        """To another rack."""
+        place = self._chance.randrange(len(self._nodes))
+        node = self._nodes[place] = copy.deepcopy(self._nodes[place])
+        rack = self._chance.randrange(3)
+        node["metadata"]["labels"] |= {RACK: f"r{rack}", ZONE: f"z{rack % 2}"}
+        self._happens(nodes=[node])
+
+    def _budgets_change(self) -> None:
+        self._happens(podDisruptionBudgets=self._budgets())
+
+    def _running_wants_another_size(self) -> None:
+        if self._there:
+            place = self._chance.randrange(len(self._there))
+            pod = self._there[place] = copy.deepcopy(self._there[place])
+            size = self._chance.randrange(50, 1800)
+            pod["spec"]["containers"][0]["resources"]["requests"] |= {"cpu": f"{size}m", "memory": f"{size}Mi"}
+            self._happens(pods=[pod])
+
+    def _namespace_changes(self) -> None:
+        name = self._chance.choice(["default", ELSEWHERE])
+        labels = {"team": self._chance.choice("ab")}
+        metadata = {"name": name, "labels": labels}
+        self._happens(namespaces=[{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
 
     def _pod_goes(self) -> None:
         if self._waiting:
@@ -315,8 +470,8 @@ class Sequence:
     def _single_comes(self) -> None:
         self._number += 1
         spec: Json = {"priority": self._chance.choice([0, 15, 50])}
-        if self.config is not None and self._chance.random() < 0.5:
-            spec["schedulerName"] = "another"
+        if self._two and self._chance.random() < 0.5:
+            spec["schedulerName"] = ANOTHER
         self._waits(self._pod(f"single-{self._number}", self._chance.randrange(200, 2200), **spec))
 
     def _node_comes(self) -> None:
@@ -431,11 +586,10 @@ class Sequence:
     def _happens(
         self, *, gone: list[tuple[str, str]] | None = None, seconds: int | None = None, **objects: list[Json]
     ) -> None:
+        comes = [{"kind": kind, "object": each} for kind, found in objects.items() for each in found]
         step: Json = {
-            "set": [{"kind": kind, "object": each} for kind, found in objects.items() for each in found],
-            "gone": [
-                {"kind": kind, "key": name if kind == "nodes" else f"default/{name}"} for kind, name in gone or ()
-            ],
+            "set": sorted(comes, key=lambda each: _ORDER[each["kind"]]),
+            "gone": [{"kind": kind, "key": LISTS[kind].key("default", name)} for kind, name in gone or ()],
             "refuse": self._refuse,
             "advance": self._chance.choice(SECONDS) if seconds is None else seconds,
         }

@@ -12,19 +12,17 @@ from typing import Any
 
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, PodEvent
 from dsched.cluster.standalone.cluster import StandaloneCluster
-from dsched.manifests import kinds
 from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey, PodUid
 from dsched.plugins import profiles
 from dsched.state.results import Outcome
 from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
-from tests.parity.sequences import ENDING
+from tests.parity.sequences import ENDING, LISTS
 
 Json = dict[str, Any]
 Moment = dict[str, Any]
 
-_KINDS = {"nodes": kinds.NODE, "pods": kinds.POD, "podGroups": kinds.POD_GROUP}
 _PLACES = {"gated": "waiting", "unschedulable": "waiting"}
 """Upstream has one queue for both."""
 REFUSAL = "this bind is refused"
@@ -118,9 +116,10 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
         cluster.after = 0
         cluster.refuse |= step["refuse"]
         for each in step["gone"]:
-            rig._applier.delete(_KINDS[each["kind"]], [each["key"]])
-        if step["set"]:
-            rig.apply(*(each["object"] for each in step["set"]))
+            rig._applier.delete(LISTS[each["kind"]], [each["key"]])
+        comes = [each["object"] for each in step["set"] if not _in_the_way(cluster, each["object"])]
+        if comes:
+            rig.apply(*comes)
         led.run()
         for _ in range(step["advance"]):
             cluster.after += 1
@@ -128,6 +127,15 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
             led.run()
         found.append(_moment(cluster, led))
     return found
+
+
+def _in_the_way(cluster: Telling, wanted: Json) -> bool:
+    """Whether there is a claim of that name still, another one: then it cannot be made."""
+    metadata = wanted["metadata"]
+    if wanted["kind"] != "ResourceClaim":
+        return False
+    (found,) = cluster.get_objects("ResourceClaim", [f"{metadata['namespace']}/{metadata['name']}"])
+    return found is not None and found["metadata"]["uid"] != metadata["uid"]
 
 
 def _one_by_one(led: Led) -> None:
@@ -160,7 +168,7 @@ def _uses(claim: Mapping[str, Any]) -> Json:
     given = (status.get("allocation") or {"devices": {"results": ()}})["devices"]["results"]
     return {
         "devices": [f"{each['pool']}/{each['device']}" for each in given],
-        "for": [each["name"] for each in status.get("reservedFor") or ()],
+        "for": sorted(each["name"] for each in status.get("reservedFor") or ()),
     }
 
 

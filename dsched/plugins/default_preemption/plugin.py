@@ -47,9 +47,10 @@ from dsched.plugins.default_preemption.victims import (
     ERR_NEVER,
     Victim,
     has_grouped,
-    lower_priority,
+    lost_node,
     priority_of,
     terminating,
+    victims_of,
     violations,
 )
 
@@ -190,9 +191,7 @@ class DefaultPreemption:
         def try_on(row: int) -> Candidate | Status:
             outcome = known.get(row)
             if outcome is None and self._groups and has_grouped(attempt.snapshot, row):
-                # Not kept: it depends on other nodes, too.
-                lower = lower_priority(attempt.snapshot, [row], attempt.pod.priority)
-                outcome = units_on(attempt, row, lower, budgets)
+                outcome = _grouped_on(attempt, row, budgets)  # not kept: it depends on other nodes, too
             elif outcome is None:
                 outcome = known[row] = victims_on(attempt, row, budgets, started_once=self._started_once)
             return outcome
@@ -261,6 +260,15 @@ def victims_on(attempt: FailedAttempt, row: int, budgets: Budgets, *, started_on
         by_importance(lower, started_once=started_once)
         violating = {other.uid for other in budgets.split(lower)[0]}
         return _fewest(trial, [((other, row),) for other in lower], [other.uid in violating for other in lower])
+
+
+def _grouped_on(attempt: FailedAttempt, row: int, budgets: Budgets) -> Candidate | Status:
+    """As `units_on`, of what is of a lower priority; nothing goes from a node where a group is disrupted together that
+    has pods on a node that is gone. Source: framework/preemption/preemption.go ``GetVictimsOnNode``."""
+    there = victims_of(attempt.snapshot, [row])
+    if lost := lost_node(attempt.snapshot.table, there):
+        return Status(Code.ERROR, (lost,))
+    return units_on(attempt, row, [victim for victim in there if victim.priority < attempt.pod.priority], budgets)
 
 
 def units_on(attempt: FailedAttempt, row: int, lower: list[Victim], budgets: Budgets) -> Candidate | Status:

@@ -28,6 +28,7 @@ from dsched.plugins.default_preemption.disruption_budgets import Budgets
 from dsched.plugins.default_preemption.victims import (
     ERR_NEVER,
     Victim,
+    lost_node,
     priority_of,
     terminating,
     victims_of,
@@ -36,10 +37,6 @@ from dsched.plugins.default_preemption.victims import (
 
 ONGOING = "ongoing preemption on nominated nodes"
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
-NO_NODE_INFO = (
-    'failed to create domain: failed to get node info for node "{node}" from snapshot: '
-    'nodeinfo not found for node name "{node}"'
-)
 FOUND = "found a placement for podgroup, preempting {victims} victims"
 
 
@@ -84,8 +81,8 @@ def preempt(attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
     """
     snapshot, priority = attempt.snapshot, attempt.group.priority
     there = victims_of(snapshot, range(len(snapshot.table)))
-    if lost := _without_its_node(snapshot.table, there):
-        return PodGroupPostFilterResult(Status(Code.ERROR, (NO_NODE_INFO.format(node=lost),)))
+    if lost := lost_node(snapshot.table, there):
+        return PodGroupPostFilterResult(Status(Code.ERROR, (f"failed to create domain: {lost}",)))
     result = not_now(attempt, lambda pod: priority_of(snapshot, pod) < priority and terminating(pod))
     if result is not None:
         return result
@@ -138,12 +135,6 @@ def room_without(
         if status is not None:
             return status
         return _Reprieve(attempt.framework, attempt.snapshot, assignments).room_among(possible)
-
-
-def _without_its_node(table: NodeTable, victims: Sequence[Victim]) -> NodeName | None:
-    """A node that is gone, and that a pod was on which goes together with others. Source: ``newDomainVictim``."""
-    nodes = (node for victim in victims for _, node in victim.pods)
-    return next((node for node in nodes if node not in table.index), None)
 
 
 def _nominated(snapshot: Snapshot, pod: PodInfo) -> NodeName:

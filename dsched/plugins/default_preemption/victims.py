@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from dsched.framework import pod_groups
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
 from dsched.model.meta import NO_NODE, NodeName, PodUid
 from dsched.model.pod_groups import GroupKey, PodGroup
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
 from dsched.plugins.default_preemption.importance import start_time
 
 ERR_NEVER = "not eligible due to preemptionPolicy=Never."
+NO_NODE_INFO = 'failed to get node info for node "{node}" from snapshot: nodeinfo not found for node name "{node}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ def victims_of(snapshot: Snapshot, rows: Iterable[int]) -> list[Victim]:
 def lower_priority(snapshot: Snapshot, rows: Iterable[int], priority: int) -> list[Victim]:
     """What is of a lower priority on nodes."""
     return [victim for victim in victims_of(snapshot, rows) if victim.priority < priority]
+
+
+def lost_node(table: NodeTable, victims: Iterable[Victim]) -> str:
+    """What is said of a node that is gone, and that a pod was on which goes together with others; empty where there is
+    none. Source: types.go ``newDomainVictim``."""
+    nodes = (node for victim in victims for _, node in victim.pods)
+    lost = next((node for node in nodes if node not in table.index), None)
+    return "" if lost is None else NO_NODE_INFO.format(node=lost)
 
 
 def has_grouped(snapshot: Snapshot, row: int) -> bool:

@@ -176,7 +176,7 @@ def test_writing_it_again_changes_nothing(system: System) -> None:
 def test_a_pod_comes_to_a_claim_that_has_devices(system: System) -> None:
     other = write(pod="default/other", pod_uid="pod-2")
     (told,) = system.cluster.allocate_claims([other])
-    assert told == f"resourceclaim {KEY} got deallocated elsewhere in the meantime"
+    assert told == f"claim {KEY} got deallocated elsewhere in the meantime"
     assert system.cluster.allocate_claims([write("gpu-0"), other]) == ["", ""]
     assert users(system) == [WEB_UID, "pod-2"]
 
@@ -184,7 +184,7 @@ def test_a_pod_comes_to_a_claim_that_has_devices(system: System) -> None:
 def test_what_stands_in_the_way_is_said(system: System) -> None:
     assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
     (told,) = system.cluster.allocate_claims([write("gpu-1")])
-    assert told == f"resourceclaim {KEY} got allocated elsewhere in the meantime"
+    assert told == f"claim {KEY} got allocated elsewhere in the meantime"
     none = ClaimWrite("default/none", UID, WEB, WEB_UID)
     another = ClaimWrite(KEY, "claim-2", WEB, WEB_UID)
     assert system.cluster.allocate_claims([none, another]) == [
@@ -223,7 +223,10 @@ def test_a_claim_has_so_many_users_and_no_more(system: System) -> None:
     full["status"]["reservedFor"] = [{"resource": "pods", "name": f"p{n}", "uid": f"u{n}"} for n in range(256)]
     system.put(full)
     (told,) = system.cluster.allocate_claims([write()])
-    assert told == f"resourceclaim {KEY} is used by 256 pods, which is as many as there may be"
+    assert told == (
+        f'add reservation to claim {KEY}: ResourceClaim.resource.k8s.io "{KEY.partition("/")[2]}" is invalid: '
+        "status.reservedFor: Too many: 257: must have at most 256 items"
+    )
 
 
 def test_two_binders_at_once_give_it_once(system: System) -> None:
@@ -420,4 +423,4 @@ class TestAtAnApiServer:
     def test_a_claim_that_is_being_deleted_gets_nothing(self, system: AtAnApiServer) -> None:
         leaving = {**now(system)["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
         system.put({**now(system), "metadata": leaving})
-        assert system.cluster.allocate_claims([write("gpu-0")]) == [f"resourceclaim {KEY} is being deleted"]
+        assert system.cluster.allocate_claims([write("gpu-0")]) == [f"claim {KEY} got deleted in the meantime"]

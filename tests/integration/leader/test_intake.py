@@ -88,6 +88,21 @@ def test_a_pod_that_is_being_deleted_stands_in_the_queue_until_its_turn_comes(ri
     check.at_rest()
 
 
+def test_what_a_pod_was_promised_that_is_being_deleted_is_for_others_once_it_has_left_the_queue(rig: Rig) -> None:
+    pod, low = web("one", cpu="2", priority=10), pod_manifest("shop/low", nodeName="n1")
+    low["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+    rig.apply(node_manifest("n1", cpu="2"), low)
+    led = rig.lead()
+    led.run()
+    rig.apply(pod, pod_manifest("shop/second", priority=10))
+    led.turn()
+    led.hear()
+    rig.apply(ending(pod))
+    rig.clock.advance(2)
+    led.run()
+    assert (rig.record(WEB), rig.node_of("shop/second")) == ({}, "n1")
+
+
 def test_a_reserved_pod_that_is_being_deleted_is_given_up(rig: Rig, check: Checker) -> None:
     pod = web("one")
     rig.apply(node_manifest("n1"), pod)

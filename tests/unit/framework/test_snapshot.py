@@ -115,6 +115,21 @@ def test_of_pods_that_are_decided_together_a_name_is_left_that_counts_as_a_pod_w
         assert diagnose(found, 1).message == "0/1 nodes are available: 1 Too many pods."
 
 
+def test_what_a_pod_was_promised_that_left_the_queue_holds_nobody_back() -> None:
+    snapshot = cluster()
+    first, second = pod("shop/first", "3"), pod("shop/second", "3")
+    snapshot.nominations.pass_over(first.uid)
+    snapshot.nominations.set(first, N1)
+    classes = EvaluationCache(snapshot, lambda found: [each.judge_here() for each in found] and None)
+    framework = default_framework()
+    assert classes.evaluation(framework, second).feasible.tolist() == [False]
+    snapshot.nominations.pass_over(first.uid)
+    assert classes.evaluation(framework, second).feasible.tolist() == [True]
+    assert snapshot.nominations.node_of(first.uid) == N1
+    snapshot.nominations.set(first, N1)
+    assert classes.evaluation(framework, second).feasible.tolist() == [False], "it is in the queue again"
+
+
 def test_nominations_are_forgotten_in_order() -> None:
     nominations = cluster().nominations
     start = nominations.version

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsched.framework.interface import PostFilterResult
+from dsched.framework.interface import Code, PostFilterResult
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
@@ -46,6 +46,18 @@ def test_a_group_that_is_disrupted_together_goes_from_all_its_nodes() -> None:
     result = before_and_after(snapshot, pod("new", "2", 10))
     assert sorted(names(result)) == ["a", "b"]
     assert preempt(snapshot, pod("new", "2", 10), V37).victims in ((a,), (b,)), "without the gate"
+
+
+def test_nobody_goes_from_a_node_where_a_group_is_disrupted_together_that_has_pods_on_a_node_that_is_gone() -> None:
+    """Not even pods of no group; from other nodes they go."""
+    snapshot = cluster(make_group(together=True), n1=[member("a", "1"), pod("single", "3")], gone=[member("b", "1")])
+    snapshot.table.remove_node(NodeName("gone"))
+    why = 'failed to get node info for node "gone" from snapshot: nodeinfo not found for node name "gone"'
+    result = before_and_after(snapshot, pod("new", "2", 10))
+    assert (result.nominated, result.status.code, result.status.message) == (None, Code.ERROR, f"preemption: {why}")
+    snapshot.table.set_node(make_node("n2", cpu="4"))
+    snapshot.table.add_pod(other := pod("other", "4"), NodeName("n2"))
+    assert before_and_after(snapshot, pod("new", "2", 10)).victims == (other,)
 
 
 def test_of_any_other_group_one_pod_is_enough() -> None:
