@@ -244,14 +244,14 @@ class Sequence:
 
     def _pods(self, group: str, count: int, priority: int) -> list[Json]:
         chance = self._chance
-        kinds = [
+        templates = [
             (chance.randrange(200, 2200), self._kind_of_pod(group) if chance.random() < 0.55 else {})
             for _ in range(chance.choice([1, 1, 2, 3]))
         ]
         never: Json = {"preemptionPolicy": "Never"} if chance.random() < 0.1 else {}
         found = []
         for number in range(count):
-            size, more = chance.choice(kinds)
+            size, more = chance.choice(templates)
             odd: Json = {"schedulingGates": [{"name": "later"}]} if chance.random() < 0.04 else {}
             if chance.random() < (0.1 if self._two else 0.02):
                 odd["schedulerName"] = ANOTHER

@@ -57,6 +57,16 @@ def gone_through(sequence: Sequence, rig: Rig, topology: bool) -> list[Moment]:
     return found
 
 
+def up_to_chance(path: Path, gates: list[str], asked: Program, sequence: Sequence, theirs: list[Moment]) -> bool:
+    """Whether kube-scheduler says and does something else now and then, after all: among equals it has always the same
+    order where it goes by what it found out for the pod before."""
+    if certain(asked, sequence, MANY_RUNS) is None:
+        return True
+    with program.running(path, gates=[*gates, "OpportunisticBatching=false"]) as one_by_one:
+        found = certain(one_by_one, sequence, MANY_RUNS)
+    return found is None or bool(differences(theirs, found))
+
+
 def gates(topology: bool) -> list[str]:
     return [f"{GROUPS}=true", f"{TOPOLOGY}={str(topology).lower()}"]
 
@@ -84,7 +94,7 @@ def test_a_leader_does_what_kube_scheduler_does(
                 continue
             rig = Rig(connect(f"sequence-{uuid.uuid4().hex}"), tmp_path, monkeypatch)
             found = differences(theirs, gone_through(sequence, rig, topology))
-            certainly = not found or certain(asked, sequence, MANY_RUNS) is not None
+            certainly = not (found and up_to_chance(path, gates(topology), asked, sequence, theirs))
             assert not (found and certainly), "\n".join([f"{SEED}={seed}, sequence {sequence.name}", *found])
             compared += certainly
     assert compared > SEQUENCES / 2
