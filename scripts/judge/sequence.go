@@ -120,6 +120,8 @@ type running struct {
 	refuse map[string]int
 }
 
+var errRestless = errors.New("the scheduler does not come to rest")
+
 // refusal is what the API server says to a bind that it refuses.
 const refusal = "this bind is refused"
 
@@ -242,7 +244,9 @@ func runSequence(raw json.RawMessage) (any, error) {
 	defer made.deciding.Unlock()
 	moments := []moment{}
 	for _, each := range given.Steps {
-		if err := made.step(&each); err != nil {
+		if err := made.step(&each); errors.Is(err, errRestless) {
+			return unanswered{given.Name, err.Error()}, nil
+		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", given.Name, err)
 		}
 		moments = append(moments, made.moment())
@@ -297,7 +301,7 @@ func (r *running) rest() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the scheduler does not come to rest")
+	return errRestless
 }
 
 // bound has the API server answer to binds; it says whether there were any.
@@ -508,11 +512,12 @@ func join(claim, found *resource.ResourceClaim, status bool) bool {
 		return claim.ResourceVersion == found.ResourceVersion || slices.Contains(found.Finalizers, resource.Finalizer)
 	}
 	claim.Finalizers = found.Finalizers
-	if claim.ResourceVersion == found.ResourceVersion || (claim.Status.Allocation == nil && found.Status.Allocation == nil) {
+	ours, theirs := claim.Status.Allocation, found.Status.Allocation
+	if ours == nil && theirs == nil {
 		return true
 	}
-	ours, theirs := claim.Status.Allocation, found.Status.Allocation
-	if ours == nil || theirs == nil || !reflect.DeepEqual(ours.Devices, theirs.Devices) {
+	same := claim.ResourceVersion == found.ResourceVersion
+	if !same && (ours == nil || theirs == nil || !reflect.DeepEqual(ours.Devices, theirs.Devices)) {
 		return false
 	}
 	users := slices.Clone(found.Status.ReservedFor)
@@ -521,7 +526,9 @@ func join(claim, found *resource.ResourceClaim, status bool) bool {
 			users = append(users, each)
 		}
 	}
-	claim.Status.ReservedFor = users
+	if ours != nil {
+		claim.Status.ReservedFor = users
+	}
 	return true
 }
 
@@ -549,10 +556,10 @@ func (r *running) update(kind string, asked apiruntime.Object, status bool) (boo
 	return true, changed.DeepCopyObject(), nil
 }
 
-// free does as the controllers do once a pod is gone: nobody who uses a claim, no devices; a claim that was made for the
-// pod goes with it.
-func (r *running) free(pod apiruntime.Object) {
-	gone, is := pod.(*core.Pod)
+// free does as the controllers do once a pod or a group is gone: nobody who uses a claim, no devices; a claim that was made
+// for the pod goes with it.
+func (r *running) free(object apiruntime.Object) {
+	gone, is := object.(metav1.Object)
 	if !is {
 		return
 	}
@@ -562,7 +569,10 @@ func (r *running) free(pod apiruntime.Object) {
 			continue
 		}
 		left := slices.DeleteFunc(slices.Clone(claim.Status.ReservedFor), func(user resource.ResourceClaimConsumerReference) bool {
-			return user.UID == gone.UID
+			if user.Resource == "podgroups" {
+				return r.over(claim.Namespace, user)
+			}
+			return user.UID == gone.GetUID()
 		})
 		own := metav1.IsControlledBy(claim, gone)
 		if len(left) == len(claim.Status.ReservedFor) && !own {
@@ -580,6 +590,24 @@ func (r *running) free(pod apiruntime.Object) {
 			r.change(key, claim)
 		}
 	}
+}
+
+// over says whether a group uses no claims any more: it is gone, and so are its pods that have some.
+func (r *running) over(namespace string, user resource.ResourceClaimConsumerReference) bool {
+	if group, is := r.api[keyOf("podGroups", namespace, user.Name)].(*scheduling.PodGroup); is && group.UID == user.UID {
+		return false
+	}
+	for _, object := range r.api {
+		pod, is := object.(*core.Pod)
+		if !is || pod.Namespace != namespace || pod.Spec.SchedulingGroup == nil || len(pod.Spec.ResourceClaims) == 0 {
+			continue
+		}
+		ended := pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
+		if *pod.Spec.SchedulingGroup.PodGroupName == user.Name && !ended {
+			return false
+		}
+	}
+	return true
 }
 
 // deallocate takes the devices from a claim that nobody uses; it is gone after that, where it was to be deleted.

@@ -130,17 +130,19 @@ class Devices:
             for pod in mine:
                 name = pod["metadata"]["name"]
                 found.append(self._claim(name, *copy.deepcopy(requests), **more))
-                self._refer([pod], "device", name)
+                pod["spec"]["resourceClaims"] = [{"name": "device", "resourceClaimName": name}]
         if how != "each" and mine:  # the claim of all comes last: kube-scheduler mixes up what comes after it
             found.append(self._of_any_kind(f"{group}-all"))
-            self._refer(mine, "shared", f"{group}-all")
+            for pod in mine:
+                pod["spec"].setdefault("resourceClaims", []).append(self.of_all(group))
             if chance.random() < 0.15:
                 self._used_by_others(found[-1], len(mine))
         return found
 
-    def _refer(self, pods: Sequence[Json], name: str, claim: str) -> None:
-        for pod in pods:
-            pod["spec"].setdefault("resourceClaims", []).append({"name": name, "resourceClaimName": claim})
+    @staticmethod
+    def of_all(group: str) -> Json:
+        """How pods name the claim that they share, and their group, where it has claims."""
+        return {"name": "shared", "resourceClaimName": f"{group}-all"}
 
     def _of_any_kind(self, name: str) -> Json:
         requests, more = self._wish()

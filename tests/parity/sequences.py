@@ -67,7 +67,12 @@ class Sequence:
         graceful: whether pods on nodes that preemption deletes stay until somebody takes them away.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, group_claims: bool = False) -> None:
+        """
+        Args:
+            group_claims: groups may have claims, which are their pods'.
+        """
+        self._group_claims = group_claims
         self._chance = chance = Random(seed)
         self.name = str(seed)
         self.graceful = chance.random() < 0.35
@@ -84,7 +89,7 @@ class Sequence:
         fewest = 101 if self._sampled else 5 if self._large else 1
         self._nodes = [self._node(f"n{number}") for number in range(chance.randint(fewest, fewest + 7))]
         self._there: list[Json] = []
-        drawn = chance.random()
+        drawn = CLAIMS if group_claims else chance.random()
         self._claims = drawn < CLAIMS
         names = [node["metadata"]["name"] for node in self._nodes]
         self._devices_of_kinds = Devices(chance, names, RACK) if CLAIMS <= drawn < CLAIMS + DEVICES else None
@@ -373,6 +378,8 @@ class Sequence:
             spec["schedulingConstraints"] = {"topology": [{"key": chance.choice([RACK, RACK, ZONE, HOST, "nowhere"])}]}
         least = chance.choice([None, size, max(1, size - 1), max(1, size // 2), size + 1])
         group, pods = self._group(name, least, priority, **spec), self._pods(name, size, priority)
+        if self._group_claims and chance.random() < 0.8:
+            group["spec"]["resourceClaims"] = [Devices.of_all(name)]
         self._waiting |= {pod["metadata"]["name"]: pod for pod in pods}
         if chance.random() < 0.15:
             self._refused()
@@ -464,8 +471,10 @@ class Sequence:
     def _pod_joins(self) -> None:
         self._number += 1
         name = self._of_mine()
-        priority = self._groups[name]["spec"].get("priority", 0)
-        self._waits(self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, priority=priority))
+        spec = {"priority": self._groups[name]["spec"].get("priority", 0)}
+        if self._devices_of_kinds is not None and self._chance.random() < 0.5:
+            spec["resourceClaims"] = [Devices.of_all(name)]
+        self._waits(self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, **spec))
 
     def _single_comes(self) -> None:
         self._number += 1
@@ -506,7 +515,8 @@ class Sequence:
         self._number += 1
         old = self._groups[name]["spec"]
         priority = old.get("priority", 0) if chance.random() < 0.8 else 30
-        more = {key: old[key] for key in ("schedulingConstraints",) if key in old and chance.random() < 0.6}
+        kept = ("schedulingConstraints", "resourceClaims")
+        more = {key: old[key] for key in kept if key in old and chance.random() < 0.6}
         group = self._group(name, chance.choice([None, 1, 2, 3]), priority, **more)
         group["metadata"]["uid"] += f"-{self._number}"
         self._happens(gone=[("podGroups", name)], podGroups=[group])

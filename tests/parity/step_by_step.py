@@ -109,7 +109,8 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
     cluster = rig.cluster = Telling(rig, graceful=sequence["graceful"])
     rig.binder = Working(rig, cluster)
     led, found = rig.elect(), []
-    cluster.lead(led.epoch, lambda: True)
+    claims = rig.configuration.features.enabled("DRAWorkloadResourceClaims")
+    cluster.lead(led.epoch, lambda: True, group_claims=claims)
     led.take_over()
     _one_by_one(led)
     for step in sequence["steps"]:

@@ -20,7 +20,7 @@ from tests.integration.leader.rig import Rig
 from tests.judge_program import judge_program
 from tests.parity.sequences import Sequence
 from tests.parity.step_by_step import Moment, differences, moments
-from tests.unit.scheduler.grouped import GROUPS, TOPOLOGY, features
+from tests.unit.scheduler.grouped import CLAIMS, GROUPS, TOPOLOGY, features
 
 pytestmark = pytest.mark.built
 
@@ -42,16 +42,19 @@ NEVER_S = 10_000
 
 
 def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | None:
-    """What kube-scheduler says and does; None where that is up to chance."""
+    """What kube-scheduler says and does; None where that is up to chance, or never ends."""
     for number in range(runs):
         asked.tell({"sequence": sequence.shuffled(number) if number else sequence.plain})
-    first, *others = [answer["moments"] for answer in asked.answers(runs)]
+    answers = asked.answers(runs)
+    if any("unjudged" in answer for answer in answers):
+        return None
+    first, *others = [answer["moments"] for answer in answers]
     return None if any(differences(first, each) for each in others) else list(first)
 
 
-def gone_through(sequence: Sequence, rig: Rig, topology: bool) -> list[Moment]:
+def gone_through(sequence: Sequence, rig: Rig, also: str) -> list[Moment]:
     """By a leader."""
-    rig.configuration = config.default(features(topology=topology))
+    rig.configuration = config.default(features(topology=also == TOPOLOGY, claims=also == CLAIMS))
     found = moments(rig, sequence.plain)
     rig.over()
     return found
@@ -67,17 +70,17 @@ def up_to_chance(path: Path, gates: list[str], asked: Program, sequence: Sequenc
     return found is None or bool(differences(theirs, found))
 
 
-def gates(topology: bool) -> list[str]:
-    return [f"{GROUPS}=true", f"{TOPOLOGY}={str(topology).lower()}"]
+def gates(also: str) -> list[str]:
+    return [f"{GROUPS}=true", *(f"{gate}={str(gate == also).lower()}" for gate in (TOPOLOGY, CLAIMS))]
 
 
-@pytest.mark.parametrize("topology", [True, False], ids=["topology", "groups"])
+@pytest.mark.parametrize("also", [TOPOLOGY, "", CLAIMS], ids=["topology", "groups", "claims"])
 def test_a_leader_does_what_kube_scheduler_does(
     connect: Callable[[str], Store],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    topology: bool,
+    also: str,
 ) -> None:
     # In CI always the same: a difference that nobody has met yet is none that a change has made.
     path, seed = judge_program("1.37"), 1 if os.environ.get("CI") and SEED not in os.environ else seeds.seed(SEED)
@@ -85,16 +88,16 @@ def test_a_leader_does_what_kube_scheduler_does(
         print(f"\n{SEED}={seed}")
     monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
     monkeypatch.setattr(promises, "PROMISE_S", NEVER_S)
-    chance, compared = Random(f"{seed}{topology}"), 0
-    with program.running(path, gates=gates(topology)) as asked:
+    chance, compared = Random(f"{seed}{also}"), 0
+    with program.running(path, gates=gates(also)) as asked:
         for _ in range(SEQUENCES):
-            sequence = Sequence(chance.randrange(1 << 32))
+            sequence = Sequence(chance.randrange(1 << 32), group_claims=also == CLAIMS)
             theirs = certain(asked, sequence, RUNS)
             if theirs is None:
                 continue
             rig = Rig(connect(f"sequence-{uuid.uuid4().hex}"), tmp_path, monkeypatch)
-            found = differences(theirs, gone_through(sequence, rig, topology))
-            certainly = not (found and up_to_chance(path, gates(topology), asked, sequence, theirs))
+            found = differences(theirs, gone_through(sequence, rig, also))
+            certainly = not (found and up_to_chance(path, gates(also), asked, sequence, theirs))
             assert not (found and certainly), "\n".join([f"{SEED}={seed}, sequence {sequence.name}", *found])
             compared += certainly
     assert compared > SEQUENCES / 2
