@@ -123,10 +123,11 @@ class Events:
             events, began = list(alike), collect.now()
             label = events[0].label
             self._last_us[label] = now_us
-            for event in () if nobody else events:
-                if helped := self._hints.helped(event, self._pending, emptied):
-                    if self._groups.any:
-                        helped = self._groups.entities(helped)
+            for event in events:
+                helped = [] if nobody else self._hints.helped(event, self._pending, emptied)
+                if self._groups.any:
+                    helped = [*self._groups.entities(helped), *self._groups.let_go(event)]
+                if helped:
                     self.leave(helped, partial(self.move_for, event=event), label)
             collect.handled(label, collect.now() - began, len(events))
 

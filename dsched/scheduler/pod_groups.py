@@ -85,6 +85,7 @@ class QueuedGroups:
         self._groups = groups
         self._version_of = version_of
         self._hints = Hints(frameworks)
+        self._let_go: dict[str, QueuedGroup] = {}
         self._on = {name for name, framework in frameworks.items() if framework.plugin(PLUGIN) is not None}
         self.any = bool(self._on)
 
@@ -148,6 +149,8 @@ class QueuedGroups:
             queued.info = rest[0].info
         with self._groups.counting(pod.info.pod):
             entry = self._again(queued, None)
+        if queued.place is QueueName.GATED and not any(each.held for each in rest):
+            self._let_go[pod.group] = queued
         return Changes([] if entry is None else [entry])
 
     def group_came(self, key: str) -> Changes:
@@ -306,6 +309,20 @@ class QueuedGroups:
         rejected one of them since it was last tried. Source: ``isPodWorthRequeuing``."""
         beside = self._pending.members(queued.pod_group.key)
         return any(pod.place is QueueName.GROUP and not pod.plugins for pod in beside)
+
+    def let_go(self, event: ClusterEvent) -> list[QueuedPod]:
+        """Gated groups whose pods that were held back have left them: PreEnqueue is asked about the others at the next
+        event that the plugin which gates the group wants to hear of, if nothing has rejected one of them. Source:
+        ``isPodWorthRequeuing``."""
+        found: list[QueuedPod] = []
+        for key, queued in list(self._let_go.items()):
+            beside = self._pending.members(key)
+            gated = self._pending.group(key) is queued and queued.place is QueueName.GATED
+            if not gated or any(pod.held for pod in beside):
+                del self._let_go[key]
+            elif self._hints.heeded(event.resource, event.action, queued) and self.helped_by_any_change(queued):
+                found.append(queued)
+        return found
 
     def _still_held(self, queued: QueuedGroup) -> bool:
         """Whether one of the pods that held back the group before does so now. While many are held back, and let go one

@@ -195,6 +195,22 @@ def test_a_group_is_asked_about_when_a_pod_changes_that_nobody_has_held_back(
     check.settled()
 
 
+def test_a_group_is_asked_about_again_once_the_pod_that_held_it_back_has_gone(grouped: Rig, check: Checker) -> None:
+    """At the next event that the plugin wants to hear of which gates it, whatever its hint would say."""
+    claim = [{"name": "device", "resourceClaimName": "missing"}]
+    grouped.apply(group_manifest("default/train", 1), *members(1), *members(1, start=1, resourceClaims=claim))
+    led = grouped.lead()
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated"
+    grouped.delete_pod("default/train-1")
+    led.run()
+    assert queue_of(grouped, GROUP) == "gated"
+    grouped.apply(node_manifest("n9"))
+    led.run()
+    assert grouped.node_of("default/train-0") == "n9"
+    check.at_rest()
+
+
 def test_who_gates_a_group_is_known_anew_once_it_was_asked_again(grouped: Rig, check: Checker) -> None:
     grouped.apply(node_manifest("n1"), group_manifest(min_count=4), *members(1))
     led = grouped.lead()
