@@ -141,20 +141,14 @@ class Framework:
             if hasattr(plugin, "pre_bind_pre_flight")
         )
         self._searchers = tuple(each for each in self.at("podGroupPostFilter") if hasattr(each, "note_search"))
-        self._class_parts = tuple(
-            (plugin.name, plugin.class_part) for plugin in self._built.values() if hasattr(plugin, "class_part")
-        )
+        self._class_parts = tuple(_methods(self._built.values(), "class_part").items())
         judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}
         self._label_readers = _readers(judging, "label_keys", blind="label_blind")
         self._claim_readers = _readers(judging, "claims_meaning", blind="claim_blind")
         self._followers = tuple(
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
-        self._skip_versioned = {
-            plugin.name: plugin.skip_version
-            for plugin in (*self.at("preFilter"), *self.at("preScore"))
-            if hasattr(plugin, "skip_version")
-        }
+        self._skip_versioned = _methods((*self.at("preFilter"), *self.at("preScore")), "skip_version")
         looks_wide = {runner.name for runner in self.filters if runner.scope is Scope.CLUSTER}
         looks_wide |= {runner.name for runner in self.scores if runner.scope is Scope.CLUSTER}
         looks_wide |= {name for name, scope in self._pre_filter_scopes.items() if scope is Scope.CLUSTER}
@@ -736,6 +730,11 @@ def _together(said: Iterable[Collection[str] | None]) -> tuple[str, ...] | None:
             return None
         found.update(names)
     return tuple(sorted(found))
+
+
+def _methods(plugins: Iterable[Any], name: str) -> dict[str, Any]:
+    """A method of those plugins that have it, by plugin."""
+    return {plugin.name: getattr(plugin, name) for plugin in plugins if hasattr(plugin, name)}
 
 
 def _readers(judging: Mapping[str, Any], name: str, *, blind: str) -> Sequence[tuple[str, Any]] | None:
