@@ -5,6 +5,7 @@ Run from the checkout: ``python -m benchmarks.openb``. See ``benchmarks/README.m
 
 import argparse
 import json
+import random
 import statistics
 import sys
 import tempfile
@@ -15,6 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from benchmarks.latency import FAIR_SHARE
+from benchmarks.trace_queues import divided
+from dsched.manifests.openb import as_list
+from dsched.model.queues import LABEL
 from tests.acceptance import processes, trace
 from tests.acceptance.history import History
 from tests.acceptance.system import System
@@ -83,14 +88,19 @@ def main() -> None:
         chosen = trace.openb(SHARED) or trace.generate(Path(scratch) / "trace", seed=0)
         if not options.json:
             workers = f"{options.evaluators} evaluators, {options.binders} binders"
-            print(f"trace: {chosen.name}, mode {options.mode}, {workers}")
+            print(f"trace: {chosen.name}, mode {options.mode}, {workers}{', with queues' if options.queues else ''}")
         runs = []
         for number in range(options.repeat):
             runs.append(measure(Path(scratch) / f"run-{number}", chosen, options))
             if not options.json:
                 _print(runs[-1])
     if options.json:
-        settings = {"mode": options.mode, "evaluators": options.evaluators, "binders": options.binders}
+        settings = {
+            "mode": options.mode,
+            "evaluators": options.evaluators,
+            "binders": options.binders,
+            "queues": options.queues,
+        }
         print(json.dumps({"trace": chosen.name, **settings, "runs": [asdict(run) for run in runs]}, indent=1))
     elif len(runs) > 1:
         rates = [run.pods_per_second for run in runs]
@@ -104,8 +114,11 @@ def measure(folder: Path, chosen: trace.Trace, options: argparse.Namespace) -> R
     if told.returncode:
         sys.exit(told.stderr)
     decisions = folder / "decisions.jsonl"
+    if options.queues:
+        _divide(folder / "manifests")
     system.up(
         *("--mode", options.mode, "--evaluators", str(options.evaluators), "--binders", str(options.binders)),
+        *(("--config", str(FAIR_SHARE)) if options.queues else ()),
         *(("--decisions", str(decisions)) if options.attempts else ()),
     )
     history = History(system.data_dir)
@@ -114,6 +127,16 @@ def measure(folder: Path, chosen: trace.Trace, options: argparse.Namespace) -> R
     finally:
         history.close()
         system.end()
+
+
+def _divide(folder: Path) -> None:
+    """Queues that the pods are of, by chance, as in `benchmarks.trace_queues`."""
+    queues, leaves, sizes = divided()
+    (folder / "queues.json").write_text(json.dumps(as_list(queues)))
+    pods, chance = json.loads((folder / "pods.json").read_text()), random.Random(42)
+    for pod in pods["items"]:
+        pod["metadata"]["labels"] = {LABEL: chance.choices(leaves, sizes)[0]}
+    (folder / "pods.json").write_text(json.dumps(pods))
 
 
 def _measure(system: System, history: History, decisions: Path) -> Run:
@@ -190,6 +213,7 @@ def _options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--evaluators", type=int, default=2)
     parser.add_argument("--binders", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=1, help="runs, each on a fresh system")
+    parser.add_argument("--queues", action="store_true", help="16 queues of four departments, of which the pods are")
     parser.add_argument("--attempts", action="store_true", help="count attempts; the leader writes a file, which costs")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(words)

@@ -1,10 +1,11 @@
-"""One seed of each scenario; more of them: ``python -m tests.faults --seeds 20``."""
+"""One seed of each scenario, of some with queues as well; more of them: ``python -m tests.faults --seeds 20``."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.faults import queued
 from tests.faults.campaign import Campaign, order
 from tests.faults.scenario import Scenario, all_scenarios
 from tests.seeds import seed
@@ -12,7 +13,11 @@ from tests.seeds import seed
 pytestmark = pytest.mark.campaign
 
 SEED = seed("DSCHED_FAULTS_SEED")
-RUNS = [pytest.param(scenario, id=f"{scenario.number:02}") for scenario, _ in order(all_scenarios().values(), [SEED])]
+DIVIDED = [queued.divided(all_scenarios()[number]) for number in (1, 16)]
+RUNS = [
+    pytest.param(scenario, id=f"{scenario.number:02}{'-queues' if scenario.divided else ''}")
+    for scenario, _ in order([*all_scenarios().values(), *DIVIDED], [SEED])
+]
 
 
 @pytest.fixture(scope="module")
