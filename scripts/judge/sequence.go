@@ -237,6 +237,7 @@ func runSequence(raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	made.scheduler.Extenders = []fwk.Extender{ties{}}
 	made.scheduler.SchedulingQueue.Run(klog.FromContext(ctx))
 	defer made.scheduler.SchedulingQueue.Close()
 	time.Sleep(5 * time.Millisecond)
