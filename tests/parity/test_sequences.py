@@ -13,6 +13,7 @@ from dsched.config import feature_gates
 from dsched.judging import program
 from dsched.judging.program import Program
 from dsched.leader import promises
+from dsched.leader.binders import node_quarantine
 from dsched.plugins import profiles
 from dsched.state.client import Store
 from tests import seeds
@@ -37,8 +38,8 @@ def as_before() -> Iterator[None]:
     profiles.emulate(feature_gates.UNSAID)
 
 
-NEVER_S = 10_000
-"""Promises whose victims never go are ended by dsched alone."""
+NEVER = NEVER_S = 10_000
+"""Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
 
 
 def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | None:
@@ -78,6 +79,7 @@ def test_a_leader_does_what_kube_scheduler_does(
         print(f"\n{SEED}={seed}")
     monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
     monkeypatch.setattr(promises, "PROMISE_S", NEVER_S)
+    monkeypatch.setattr(node_quarantine, "REFUSALS", NEVER)
     chance, compared = Random(f"{seed}{also}"), 0
     with program.running(path, gates=gates(also)) as asked:
         for _ in range(SEQUENCES):
