@@ -64,6 +64,7 @@ class Evaluation(ClassResults):
         narrowing: the plugins that narrowed it, in running order.
         part: table rows, ascending, of the only nodes that there are for the pod, all of which are searched; None where
             all nodes are there, or PreFilter narrowed the search.
+        nodes: how many nodes there are for the pod, those that PreFilter has left out included.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Evaluation(ClassResults):
             rows = np.array(known, dtype=np.intp)
             rows = rows if among is None else rows[np.isin(rows, among)]
         super().__init__(table, rows)
+        self.nodes = len(table) if among is None else len(among)
         self.part = among if self.narrowed is None else None
         # Who passed, by what may change it: pods of the node too, node objects alone, pods anywhere. So a row that
         # changed is put together again without asking those that it does not concern.

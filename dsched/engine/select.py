@@ -100,7 +100,8 @@ class Selector:
         self._follow(table)
         if evaluation.part is not None and evaluation.rejection is None:
             self.next_start %= max(len(evaluation.part), 1)
-        if self._samples(evaluation, table, percentage):
+        self._pass_narrowed(evaluation)
+        if self._samples(evaluation, percentage):
             rows, examined = self.search(evaluation, table, percentage)
             best = evaluation.best_among(rows)
         elif self._tell_best or not isinstance(evaluation.rows, slice):
@@ -117,17 +118,25 @@ class Selector:
     def search(self, evaluation: Evaluation, table: NodeTable, percentage: int) -> tuple[NDArray[np.intp], int]:
         """Rows of the feasible nodes that a search finds, in table order, and how many nodes it looks at."""
         self._follow(table)
-        if self._samples(evaluation, table, percentage):
+        if self._samples(evaluation, percentage):
             self._follow_zones(table)
             return self._sampled(evaluation, percentage)
+        self._pass_narrowed(evaluation)
         return np.flatnonzero(evaluation.feasible), len(table)
 
-    def _samples(self, evaluation: Evaluation, table: NodeTable, percentage: int) -> bool:
+    def _pass_narrowed(self, evaluation: Evaluation) -> None:
+        """Of the nodes that PreFilter has left all are looked at; the next search begins so many nodes later.
+
+        Source: pkg/scheduler/schedule_one.go ``findNodesThatFitPod``.
+        """
+        if evaluation.narrowed is not None and evaluation.rejection is None:
+            self.next_start = (self.next_start + evaluation.searched) % max(evaluation.nodes, 1)
+
+    def _samples(self, evaluation: Evaluation, percentage: int) -> bool:
         """Whether the search may end before all nodes, or those of a placement, are looked at."""
         if evaluation.part is None and not isinstance(evaluation.rows, slice):
             return False
-        nodes = len(table) if evaluation.part is None else len(evaluation.part)
-        return nodes_to_find(percentage, nodes) < nodes
+        return nodes_to_find(percentage, evaluation.nodes) < evaluation.nodes
 
     def _sampled(self, evaluation: Evaluation, percentage: int) -> tuple[NDArray[np.intp], int]:
         """The first feasible nodes from `next_start` on, as many as a search looks for. In a placement it begins that

@@ -190,11 +190,14 @@ class Sequence:
         spread: Json = {"topologyKey": level, "labelSelector": {}, "maxSkew": self._chance.randint(1, 2)}
         anybody: Json = {"topologyKey": level, "labelSelector": {"matchLabels": {"app": self._chance.choice(APPS)}}}
         away: Json = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+        named = [node["metadata"]["name"] for node in self._chance.sample(self._nodes, min(2, len(self._nodes)))]
+        these = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in named]
         soft: list[Json] = [
             {"affinity": {"podAffinity": {preferred: wish}}},
             {"affinity": {"podAntiAffinity": {preferred: wish}}},
             {"affinity": {"nodeAffinity": {preferred: [{"weight": 30, "preference": racks}]}}},
             {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": [racks]}}}},
+            {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": these}}}},
             {
                 "topologySpreadConstraints": [
                     {**own, "maxSkew": 1, "topologyKey": level, "whenUnsatisfiable": "ScheduleAnyway"}

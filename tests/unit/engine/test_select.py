@@ -137,6 +137,18 @@ def test_all_nodes_are_examined_where_too_few_fit() -> None:
     assert (found.examined, found.best.tolist(), selector.next_start) == (200, [4], 33)
 
 
+@pytest.mark.parametrize(("percentage", "cpu"), [(50, "1"), (100, "1"), (50, "64")])
+def test_a_search_of_the_nodes_that_pre_filter_left_moves_the_start_by_as_many(percentage: int, cpu: str) -> None:
+    """Also where none of them fits, and where this profile does not sample: the start is that of all profiles."""
+    selector, snapshot = Selector(0), many(200)
+    selector.next_start = 199
+    terms = [make_term(fields=[f"metadata.name In {name}"]) for name in ("n003", "n007", "gone")]
+    pod = PodInfo(make_pod(required=terms, cpu=cpu))
+    evaluation = evaluate(default_framework(snapshot), pod, snapshot)
+    found = selector.choose(evaluation, snapshot.table, pod.uid, 1, percentage)
+    assert (found is None, selector.next_start) == (cpu == "64", 1)
+
+
 def test_few_nodes_are_never_sampled() -> None:
     selector = Selector(0)
     found = choose(selector, picky(), many(99), 1)
