@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-WORKLOAD = "Mixed/10Nodes_20Pods"
+WORKLOAD = "Mixed/500Nodes_2000Pods"
+"""So large that the leader needs some ticks of the clock that the kernel counts CPU by."""
 
 
 @pytest.mark.usefixtures("redis_server")  # skips or fails where there is no Redis
