@@ -39,7 +39,6 @@ class Bearings:
         self._pod = pod
         self._snapshot = snapshot
         self._table = snapshot.table
-        self._journal = snapshot.table.journal
         self._layout = self._table.layout
         self._reach = Scope.NODE
         self._scored = False
@@ -65,7 +64,7 @@ class Bearings:
 
     def take_rows(self) -> None:
         """What is said of each node by itself holds for the table as it is now."""
-        self._position = self._journal.read()
+        self._position = self._table.position
 
     def depend(self, scored: bool) -> None:
         """Note what the answers depend on, and under what circumstances plugins skipped the pod.
@@ -103,7 +102,7 @@ class Bearings:
     def one_pod_moved(self) -> bool:
         """Whether nothing has changed but one row, and no promise."""
         return (
-            self._journal.end == self._position + 1
+            self._table.position == self._position + 1
             and self._snapshot.others_version == self._others_version
             and self._snapshot.nominations.version == self._nominations_version
         )
@@ -116,12 +115,12 @@ class Bearings:
             return None
         if table.objects_version != self._objects_version:
             return None
-        return self._journal.since(self._position)
+        return table.changed_since(self._position)
 
     def changes(self) -> Changes | None:
         """What has changed; None where that touches more than can be judged again."""
         nominations, index = self._snapshot.nominations, self._table.index
-        rows = self._journal.since(self._position)
+        rows = self._table.changed_since(self._position)
         promised = nominations.changed_since(self._nominations_version)
         objects = self._table.objects_version != self._objects_version
         if rows is None or promised is None or (objects and self._reach is Scope.NODES):

@@ -158,6 +158,9 @@ class Snapshot:
     """The node table and the other objects (by kind, then by key) that plugins look things up in.
 
     There is one per process; it is brought up to date between attempts, never during one.
+
+    Attributes:
+        others_version: grows with every change of an object that is neither pod nor node.
     """
 
     def __init__(self, table: NodeTable | None = None) -> None:

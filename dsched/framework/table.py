@@ -132,7 +132,7 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._divisions: dict[str, Division] = {}
         self._divisions_of: tuple[int, int] = (0, 0)
-        self.journal = Journal()
+        self._journal = Journal()
         self._pod_index: PodIndex | None = None
         self._beyond = Beyond()
         self._allocate()
@@ -401,13 +401,13 @@ class NodeTable:
             if there.get(pod.uid) is not pod:
                 self.add_pod(pod, self.names[row])
         self.pods[row] = wanted
-        if self.journal.back_to(mark.position):
+        if self._journal.back_to(mark.position):
             self.version = mark.version
 
     @property
     def mark(self) -> Mark:
         """For `restore`."""
-        return Mark(self.journal.end, self.version)
+        return Mark(self._journal.end, self.version)
 
     @contextmanager
     def supposing(self, rows: NDArray[np.intp], pod: PodInfo) -> Iterator[None]:
@@ -479,15 +479,15 @@ class NodeTable:
     @property
     def position(self) -> int:
         """The present end of the journal."""
-        return self.journal.read()
+        return self._journal.read()
 
     def changed_since(self, position: int) -> list[int] | None:
         """Rows that changed since the journal ended at ``position``, each once; None when that is too long ago."""
-        return self.journal.since(position)
+        return self._journal.since(position)
 
     def _note(self, row: int) -> None:
         self.version += 1
-        self.journal.note(row)
+        self._journal.note(row)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
