@@ -273,8 +273,7 @@ class LeaderTerm:
         self.mark()
         self._observer.phase(TIMERS)
         self.timers.run()
-        if self.dumping.due:
-            self.dumping.step()
+        self.dumping.step()
         self._observer.phase(EVENTS)
         self.commit.settle_waiting()
         self._observer.settled()

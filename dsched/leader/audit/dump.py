@@ -29,11 +29,7 @@ LINES_A_TURN = 200
 
 
 class Dump:
-    """Writes for one epoch.
-
-    Attributes:
-        due: whether there is something to write.
-    """
+    """Writes for one epoch."""
 
     def __init__(self, memory: LeaderMemory, *, audit: Audit, compare: Callable[[], None]) -> None:
         """
@@ -43,13 +39,18 @@ class Dump:
         self._audit = audit
         self._compare = compare
         self._pending, self._cache = memory.pending, memory.cache
-        self._asked = self.due = False
+        self._asked = False
         self._turns: Iterator[None] | None = None
         self._written: Counter[str] = Counter()
 
     def ask(self) -> None:
         """Write everything soon, once more where that is under way; from any thread or a signal handler."""
-        self._asked = self.due = True
+        self._asked = True
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something to write."""
+        return self._asked or self._turns is not None
 
     def step(self) -> None:
         """Write what belongs into one turn of the loop.
@@ -64,9 +65,7 @@ class Dump:
             self._turns = self._all()
         for _ in self._turns:
             return
-        self._turns, self.due = None, False
-        if self._asked:  # just now, maybe
-            self.due = True
+        self._turns = None
 
     def _all(self) -> Iterator[None]:
         """Ends a turn with each item."""
