@@ -190,7 +190,7 @@ class Cycle:
         if member is None or not member.tried:
             self._observer.looked(candidate, extended or evaluation, choice)
         if choice is None and member is not None:  # PostFilter is asked for the group
-            diagnosis = diagnose(extended or evaluation, len(table) if among is None else len(among))
+            diagnosis = diagnose(extended or evaluation, evaluation.nodes)
             decision = Decision(candidate, framework, state, diagnosis=diagnosis)
         elif choice is None:
             decision = self._unplaced(framework, candidate, state, extended or evaluation)
