@@ -58,7 +58,8 @@ def notes(results: Sequence[Result]) -> list[str]:
         lines.append(f"thresholds from {file}")
     if any(measured.basis != "samples" for result in results for measured in result.measured):
         lines.append(
-            "* too short for samples of one second: pods by the time from the first bind that was seen to the last"
+            "* too short for samples of one second: by the time from the first bind that was seen to the last, or, "
+            "where most pods were seen at once, from the first pod written"
         )
     return lines
 

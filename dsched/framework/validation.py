@@ -21,6 +21,7 @@ LAST = 2**53
 _RAISED = (Exception, SystemExit, GeneratorExit, CancelledError)
 """What a plugin may raise to its own harm. Not `Overrun`, which ends it, and not Ctrl-C."""
 _CAUGHT = (*_RAISED, Overrun, KeyboardInterrupt)
+"""Of which `_failure` says what becomes."""
 STATUS = (Status, type(None))
 """What most methods answer; None is success."""
 

@@ -65,11 +65,11 @@ class WatchLog:
     def _after(self, version: int, wait_s: float) -> tuple[list[Entry], bytes | None, int]:
         """Entries after a version; as it is after waiting for the first, the log's history and the newest version.
 
+        One round trip: whoever waits for a pod hears of it so much sooner.
+
         Raises:
             WatchExpired: entries are missing.
             RedisUnavailable: Redis does not answer.
-
-        One round trip: whoever waits for a pod hears of it so much sooner.
         """
         block_ms = max(1, round(wait_s * 1000)) if wait_s > 0 else None  # with 0 Redis waits without an end
         try:
