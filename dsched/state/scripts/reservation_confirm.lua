@@ -29,7 +29,7 @@ for number, pod in ipairs(pods) do
   uids[number] = pod[2]
 end
 local held = read_in_bulk(KEYS[9], uids)
-local confirmed, ended, done = {}, {}, {}
+local confirmed, ended, done, records = {}, {}, {}, {}
 for number, pod in ipairs(pods) do
   local key, uid = pod[1], pod[2]
   confirmed[number] = held[number] and not done[uid] and 1 or 0
@@ -39,7 +39,7 @@ for number, pod in ipairs(pods) do
     local known = redis.call("HMGET", KEYS[8] .. key, "uid", "queue", "place")
     if known[1] == uid then
       leave(key, known[2], known[3])
-      redis.call("DEL", KEYS[8] .. key)
+      records[#records + 1] = KEYS[8] .. key
     end
   end
 end
@@ -48,6 +48,9 @@ for number, holds in pairs(read_in_bulk(KEYS[11], ended)) do
     give_back_devices(KEYS[11], KEYS[12], ended[number])
   end
 end
+in_bulk(records, function(...)
+  redis.call("DEL", ...)
+end)
 in_bulk(ended, function(...)
   redis.call("HDEL", KEYS[9], ...)
 end)

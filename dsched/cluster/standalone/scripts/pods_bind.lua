@@ -79,7 +79,7 @@ local states, bound = {}, {}
 for number, pod in ipairs(accepted) do
   version = version + 1
   append(KEYS[2], ARGV[2], version, "change", "BOUND", "kind", "Pod", "key", pod.key, "uid", pod.uid, "node", pod.node)
-  add_event(
+  put_event( -- a pod is bound once: nothing to count
     KEYS[7] .. pod.key, ARGV[1], "Normal", "Scheduled", "Successfully assigned " .. pod.key .. " to " .. pod.node
   )
   bound[number] = pod.key

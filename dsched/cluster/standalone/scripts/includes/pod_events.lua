@@ -2,6 +2,14 @@
 local EVENTS_KEPT = 20
 local EVENTS_EXPIRE_S = 3600
 
+local function put_event(list_key, now_ms, kind, reason, message)
+  local line = table.concat({ kind, reason, "1", now_ms, now_ms, message }, " ")
+  if redis.call("LPUSH", list_key, line) > EVENTS_KEPT then
+    redis.call("LTRIM", list_key, 0, EVENTS_KEPT - 1)
+  end
+  redis.call("EXPIRE", list_key, EVENTS_EXPIRE_S)
+end
+
 local function add_event(list_key, now_ms, kind, reason, message)
   local newest = redis.call("LINDEX", list_key, 0)
   local head = kind .. " " .. reason .. " "
@@ -13,9 +21,5 @@ local function add_event(list_key, now_ms, kind, reason, message)
       return
     end
   end
-  local line = head .. "1 " .. now_ms .. " " .. now_ms .. " " .. message
-  if redis.call("LPUSH", list_key, line) > EVENTS_KEPT then
-    redis.call("LTRIM", list_key, 0, EVENTS_KEPT - 1)
-  end
-  redis.call("EXPIRE", list_key, EVENTS_EXPIRE_S)
+  put_event(list_key, now_ms, kind, reason, message)
 end
