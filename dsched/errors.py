@@ -1,4 +1,4 @@
-"""Every error that dsched raises on purpose.
+"""Every error that dsched raises on purpose; those of one room stand in that room.
 
 ::
 
@@ -19,11 +19,25 @@
     │   ├── Conflict           the object is not what the caller thinks it is
     │   ├── NotFound           there is no such object
     │   ├── ClusterUnavailable it does not answer
-    │   └── WatchExpired       the watch's starting point is gone: list again
+    │   │   └── Broken         the connection broke (`dsched.cluster.kubernetes.http.exchange`)
+    │   │       └── TimedOut   no answer came in time (the same)
+    │   ├── WatchExpired       the watch's starting point is gone: list again
+    │   └── Withheld           this user may not list a kind (`dsched.cluster.kubernetes.objects`)
     ├── RecordingError         a recording that cannot be read or written
+    │   └── NothingRecorded    one without a beginning that is told to its end
     ├── JudgeError             the program that decides as kube-scheduler does is missing, or failed
     ├── EvaluationError        evaluators did not answer, or answered for another table or configuration
-    └── SystemNotFound         no running system at the given address
+    ├── SystemNotFound         no running system at the given address
+    ├── CompileError           a CEL expression that cannot be used (`dsched.cel.errors`)
+    ├── EvaluationError        one that failed on what it was given (`dsched.cel.errors`)
+    ├── PatternError           text that is no regular expression (`dsched.cel.regex.characters`)
+    ├── AllocationError        a claim, class or slice at fault (`dsched.plugins.dynamic_resources.allocation`)
+    │   └── AllocationTimeout  looking for devices took too long
+    ├── InvalidPools           no devices on a node with invalid pools (the same)
+    ├── Unsupported            a workload that asks for what is not built (`dsched.bench.operations`)
+    ├── WorkloadFailed         one that did not come to its end (`dsched.bench.running`)
+    ├── Busy                   too many computations of the page wait already (`dsched.ui.evaluating`)
+    └── OutputLost             standard output takes nothing (`dsched.cli.streams`)
 """
 
 from collections.abc import Sequence
