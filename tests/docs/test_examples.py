@@ -68,13 +68,12 @@ class Reader:
         """What a script prints; what it has left running in the background is ended."""
         text = "\n".join(["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT", *script])
         done = subprocess.run(
-            ["bash", "-c", text],
+            ["timeout", "240", "bash", "-c", text],  # which ends what runs in the background as well
             cwd=ROOT,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=240,
             check=False,
         )
         assert not check or done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"

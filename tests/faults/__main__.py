@@ -27,7 +27,8 @@ def main() -> int:
     if given.table:
         print("\n".join(report.lines(known.values())))
         return 0
-    numbers = list(known) if given.scenario == "all" else [int(text) for text in given.scenario.split(",")]
+    every = [number for number, each in known.items() if not given.queues or queued.divisible(each)]
+    numbers = every if given.scenario == "all" else [int(text) for text in given.scenario.split(",")]
     chosen = [runnable[number] for number in numbers]
     if given.queues:
         chosen = [queued.divided(scenario) for scenario in chosen]
@@ -78,7 +79,7 @@ def _progress() -> Progress:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=main.__doc__)
-    parser.add_argument("--scenario", default="all", help="numbers with commas between them, or all")
+    parser.add_argument("--scenario", default="all", help="numbers with commas between them, or all that run so")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds of each")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     replayed = int(os.environ["DSCHED_FAULTS_SEED"]) if os.environ.get("DSCHED_FAULTS_SEED") else None

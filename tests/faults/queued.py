@@ -39,13 +39,18 @@ _IN_TURN = ("red", "blue", "red", "blue", "")
 _QUEUES = {"disabled": [{"name": "PrioritySort"}, {"name": "DefaultPreemption"}], "enabled": [{"name": "FairShare"}]}
 
 
+def divisible(scenario: Scenario) -> bool:
+    """Whether it is about neither an API server nor queues of its own."""
+    return STANDALONE in scenario.arenas and scenario.number != 27
+
+
 def divided(scenario: Scenario) -> Scenario:
     """The same with queues: in standalone mode, which all scenarios know that are not about an API server.
 
     Raises:
-        ValueError: the scenario is about an API server, or has queues of its own.
+        ValueError: it is not `divisible`.
     """
-    if STANDALONE not in scenario.arenas or scenario.number == 27:
+    if not divisible(scenario):
         raise ValueError(f"scenario {scenario.number} does not run with queues")
     options = list(scenario.options)
     if "--config" in options:
