@@ -214,22 +214,25 @@ class Events:
 
     def move_for(self, pod: QueuedPod, event: ClusterEvent | None = None) -> Move | None:
         """The move of a rejected pod that may be tried again, because of an event or without one; None for one that has
-        to stay where it is."""
+        to stay where it is. Who let it enter is asked again each time.
+
+        Source: backend/queue/scheduling_queue.go ``requeueEntityWithQueueingStrategy``, ``moveToActiveQ``,
+        ``moveToBackoffQ``.
+        """
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
         if isinstance(pod, QueuedGroup):
             return self._groups.released(pod, event)
-        if pod.place is QueueName.GATED:
-            status = framework.run_pre_enqueue(pod.info.pod)
-            if status is None:
-                return self._pending.move(pod, QueueName.ACTIVE, message="")
-            if pod.plugins == {status.plugin}:
-                return None
-            self._pending.held_back(pod, status.plugin)  # what that one waits for lets it go from now on
-            return self._pending.move(pod, QueueName.GATED, message=status.message)
-        if pod.place is QueueName.UNSCHEDULABLE:
+        if pod.place not in (QueueName.GATED, QueueName.UNSCHEDULABLE):
+            return None
+        status = framework.run_pre_enqueue(pod.info.pod)
+        if status is None:
+            said = {"message": ""} if pod.place is QueueName.GATED else {}
             at_once = event is not None and self._hints.end_pause(event, pod)
-            return self._pending.move(pod, self._pending.ready_place(pod, at_once=at_once))
-        return None
+            return self._pending.move(pod, self._pending.ready_place(pod, at_once=at_once), **said)
+        if pod.place is QueueName.GATED and pod.plugins == {status.plugin}:
+            return None
+        self._pending.held_back(pod, status.plugin)  # what that one waits for lets it go from now on
+        return self._pending.move(pod, QueueName.GATED, message=status.message)
 
     @property
     def gathered(self) -> list[str]:

@@ -236,7 +236,8 @@ class NodeResourcesFit:
         return (*found, Registration(Resource.DEVICE_CLASS, changed, _after_class_change)) if self._extends else found
 
     def _after_node_change(self, pod: Pod, event: ClusterEvent) -> Hint:
-        """A node came that would hold the pod were it empty; or such a node has more than before of what it needs."""
+        """A node came that would hold the pod were it empty; or such a node has more than before of what it needs, or
+        other amounts, while devices meet some of that."""
         if self._defers(pod) and event.new.name != pod.node_name:
             return Hint.SKIP
         wanted = {fit.PODS: 1, **requests.requested(pod)}
@@ -245,9 +246,11 @@ class NodeResourcesFit:
         left = frozenset(name for name in devices if now.get(name, 0) <= 0)
         if any(amount > now.get(name, 0) for name, amount in wanted.items() if name not in left):
             return Hint.SKIP
-        if event.old is None or left:
+        if event.old is None:
             return Hint.QUEUE
         before = _allocatable(event.old)
+        if left and before != now:
+            return Hint.QUEUE
         grew = any(now.get(name, 0) > before.get(name, 0) for name in wanted)
         return Hint.QUEUE if grew else Hint.SKIP
 

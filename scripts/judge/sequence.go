@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
@@ -74,6 +75,7 @@ type moment struct {
 type seenClaim struct {
 	Devices []string `json:"devices"`
 	For     []string `json:"for"`
+	Asks    []string `json:"asks"`
 }
 
 // saying is something that the scheduler has said or done; After is how many seconds of the step had gone.
@@ -90,6 +92,7 @@ type seenPod struct {
 	Node      string    `json:"node,omitempty"`
 	Nominated string    `json:"nominated,omitempty"`
 	Says      []seenSay `json:"says,omitempty"`
+	Extended  []string  `json:"extended,omitempty"` // container, resource and request
 }
 
 type seenSay struct {
@@ -112,15 +115,21 @@ type running struct {
 	after     int
 	graceful  bool
 
+	telling sync.Mutex // held while the scheduler is told
+
 	mu   sync.Mutex
 	api  map[string]apiruntime.Object
 	news []func() error
 	told []saying
 
 	refuse map[string]int
+	made   int // claims whose names it has completed
 }
 
 var errRestless = errors.New("the scheduler does not come to rest")
+
+// extended, and the name of its pod, stands for a claim that the scheduler makes, whose name nobody knows beforehand.
+const extended = "extended resources of "
 
 // refusal is what the API server says to a bind that it refuses.
 const refusal = "this bind is refused"
@@ -182,6 +191,20 @@ func (s slowDevices) ResourceClaims(namespace string) typedresource.ResourceClai
 type slowClaims struct {
 	typedresource.ResourceClaimInterface
 	of *running
+}
+
+// Create has the scheduler hear of the claim at once: it looks for it every second of a clock that nobody sets.
+func (s slowClaims) Create(ctx context.Context, claim *resource.ResourceClaim, options metav1.CreateOptions) (*resource.ResourceClaim, error) {
+	s.of.asked.Add(1)
+	defer s.of.asked.Add(-1)
+	s.of.deciding.RLock()
+	defer s.of.deciding.RUnlock()
+	made, err := s.ResourceClaimInterface.Create(ctx, claim, options)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.of.hear()
+	return made, err
 }
 
 func (s slowClaims) Update(ctx context.Context, claim *resource.ResourceClaim, options metav1.UpdateOptions) (*resource.ResourceClaim, error) {
@@ -270,6 +293,7 @@ func (r *running) step(given *step) error {
 			return err
 		}
 	}
+	r.orphans()
 	if err := r.rest(); err != nil {
 		return err
 	}
@@ -287,22 +311,33 @@ func (r *running) step(given *step) error {
 func (r *running) rest() error {
 	for range 1000 {
 		r.quiet()
-		r.mu.Lock()
-		news := r.news
-		r.news = nil
-		r.mu.Unlock()
-		for _, each := range news {
-			if err := each(); err != nil {
-				return err
-			}
+		heard, err := r.hear()
+		if err != nil {
+			return err
 		}
 		if r.ready() {
 			r.scheduler.ScheduleOne(r.ctx)
-		} else if len(news) == 0 && !r.bound() {
+		} else if heard == 0 && !r.bound() {
 			return nil
 		}
 	}
 	return errRestless
+}
+
+// hear tells the scheduler what is new; it says how much there was.
+func (r *running) hear() (int, error) {
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	r.mu.Lock()
+	news := r.news
+	r.news = nil
+	r.mu.Unlock()
+	for _, each := range news {
+		if err := each(); err != nil {
+			return 0, err
+		}
+	}
+	return len(news), nil
 }
 
 // bound has the API server answer to binds; it says whether there were any.
@@ -380,7 +415,11 @@ func (r *running) set(kind string, raw json.RawMessage) error {
 			made.Spec.SchedulerName = r.first
 		}
 		if known {
-			made.Spec.NodeName, made.Status = old.(*core.Pod).Spec.NodeName, old.(*core.Pod).Status
+			given, before := made.Status.ResourceClaimStatuses, old.(*core.Pod)
+			made.Spec.NodeName, made.Status = before.Spec.NodeName, *before.Status.DeepCopy()
+			if len(made.Status.ResourceClaimStatuses) == 0 {
+				made.Status.ResourceClaimStatuses = given
+			}
 		}
 	case *resource.ResourceClaim:
 		if known {
@@ -459,7 +498,9 @@ func (r *running) serve(action clienttesting.Action) (bool, apiruntime.Object, e
 			return true, nil, nil
 		}
 		delete(r.api, kind+"/"+key)
-		r.told = append(r.told, saying{r.after, "delete", key, "", "", ""})
+		if kind == "pods" {
+			r.told = append(r.told, saying{r.after, "delete", key, "", "", ""})
+		}
 		r.news = append(r.news, func() error { return r.objects.made[typeOf(kind)].drop(key) })
 		r.free(found)
 	case clienttesting.PatchAction:
@@ -477,8 +518,21 @@ func (r *running) serve(action clienttesting.Action) (bool, apiruntime.Object, e
 		if action.GetVerb() == "update" { // whose interface is the same
 			return r.update(kind, asked.GetObject(), action.GetSubresource() == "status")
 		}
+		if claim, is := asked.GetObject().(*resource.ResourceClaim); is {
+			return true, r.create(claim), nil
+		}
 	}
 	return true, nil, nil
+}
+
+// create makes a claim whose name the API server is to complete.
+func (r *running) create(asked *resource.ResourceClaim) *resource.ResourceClaim {
+	r.made++
+	claim := asked.DeepCopy()
+	claim.Name = fmt.Sprintf("%s%05d", claim.GenerateName, r.made)
+	claim.UID, claim.CreationTimestamp = types.UID("uid-made-"+claim.Name), metav1.NewTime(r.clock.Now())
+	r.change(keyOf("resourceClaims", claim.Namespace, claim.Name), claim)
+	return claim.DeepCopy()
 }
 
 func (r *running) bind(asked *core.Binding) (bool, apiruntime.Object, error) {
@@ -593,6 +647,23 @@ func (r *running) free(object apiruntime.Object) {
 	}
 }
 
+// orphans has claims go that were made for a pod that is not there.
+func (r *running) orphans() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	there := map[types.UID]bool{}
+	for _, object := range r.api {
+		accessor, _ := meta.Accessor(object)
+		there[accessor.GetUID()] = true
+	}
+	for _, object := range r.api {
+		claim, is := object.(*resource.ResourceClaim)
+		if owner := metav1.GetControllerOf(object.(metav1.Object)); is && owner != nil && !there[owner.UID] {
+			r.free(&core.Pod{ObjectMeta: metav1.ObjectMeta{UID: owner.UID, Namespace: claim.Namespace, Name: owner.Name}})
+		}
+	}
+}
+
 // over says whether a group uses no claims any more: it is gone, and so are its pods that have some.
 func (r *running) over(namespace string, user resource.ResourceClaimConsumerReference) bool {
 	if group, is := r.api[keyOf("podGroups", namespace, user.Name)].(*scheduling.PodGroup); is && group.UID == user.UID {
@@ -687,6 +758,11 @@ func (r *running) moment() moment {
 				seen.Says = append(seen.Says, seenSay{string(each.Type), string(each.Status), each.Reason, each.Message})
 			}
 			sort.Slice(seen.Says, func(i, j int) bool { return seen.Says[i].Type < seen.Says[j].Type })
+			if status := made.Status.ExtendedResourceClaimStatus; status != nil {
+				for _, each := range status.RequestMappings {
+					seen.Extended = append(seen.Extended, each.ContainerName+" "+each.ResourceName+" "+each.RequestName)
+				}
+			}
 			found.Pods[made.Namespace+"/"+made.Name] = seen
 		case *scheduling.PodGroup:
 			says := []seenSay{}
@@ -701,7 +777,7 @@ func (r *running) moment() moment {
 		if !is {
 			continue
 		}
-		seen := seenClaim{[]string{}, []string{}}
+		seen := seenClaim{[]string{}, []string{}, []string{}}
 		if claim.Status.Allocation != nil {
 			for _, each := range claim.Status.Allocation.Devices.Results {
 				seen.Devices = append(seen.Devices, each.Pool+"/"+each.Device)
@@ -711,7 +787,14 @@ func (r *running) moment() moment {
 			seen.For = append(seen.For, each.Name)
 		}
 		sort.Strings(seen.For)
-		found.Claims[claim.Namespace+"/"+claim.Name] = seen
+		name := claim.Name
+		if claim.Annotations[resource.ExtendedResourceClaimAnnotation] == "true" {
+			name = extended + metav1.GetControllerOf(claim).Name
+			for _, each := range claim.Spec.Devices.Requests {
+				seen.Asks = append(seen.Asks, fmt.Sprintf("%s %d %s", each.Name, each.Exactly.Count, each.Exactly.DeviceClassName))
+			}
+		}
+		found.Claims[claim.Namespace+"/"+name] = seen
 	}
 	queue := r.scheduler.SchedulingQueue
 	for place, pods := range map[string][]*core.Pod{

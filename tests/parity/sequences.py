@@ -18,6 +18,7 @@ from tests.integration.leader.binders.working import device_class
 from tests.manifests import group_manifest, node_manifest, pod_manifest
 from tests.parity import sequence_settings
 from tests.parity.sequence_devices import Devices
+from tests.parity.sequence_generated import Generated
 from tests.parity.sequence_settings import ANOTHER, CARD
 from tests.storage import make_claim as make_volume_claim
 from tests.storage import make_volume
@@ -67,10 +68,11 @@ class Sequence:
         graceful: whether pods on nodes that preemption deletes stay until somebody takes them away.
     """
 
-    def __init__(self, seed: int, *, group_claims: bool = False) -> None:
+    def __init__(self, seed: int, *, group_claims: bool = False, generated: bool = False) -> None:
         """
         Args:
             group_claims: groups may have claims, which are their pods'.
+            generated: pods ask for devices as extended resources, and by templates.
         """
         self._group_claims = group_claims
         self._chance = chance = Random(seed)
@@ -85,6 +87,8 @@ class Sequence:
         self._waiting: dict[str, Json] = {}
         self._groups: dict[str, Json] = {}
         self._late_claims: list[Json] = []
+        self._own_claims: list[Json] = []
+        """Of pods that are to come, made for them."""
         self._crowded, self._large = chance.random() < 0.3, chance.random() < 0.1
         fewest = 101 if self._sampled else 5 if self._large else 1
         self._nodes = [self._node(f"n{number}") for number in range(chance.randint(fewest, fewest + 7))]
@@ -93,6 +97,12 @@ class Sequence:
         self._claims = drawn < CLAIMS
         names = [node["metadata"]["name"] for node in self._nodes]
         self._devices_of_kinds = Devices(chance, names, RACK) if CLAIMS <= drawn < CLAIMS + DEVICES else None
+        self._generated: Generated | None = None
+        if generated:
+            self._devices_of_kinds = self._generated = Generated(chance, names, RACK, self._waiting)
+            self._claims = False
+            for node in self._nodes:
+                self._amounts_differ(node)
         self._begin()
         for number in range(chance.randint(1, 3)):
             self._come(f"g{number}")
@@ -143,6 +153,13 @@ class Sequence:
         if chance.random() < 0.1:
             found["spec"] = {"taints": [{**TAINT, "effect": chance.choice(["NoSchedule", "PreferNoSchedule"])}]}
         return found
+
+    def _amounts_differ(self, node: Json) -> None:
+        """What it has itself of resources that devices may meet."""
+        if self._generated is not None:
+            there = node["status"]["allocatable"]
+            kept = {name: amount for name, amount in there.items() if not name.startswith("example.com/")}
+            node["status"]["allocatable"] = kept | self._generated.amounts()
 
     def _pod(
         self, name: str, size: int, group: str = "", *, cards: int = 0, port: int = 0, memory: int = 0, **spec: Any
@@ -271,9 +288,15 @@ class Sequence:
             defaulting.fill_in(kinds.POD, found[-1])  # as the API server does, labels by key are in selectors then
         if self._claims:
             self._claim(found)
+        if self._generated is not None and chance.random() < 0.4:
+            for pod in found:
+                pod["spec"].pop("schedulingGroup", None)
         if self._devices_of_kinds is not None:
             claims = self._devices_of_kinds.claimed_by(found, group)
             late = chance.random() < 0.15
+            if self._generated is not None:
+                self._own_claims += [each for each in claims if _owner(each)]
+                claims = [each for each in claims if not _owner(each)]
             self._happens(resourceClaims=[] if late else claims, seconds=0)
             self._late_claims += claims if late else []
         return found
@@ -493,7 +516,9 @@ class Sequence:
     def _node_changes(self) -> None:
         place = self._chance.randrange(len(self._nodes))
         node = self._nodes[place] = copy.deepcopy(self._nodes[place])
-        if self._chance.random() < 0.5:
+        if self._generated is not None and self._chance.random() < 0.5:
+            self._amounts_differ(node)
+        elif self._chance.random() < 0.5:
             node["spec"] = {} if node.get("spec") else {"unschedulable": True}
         else:
             cpu = self._chance.randrange(800, 5000)
@@ -593,12 +618,19 @@ class Sequence:
         self._happens(seconds=LONG_S if self._chance.random() < 0.15 else self._chance.choice([1, 4, 20]))
 
     def _waits(self, pod: Json) -> None:
+        if self._generated is not None:
+            self._own_claims += self._generated.claimed_by([pod], pod["metadata"]["name"])
         self._waiting[pod["metadata"]["name"]] = pod
         self._happens(pods=[pod])
 
     def _happens(
         self, *, gone: list[tuple[str, str]] | None = None, seconds: int | None = None, **objects: list[Json]
     ) -> None:
+        here = {each["metadata"]["uid"] for each in objects.get("pods", ())}
+        own = [each for each in self._own_claims if _owner(each) in here]
+        if own:
+            self._own_claims = [each for each in self._own_claims if each not in own]
+            objects["resourceClaims"] = [*objects.get("resourceClaims", ()), *own]
         comes = [{"kind": kind, "object": each} for kind, found in objects.items() for each in found]
         step: Json = {
             "set": sorted(comes, key=lambda each: _ORDER[each["kind"]]),
@@ -608,3 +640,8 @@ class Sequence:
         }
         self.steps.append(step)
         self._refuse = {}
+
+
+def _owner(claim: Json) -> str:
+    """The uid of who it was made for."""
+    return next((str(each["uid"]) for each in claim["metadata"].get("ownerReferences", ())), "")

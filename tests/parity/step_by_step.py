@@ -11,10 +11,12 @@ from collections.abc import Sequence as Many
 from typing import Any
 
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, PodEvent
+from dsched.cluster.standalone.claim_controller import FAILED_CREATION
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey, PodUid
 from dsched.plugins import profiles
+from dsched.plugins.dynamic_resources.objects import EXTENDED_CLAIM
 from dsched.state.results import Outcome
 from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
@@ -60,6 +62,8 @@ class Telling(StandaloneCluster):
 
     def record(self, events: Many[PodEvent]) -> None:
         for each in events:
+            if each.reason == FAILED_CREATION:
+                continue  # not the scheduler's to say: that part of the controllers is in the sequence itself
             self._tell("event", each.key, reason=each.reason, message=each.message)
         super().record(events)
 
@@ -151,7 +155,10 @@ def _moment(cluster: Telling, led: Led) -> Moment:
     for pod in listed.pods:
         says = [_says(each.type, each.status, each.reason, each.message) for each in pod.status.conditions]
         said = {"nominated": pod.status.nominated_node_name, "says": sorted(says, key=lambda each: str(each["type"]))}
-        pods[pod.key] = {"node": pod.node_name} if pod.node_name else said
+        extended = pod.status.extended_resource_claim_status
+        mappings = () if extended is None else extended.request_mappings
+        named = [f"{each.container_name} {each.resource_name} {each.request_name}" for each in mappings]
+        pods[pod.key] = {"extended": named} | ({"node": pod.node_name} if pod.node_name else said)
     groups = {
         f"default/{group['metadata']['name']}": [
             _says(each["type"], each["status"], each["reason"], each["message"])
@@ -160,16 +167,33 @@ def _moment(cluster: Telling, led: Led) -> Moment:
         for group in listed.others.get("PodGroup", ())
     }
     told, cluster.told = cluster.told, []
-    claims = {f"default/{each['metadata']['name']}": _uses(each) for each in listed.others.get("ResourceClaim", ())}
+    claims = {f"default/{_known_as(each)}": _uses(each) for each in listed.others.get("ResourceClaim", ())}
     return {"told": told, "pods": pods, "groups": groups, "queue": _queue(led), "claims": claims}
+
+
+def _known_as(claim: Mapping[str, Any]) -> str:
+    """Its name, but where the scheduler has made it: then nobody knows that beforehand."""
+    metadata = claim["metadata"]
+    if not _is_made(claim):
+        return str(metadata["name"])
+    return "extended resources of " + next(each["name"] for each in metadata["ownerReferences"] if each["controller"])
+
+
+def _is_made(claim: Mapping[str, Any]) -> bool:
+    return (claim["metadata"].get("annotations") or {}).get(EXTENDED_CLAIM) == "true"
 
 
 def _uses(claim: Mapping[str, Any]) -> Json:
     status = claim.get("status") or {}
+    requests = claim["spec"]["devices"].get("requests") or () if _is_made(claim) else ()
     given = (status.get("allocation") or {"devices": {"results": ()}})["devices"]["results"]
     return {
         "devices": [f"{each['pool']}/{each['device']}" for each in given],
         "for": sorted(each["name"] for each in status.get("reservedFor") or ()),
+        "asks": [
+            f"{each['name']} {each['exactly'].get('count', 1)} {each['exactly']['deviceClassName']}"
+            for each in requests
+        ],
     }
 
 
@@ -212,11 +236,11 @@ def _comparable(part: Json) -> Json:
     found = {}
     for key, each in part.items():
         if isinstance(each, dict):
-            each = (
-                {"nominated": each.get("nominated", ""), "says": each.get("says", [])}
-                if not each.get("node")
-                else each["node"]
-            )
+            said = {"nominated": each.get("nominated", ""), "says": each.get("says", [])}
+            each = {
+                "extended": each.get("extended", []),
+                **({"node": each["node"]} if each.get("node") else said),
+            }
         found[key] = each
     return found
 

@@ -105,6 +105,18 @@ def test_a_gated_pod_moves_only_when_its_gates_are_gone(room: Room) -> None:
     assert (move.target, move.fields["message"]) == (QueueName.ACTIVE, "")
 
 
+def test_who_let_a_pod_enter_is_asked_again_when_it_may_be_tried_again() -> None:
+    room = Room(framework_of(PrioritySort, Opening))
+    (gate,) = (plugin for plugin in room.framework.plugins if isinstance(plugin, Opening))
+    pod = room.pod("web", QueueName.UNSCHEDULABLE, "NodePorts", attempts=1)
+    room.events.leave([pod], room.events.move_for, "NodeAdd")
+    room.events.move_on()
+    assert (pod.place, pod.plugins) == (QueueName.GATED, {gate.name})
+    gate.open = True
+    move = room.events.move_for(pod)
+    assert move is not None and move.target is QueueName.BACKOFF, "its pause is not over"
+
+
 @pytest.mark.parametrize(
     "place", [QueueName.ACTIVE, QueueName.BACKOFF, QueueName.INFLIGHT, QueueName.RESERVED, QueueName.WAITING]
 )

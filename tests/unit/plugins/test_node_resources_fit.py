@@ -248,3 +248,10 @@ class TestDevices:
         assert not queues(found, self.POD, Resource.NODE, Action.ADD, None, make_node("n4"))
         devices.put(snapshot, self.CLASS)
         assert queues(found, self.POD, Resource.NODE, Action.ADD, None, make_node("n4"))
+
+    def test_such_a_node_helps_once_its_amounts_have_changed(self) -> None:
+        snapshot = make_snapshot(self.NODES)
+        devices.put(snapshot, self.CLASS)
+        found, before = self.fit(snapshot), make_node("n4", "4")
+        assert queues(found, self.POD, Resource.NODE, Action.UPDATE, before, make_node("n4", "3"))
+        assert not queues(found, self.POD, Resource.NODE, Action.UPDATE, before, make_node("n4", "4", labels={"a": "b"}))
