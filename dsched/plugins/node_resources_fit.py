@@ -222,8 +222,11 @@ class NodeResourcesFit:
         return {name: min(amount, LARGEST) for name, amount in found.items()}
 
     def alike(self, pod: PodInfo, other: PodInfo) -> bool:
-        """Whether both request the same, of every node."""
-        return pod.requests_key == other.requests_key and not (self._resizes and (pod.node_name or other.node_name))
+        """Whether both request the same, of every node. What devices may meet counts as the classes were when it was
+        said: nothing holds on where there are, or have been, some."""
+        if pod.requests_key != other.requests_key or (self._resizes and (pod.node_name or other.node_name)):
+            return False
+        return not (self._wanted_by(pod).extends and objects.of(self._handle.snapshot).classes.version)
 
     def events_to_register(self) -> Sequence[Registration]:
         pods = frozenset({Action.DELETE, Action.UPDATE})
@@ -367,7 +370,7 @@ def _after_class_change(pod: Pod, event: ClusterEvent) -> Hint:
 
     Source: ``isSchedulableAfterDeviceClassEvent``.
     """
-    wanted, spec = requests.requested(pod), event.new.get("spec") or {}
+    wanted, spec = requests.scoring_requests(pod), event.new.get("spec") or {}  # it counts, too, that none is asked for
     stands_for = spec.get("extendedResourceName") or ""
     if event.old is None:
         if objects.IMPLICIT_PREFIX + event.new["metadata"]["name"] in wanted:

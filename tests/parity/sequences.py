@@ -618,7 +618,7 @@ class Sequence:
         self._happens(seconds=LONG_S if self._chance.random() < 0.15 else self._chance.choice([1, 4, 20]))
 
     def _waits(self, pod: Json) -> None:
-        if self._generated is not None:
+        if self._generated is not None and "resourceClaims" not in pod["spec"]:
             self._own_claims += self._generated.claimed_by([pod], pod["metadata"]["name"])
         self._waiting[pod["metadata"]["name"]] = pod
         self._happens(pods=[pod])

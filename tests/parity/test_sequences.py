@@ -38,6 +38,8 @@ def as_before() -> Iterator[None]:
     profiles.emulate(feature_gates.UNSAID)
 
 
+GENERATED = "generated"
+"""Pods ask for devices as extended resources, and by templates."""
 NEVER = NEVER_S = 10_000
 """Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
 
@@ -65,7 +67,7 @@ def gates(also: str) -> list[str]:
     return [f"{GROUPS}=true", *(f"{gate}={str(gate == also).lower()}" for gate in (TOPOLOGY, CLAIMS))]
 
 
-@pytest.mark.parametrize("also", [TOPOLOGY, "", CLAIMS], ids=["topology", "groups", "claims"])
+@pytest.mark.parametrize("also", [TOPOLOGY, "", CLAIMS, GENERATED], ids=["topology", "groups", "claims", GENERATED])
 def test_a_leader_does_what_kube_scheduler_does(
     connect: Callable[[str], Store],
     tmp_path: Path,
@@ -83,7 +85,7 @@ def test_a_leader_does_what_kube_scheduler_does(
     chance, compared = Random(f"{seed}{also}"), 0
     with program.running(path, gates=gates(also)) as asked:
         for _ in range(SEQUENCES):
-            sequence = Sequence(chance.randrange(1 << 32), group_claims=also == CLAIMS)
+            sequence = Sequence(chance.randrange(1 << 32), group_claims=also == CLAIMS, generated=also == GENERATED)
             theirs = certain(asked, sequence, RUNS)
             if theirs is None:
                 continue

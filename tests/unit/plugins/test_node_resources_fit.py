@@ -221,6 +221,14 @@ class TestDevices:
         assert found.class_part(PodInfo(self.POD)) == GPU.encode()
         assert found.class_part(PodInfo(make_pod())) == b""
 
+    def test_what_was_said_to_another_pod_does_not_hold_under_other_classes(self) -> None:
+        snapshot = make_snapshot(self.NODES)
+        found, other = self.fit(snapshot), PodInfo(make_pod("shop/other", requests={GPU: 1}))
+        assert found.alike(PodInfo(self.POD), other)
+        devices.put(snapshot, self.CLASS)
+        assert not found.alike(PodInfo(self.POD), other)
+        assert found.alike(PodInfo(make_pod("shop/a")), PodInfo(make_pod("shop/b")))
+
     def test_devices_are_scored_like_what_a_node_has(self) -> None:
         taken = make_claim("default/held", asking(), allocated=[result("d0")])
         snapshot = make_snapshot(self.NODES)
@@ -239,6 +247,7 @@ class TestDevices:
         assert not queues(found, self.POD, Resource.DEVICE_CLASS, Action.ADD, None, other)
         assert queues(found, self.POD, Resource.DEVICE_CLASS, Action.UPDATE, other, self.CLASS)
         assert not queues(found, self.POD, Resource.DEVICE_CLASS, Action.UPDATE, self.CLASS, self.CLASS)
+        assert queues(found, make_pod(requests={GPU: 0}), Resource.DEVICE_CLASS, Action.ADD, None, self.CLASS)
         implicit = make_pod(requests={f"{objects.IMPLICIT_PREFIX}gpu": 1})
         assert queues(found, implicit, Resource.DEVICE_CLASS, Action.ADD, None, make_class("gpu"))
 
@@ -254,4 +263,6 @@ class TestDevices:
         devices.put(snapshot, self.CLASS)
         found, before = self.fit(snapshot), make_node("n4", "4")
         assert queues(found, self.POD, Resource.NODE, Action.UPDATE, before, make_node("n4", "3"))
-        assert not queues(found, self.POD, Resource.NODE, Action.UPDATE, before, make_node("n4", "4", labels={"a": "b"}))
+        assert not queues(
+            found, self.POD, Resource.NODE, Action.UPDATE, before, make_node("n4", "4", labels={"a": "b"})
+        )
