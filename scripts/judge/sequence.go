@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	_ "unsafe" // for a method that the queue calls by itself alone
 
 	core "k8s.io/api/core/v1"
 	resource "k8s.io/api/resource/v1"
@@ -36,6 +37,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
+	backend "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -113,6 +115,7 @@ type running struct {
 	again     atomic.Int64 // when who was told of a conflict has tried again, in ns
 	first     string
 	after     int
+	seconds   int // that have gone by in all steps
 	graceful  bool
 
 	telling sync.Mutex // held while the scheduler is told
@@ -300,6 +303,9 @@ func (r *running) step(given *step) error {
 	for range given.Advance {
 		r.after++
 		r.clock.SetTime(r.clock.Now().Truncate(time.Second).Add(time.Second))
+		if r.seconds++; r.seconds%30 == 0 {
+			tryOld(r.scheduler.SchedulingQueue.(*backend.PriorityQueue), klog.FromContext(r.ctx))
+		}
 		if err := r.rest(); err != nil {
 			return err
 		}
@@ -339,6 +345,11 @@ func (r *running) hear() (int, error) {
 	}
 	return len(news), nil
 }
+
+// tryOld has those tried again who have waited too long, as the queue does every half minute of a clock that nobody sets.
+//
+//go:linkname tryOld k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushUnschedulableEntitiesLeftover
+func tryOld(*backend.PriorityQueue, klog.Logger)
 
 // bound has the API server answer to binds; it says whether there were any.
 func (r *running) bound() bool {

@@ -1,4 +1,4 @@
-"""Claims that nobody names beforehand, in a sequence: those for extended resources that the devices of a class meet, and
+"""Claims that nobody names beforehand, in a sequence: those for extended resources that devices of a class meet, and
 those that are made from templates.
 
 What the controllers do is part of the sequence: it makes the claims of templates, and names them in the status of their
@@ -66,8 +66,8 @@ class Generated(Devices):
     def _containers(self, names: Sequence[str]) -> list[Json]:
         """What the containers of a pod ask for, the first of which it has already; ``init`` for those before them.
 
-        Nobody but devices may meet what a pod asks for that has other claims, too: of such a pod kube-scheduler tries the
-        bind again and again where the node has the resource itself (``patchPodExtendedResourceClaimStatus``).
+        Nobody but devices may meet what a pod asks for that has other claims, too: kube-scheduler tries to bind such
+        a pod again and again where the node has the resource itself (``patchPodExtendedResourceClaimStatus``).
         """
         chance = self._chance
         found: list[Json] = [{"main": self._few(names)}]
