@@ -202,15 +202,8 @@ class SimulatedQueue:
 
     def try_again(self, pod: QueuedPod) -> None:
         """Give an unschedulable pod another turn."""
-        if pod.place is not QueueName.UNSCHEDULABLE or self.turned_away.too_often(pod.uid):
-            return
-        status = None if isinstance(pod, QueuedGroup) else self._framework(pod.info).run_pre_enqueue(pod.info.pod)
-        if status is None:
+        if pod.place is QueueName.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
             self._stand(pod, QueueName.BACKOFF)
-            return
-        self._pending.held_back(pod, status.plugin)
-        self._why[pod.key] = f"{status.plugin}: {status.message}"
-        self._stand(pod, QueueName.GATED)
 
     def happened(self, event: ClusterEvent) -> None:
         """Something has changed: give those a turn whom it may help."""
