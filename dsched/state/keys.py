@@ -100,6 +100,11 @@ BEYOND = Key(
     "string",
     "nodes whose pods request more of something than 64 bits hold, as the leader last told (JSON)",
 )
+REWRITTEN = Key(
+    "redis:rewritten",
+    "string",
+    "the start of Redis (`run_id`) after which it was asked to write its append-only file anew",
+)
 DECISIONS = Key("decisions", "string", "number of decisions written with --decisions")
 PAUSED = Key("control:paused", "hash", "whose pods are not tried: a profile, or `*` for all, to `SINCE-MS REASON`")
 RELOAD = Key("control:reload", "string", "how often leaders were asked to read their configuration files again")
@@ -139,6 +144,7 @@ ALL = (
     REPLIES,
     PHASES,
     BEYOND,
+    REWRITTEN,
     DECISIONS,
     PAUSED,
     RELOAD,

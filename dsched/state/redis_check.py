@@ -6,6 +6,7 @@ import redis
 
 from dsched.errors import UnfitRedis
 from dsched.log import logger
+from dsched.state import keys
 from dsched.state.client import Store, reachable, shown
 
 _log = logger(__name__)
@@ -90,4 +91,39 @@ def check(store: Store, *, keeps_objects: bool) -> RedisCheck:
         _log.warning(
             "redis may lose state", extra={"action": "redis_check", "redis": shown(store.url), "reason": warning}
         )
+    _heal(store)
     return found
+
+
+def _heal(store: Store) -> None:
+    """Have the server write its append-only file anew, once after each of its starts.
+
+    The crash of a machine may cut the file off within the effects of a script. The next start takes none of them but
+    leaves them in the file, and the start after it carries them out with what was written since: half a script.
+    Source: github.com/valkey-io/valkey/pull/4342; servers before it, Redis 6.2 and 7 among them.
+
+    That it was asked is noted first, else one that is full would be asked again and again; killed in between, its file
+    stays as it is until the server writes it anew by itself, or is started again.
+
+    Raises:
+        RedisUnavailable: it does not answer.
+    """
+    noted = store.key(keys.REWRITTEN.name)
+    with reachable(store):
+        run_id = str(store.redis.info("server").get("run_id", ""))
+        writes = bool(store.redis.info("persistence").get("aof_enabled"))
+        if not writes or store.redis.get(noted) == run_id.encode():
+            return
+        store.redis.set(noted, run_id)
+        try:
+            store.redis.bgrewriteaof()
+        except redis.ResponseError as error:
+            if "already in progress" in str(error):
+                return
+            reason = (
+                "after a crash of its machine its append-only file may end within a transaction, which the start after "
+                "the next one would carry out in part; let this user run BGREWRITEAOF, or run it after each start "
+                "(redis-cli BGREWRITEAOF)"
+            )
+            extra = {"action": "redis_check", "redis": shown(store.url), "reason": reason, "error": str(error)}
+            _log.warning("redis may lose state", extra=extra)

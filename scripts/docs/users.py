@@ -76,7 +76,7 @@ USERS = (
     User(
         "leader",
         [_grant(ANY, BOTH, "@read @write -@dangerous evalsha")],
-        ("script|load", "info"),
+        ("script|load", "info", "bgrewriteaof"),
         ("everything that dsched does, and nothing dangerous (no `FLUSHALL`, `KEYS`, `CONFIG`)",) * 2,
     ),
     User(
