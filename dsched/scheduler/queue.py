@@ -40,6 +40,8 @@ class QueuedPod(msgspec.Struct):
 
     Attributes:
         queued_us: when it was last put into the queue, microseconds; fixes its turn among equals.
+        rejections: attempts that plugins have ended, by which its pause is measured unless the last one has ended in an
+            error; errors: attempts in a row that have, by which it is measured then.
         first_ms: when its first attempt began, 0 before that.
         plugins: those that rejected it last; events that they care about may move it.
         waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
@@ -71,6 +73,8 @@ class QueuedPod(msgspec.Struct):
     asked_us: int = 0
     group: str = ""
     held: bool = False
+    rejections: int = 0
+    errors: int = 0
 
     @property
     def key(self) -> PodKey:
@@ -124,16 +128,14 @@ class QueuedGroup(QueuedPod):
     """A pod group as it stands in the queue, where it is what a pod is: `info` is of one of its pods.
 
     Attributes:
-        attempts: that found no place for it in a row, by which its pause is measured unless the last one has ended in
-            an error.
-        errors: attempts in a row that have, by which it is measured then.
+        attempts: that found no place for it in a row, by which its pause is measured where that of a pod is by
+            `rejections`.
         ends_ms: when the pause after its last attempt ends; 0 where there is none. Who joins the group later does not
             change it.
         passed: the state of what PreEnqueue reads when it last let all pods beside the group go; None where it has not,
             or where a pod has changed since.
     """
 
-    errors: int = 0
     ends_ms: int = 0
     passed: tuple[int, ...] | None = None
     pod_group: PodGroup = msgspec.field(default_factory=PodGroup)
@@ -392,6 +394,9 @@ class PendingPods:
             None if FIELDS.isdisjoint(fields) else Nomination.of_fields(fields, now_ms),
             group=said("group", ""),
         )
+        # An earlier version has counted attempts alone.
+        pod.rejections = raw.strictly(fields["rejections"]) if "rejections" in fields else pod.attempts
+        pod.errors = raw.strictly(said("errors", "0"))
         if "crashes" in fields:
             self.crashed(pod, raw.strictly(fields["crashes"]))
         if queued_us > self._last_us:
@@ -574,8 +579,15 @@ class PendingPods:
         plugins: frozenset[str],
         waiting: frozenset[str] = frozenset(),
     ) -> None:
-        """The pod goes back into the queue after an attempt: a new time, who rejected it, and who of them waits."""
+        """The pod goes back into the queue after an attempt: a new time, who rejected it, and who of them waits.
+
+        Source: pkg/scheduler/backend/queue/scheduling_queue.go ``AddUnschedulablePodIfNotPresent``.
+        """
         self._unindex(pod)
+        if plugins or waiting:
+            pod.rejections, pod.errors = pod.rejections + 1, 0
+        else:
+            pod.errors += 1
         pod.rescued, pod.leaving, pod.held = frozenset(), False, False
         pod.plugins, pod.waiting = plugins, waiting
         pod.queued_us = self.stamp()
@@ -599,6 +611,8 @@ class PendingPods:
         written |= fields
         if pod.group:
             written["group"] = pod.group
+        if pod.rejections or pod.errors:
+            written["rejections"], written["errors"] = pod.rejections, pod.errors
         if pod.crashed:
             written["crashes"] = pod.crashes
         if pod.resizes:
@@ -611,11 +625,11 @@ class PendingPods:
         """When the pause after the pod's last attempt ends: with the second in which it is over, so that pods whose
         pauses end in the same second come back together, in the order of the active queue.
 
-        Source: pkg/scheduler/backend/queue/backoff_queue.go ``alignToWindow``, ``isPodBackingoff``.
+        Source: pkg/scheduler/backend/queue/backoff_queue.go ``alignToWindow``, ``getBackoffTime``.
         """
         if isinstance(pod, QueuedGroup):
             return max(pod.ends_ms, pod.queued_us // 1000 + park_ms(pod.crashes))
-        return self._ends_ms(pod, pod.attempts, 1)
+        return self._ends_ms(pod, pod.errors or pod.rejections, 1)
 
     def pause(self, group: QueuedGroup) -> None:
         """The pause of a group begins with its turn, as long as its failed attempts and its pods make it.

@@ -607,9 +607,7 @@ class Sequence:
 
     def _refused(self) -> None:
         """The API server will not bind some pods."""
-        for name, pod in self._waiting.items():
-            if self._generated is not None and "schedulingGroup" not in pod["spec"]:
-                continue  # kube-scheduler measures the pause after an error by errors alone, dsched by all attempts
+        for name in self._waiting:
             if self._chance.random() < 0.25:
                 self._refuse[f"default/{name}"] = self._chance.choice([1, 1, 2])
 

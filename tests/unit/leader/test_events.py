@@ -50,8 +50,8 @@ class Room:
 
     def pod(self, name: str, place: QueueName, *plugins: str, attempts: int = 0, **of_pod: Any) -> QueuedPod:
         pod = self.pending.add(PodInfo(make_pod(f"shop/{name}", **of_pod)), self.framework)
-        pod.attempts = attempts
         self.pending.requeued(pod, self.framework, frozenset(plugins))
+        pod.attempts, pod.rejections, pod.errors = attempts, attempts, 0
         self.pending.placed(pod, place)
         return pod
 

@@ -63,8 +63,8 @@ def test_the_pause_of_another_configuration(attempts: int, pause_ms: int) -> Non
 
 def test_a_pod_is_ready_when_its_pause_is_over(pending: PendingPods, clock: ManualClock) -> None:
     pod = added(pending, "web")
-    pod.attempts = 3
-    pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit"}))
+    for _ in range(3):
+        pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit"}))
     pending.placed(pod, QueueName.UNSCHEDULABLE)
     clock.advance(4.999)
     assert pending.ready_place(pod) is QueueName.BACKOFF
@@ -83,14 +83,32 @@ def test_pauses_end_with_the_second_in_which_they_are_over(
     """
     clock.advance(queued_at_s)
     pod = added(pending, "web")
-    pod.attempts = 2
-    pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit"}))
+    for _ in range(2):
+        pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit"}))
     assert pending.backoff_ends_ms(pod) == 1_700_000_000_000 + 1000 * ends_at_s
+
+
+@pytest.mark.parametrize(
+    ("ended", "pause_s"),
+    [("p", 1), ("pp", 2), ("ppe", 1), ("ppee", 2), ("ppep", 4), ("eee", 4), ("eeep", 1), ("", 0), ("eeeeeep", 1)],
+)
+def test_a_pause_is_measured_by_errors_in_a_row_or_else_by_rejections(
+    pending: PendingPods, clock: ManualClock, ended: str, pause_s: int
+) -> None:
+    """However many attempts there were. Source: backend/queue/backoff_queue.go ``getBackoffTime``."""
+    pod = added(pending, "web")
+    pod.attempts = 20
+    for each in ended:
+        pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit"} if each == "p" else ()))
+    ends_ms = pending.backoff_ends_ms(pod)
+    assert ends_ms == clock.now_ms() + (1000 * (pause_s + 1) if ended else 0)
+    move = pending.move(pod, QueueName.BACKOFF)
+    fields = {name: str(value) for name, value in move.fields.items()} | {"queue": "backoff"}
+    assert pending.backoff_ends_ms(pending.restore(pod.info, Record(pod.key, fields))) == ends_ms
 
 
 def test_what_a_pod_was_waiting_for_ends_its_pause(pending: PendingPods) -> None:
     pod = added(pending, "web")
-    pod.attempts = 3
     pending.requeued(pod, FRAMEWORK, frozenset({"NodeResourcesFit", "Gang"}), frozenset({"Gang"}))
     pending.placed(pod, QueueName.UNSCHEDULABLE)
     assert pending.ready_place(pod) is QueueName.BACKOFF
