@@ -460,6 +460,19 @@ class PendingPods:
         self._unindex(pod)
         pod.plugins, pod.waiting, pod.leaving = frozenset({plugin}), frozenset(), False
 
+    def place_after_error(self, pod: QueuedPod, framework: Framework) -> QueueName:
+        """Where a pod goes that no plugin has rejected: backoff, if PreEnqueue lets it enter.
+
+        Source: pkg/scheduler/backend/queue/scheduling_queue.go ``moveToBackoffQ``.
+        """
+        if pod.group:
+            return QueueName.GROUP
+        status = framework.run_pre_enqueue(pod.info.pod)
+        if status is None:
+            return QueueName.BACKOFF
+        self.held_back(pod, status.plugin)
+        return QueueName.GATED
+
     def drop(self, key: PodKey) -> QueuedPod | None:
         """The pod is no longer pending."""
         pod = self._pods.pop(key, None)

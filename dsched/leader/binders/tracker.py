@@ -378,10 +378,12 @@ class BindTracker:
         assumed.framework.run_unreserve(assumed.state, assumed.info, assumed.node)
         pod = self._pending.get(assumed.info.key)
         if pod is not None and pod.uid == assumed.info.uid and target is not QueueName.NOWHERE:
-            if pod.group:
-                target = QueueName.GROUP
             pod.end_promise()
             self._pending.requeued(pod, assumed.framework, plugins)
+            if target is QueueName.BACKOFF:
+                target = self._pending.place_after_error(pod, assumed.framework)
+            elif pod.group:
+                target = QueueName.GROUP
             move = self._pending.move(pod, target, message=message, error=int(not plugins))
         else:
             pod = None

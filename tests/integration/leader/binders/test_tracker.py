@@ -8,6 +8,7 @@ import pytest
 
 from dsched.cluster.interface import BindVerdict
 from dsched.errors import RedisUnavailable, StateError
+from dsched.framework.interface import Code, Status
 from dsched.leader.binders import tracker
 from dsched.leader.binders.tracker import (
     FEWEST_PODS_A_MESSAGE,
@@ -27,6 +28,7 @@ from tests.manifests import node_manifest, pod_manifest
 from tests.metrics import value
 
 WEB = "shop/web"
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 @pytest.fixture
@@ -109,6 +111,38 @@ def test_failed(
     led.run()
     assert rig.node_of(WEB) == "n1"
     check.at_rest()
+
+
+class Closed:
+    """PreEnqueue: nobody enters while it is closed."""
+
+    name = "Closed"
+    closed = False
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_enqueue(self, pod: Any) -> Status | None:
+        return Status(Code.UNSCHEDULABLE, ("closed",)) if Closed.closed else None
+
+
+def test_who_may_not_enter_any_more_is_gated_after_a_failed_bind(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source: backend/queue/scheduling_queue.go ``moveToBackoffQ``."""
+    rig.configure(HEAD + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: Closed}]}}\n", Closed)
+    rig.apply(node_manifest("n1"), pod_manifest(WEB))
+    led = rig.lead()
+    led.term.batches.decide()
+    (request,) = led.requests()
+    monkeypatch.setattr(Closed, "closed", True)
+    rig.binder.says(request, "rejected", "volume is busy")
+    led.settle()
+    assert (rig.queue(WEB), rig.record(WEB)["plugins"]) == ("gated", "Closed")
+    assert rig.condition(WEB) == ("SchedulerError", "volume is busy")
+    monkeypatch.setattr(Closed, "closed", False)
+    rig.clock.advance(600)
+    led.term.rescue()
+    led.run()
+    assert rig.node_of(WEB) == "n1"
 
 
 def test_a_failed_bind_makes_room_for_others(rig: Rig, check: Checker, led: Led, request_: BindRequest) -> None:
