@@ -212,11 +212,23 @@ class DynamicResources:
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
         supposed = state.read(Supposed)
         if supposed is not None and not supposed.nothing:
-            return self._supposing(self._asked(state), supposed, table, rows)
-        codes, statuses = self._asked(state).codes(table)
+            return self._supposing(self._asked(state), pod, supposed, table, rows)
+        judgement = self._asked(state)
+        codes, statuses = judgement.codes(table)
+        if judgement.erroneous and judgement.wish.pod.uid != pod.uid:  # it names the claims of another pod of the class
+            codes, statuses = self._of_itself(pod, judgement).codes(table)
         return Verdict(codes[rows].copy(), statuses)
 
-    def _supposing(self, judgement: Judgement, supposed: Supposed, table: NodeTable, rows: Rows) -> Verdict:
+    def _of_itself(self, pod: PodInfo, judgement: Judgement) -> Judgement:
+        """What a pod is told by itself, and not with its class."""
+        snapshot: Snapshot = self._handle.snapshot
+        known = inventory.of(snapshot, self._features)
+        _, wish = self._read(pod, snapshot, known)
+        return judgement if isinstance(wish, Status) else Judgement(wish, known, self._limits)
+
+    def _supposing(
+        self, judgement: Judgement, pod: PodInfo, supposed: Supposed, table: NodeTable, rows: Rows
+    ) -> Verdict:
         """What nodes are told in a trial, which is about one of them, mostly."""
         statuses: list[Status] = []
         index = np.zeros(matching.count(rows), dtype=np.int32)
@@ -224,6 +236,9 @@ class DynamicResources:
             gone = frozenset(supposed.gone)
             taken = self._promised(supposed.come.values(), table, row, gone)
             status = judgement.suppose(table, row, Otherwise(gone, taken))
+            if status is not None and status.code is Code.ERROR and judgement.wish.pod.uid != pod.uid:
+                judgement = self._of_itself(pod, judgement)
+                status = judgement.suppose(table, row, Otherwise(gone, taken))
             if status is not None:
                 statuses += [status] if status not in statuses else []
                 index[at] = statuses.index(status) + 1

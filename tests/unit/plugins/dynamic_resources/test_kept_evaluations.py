@@ -3,16 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.evaluation_cache import EvaluationCache
+from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.validation import AnsweredError
 from dsched.model.meta import NodeName
 from dsched.plugins.dynamic_resources import inventory
 from dsched.plugins.dynamic_resources.allocation.selection import SelectorCache
+from tests.builders import make_node, make_pod
 from tests.devices import asking, make_claim, make_class, make_device, make_slice, result, taint_rule
 from tests.unit.framework.answers import said
 from tests.unit.plugins.dynamic_resources.allocation import random_devices
@@ -110,3 +115,23 @@ def test_an_error_that_comes_with_a_change_is_about_the_pod_itself() -> None:
         put(snapshot, make_slice("n1", ["d0", "d1"]))
     assert found[0] is None
     assert found[1] is not None and "claim default/two-c" in found[1].reasons[0]
+
+
+@pytest.mark.parametrize("preempts", [False, True])
+def test_a_trial_speaks_of_the_claims_of_the_pod_that_is_tried(preempts: bool) -> None:
+    """Though pods of a class share what nodes were told, where that names no claim."""
+    failing = asking(where=['device.attributes["gpu.example.com"].nothing == 1'])
+    snapshot = cluster(make_class("gpu"), make_slice("n1", ["d1"]), nodes=[make_node("n1", pods=1)])
+    low = PodInfo(make_pod("default/low"))
+    snapshot.table.add_pod(low, NodeName("n1"))
+    of = framework(snapshot, 37, {"DschedDevicePreemption": preempts})
+    cache = EvaluationCache(snapshot, judge)
+    made = [generated(name, make_claim(f"default/{name}-claim", failing)) for name in ("one", "two")]
+    put(snapshot, *(claim for _, claim in made))
+    evaluated = [(info, cache.evaluation(of, info)) for info in (PodInfo(pod) for pod, _ in made)]
+    for info, evaluation in evaluated:
+        attempt = FailedAttempt(of, evaluation.state, info, snapshot, evaluation, diagnose(evaluation, 1))
+        named = f"^claim {info.key}-claim: selector #0"
+        with attempt.try_on(0) as trial, pytest.raises(AnsweredError, match=named):
+            trial.remove(low)
+            trial.status()
