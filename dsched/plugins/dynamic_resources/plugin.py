@@ -210,14 +210,32 @@ class DynamicResources:
         return None
 
     def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
-        supposed = state.read(Supposed)
-        if supposed is not None and not supposed.nothing:
-            return self._supposing(self._asked(state), pod, supposed, table, rows)
-        judgement = self._asked(state)
-        codes, statuses = judgement.codes(table)
-        if judgement.erroneous and judgement.wish.pod.uid != pod.uid:  # it names the claims of another pod of the class
-            codes, statuses = self._of_itself(pod, judgement).codes(table)
-        return Verdict(codes[rows].copy(), statuses)
+        judgement, supposed = self._asked(state), state.read(Supposed)
+        if supposed is None or supposed.nothing:
+            codes, statuses = judgement.codes(table)
+            found = codes[rows].copy()
+            if judgement.wish.pod.uid == pod.uid or not judgement.erroneous:
+                return Verdict(found, statuses)
+            if all(statuses[code - 1].code is not Code.ERROR for code in set(found.tolist()) - {0}):
+                return Verdict(found, statuses)
+        return self._tried(judgement, pod, supposed or Supposed(), table, rows)
+
+    def _tried(self, judgement: Judgement, pod: PodInfo, supposed: Supposed, table: NodeTable, rows: Rows) -> Verdict:
+        """What nodes are told in a trial, which is about one of them, mostly. What is wrong with a claim is said of the
+        pod's own, and not of that of another pod of the class."""
+        statuses: list[Status] = []
+        index = np.zeros(matching.count(rows), dtype=np.int32)
+        gone = frozenset(supposed.gone)
+        for at, row in enumerate(row_numbers(rows).tolist()):
+            otherwise = Otherwise(gone, self._promised(supposed.come.values(), table, row, gone))
+            status = judgement.suppose(table, row, otherwise)
+            if status is not None and status.code is Code.ERROR and judgement.wish.pod.uid != pod.uid:
+                judgement = self._of_itself(pod, judgement)
+                status = judgement.suppose(table, row, otherwise)
+            if status is not None:
+                statuses += [status] if status not in statuses else []
+                index[at] = statuses.index(status) + 1
+        return Verdict(index, tuple(statuses))
 
     def _of_itself(self, pod: PodInfo, judgement: Judgement) -> Judgement:
         """What a pod is told by itself, and not with its class."""
@@ -225,24 +243,6 @@ class DynamicResources:
         known = inventory.of(snapshot, self._features)
         _, wish = self._read(pod, snapshot, known)
         return judgement if isinstance(wish, Status) else Judgement(wish, known, self._limits)
-
-    def _supposing(
-        self, judgement: Judgement, pod: PodInfo, supposed: Supposed, table: NodeTable, rows: Rows
-    ) -> Verdict:
-        """What nodes are told in a trial, which is about one of them, mostly."""
-        statuses: list[Status] = []
-        index = np.zeros(matching.count(rows), dtype=np.int32)
-        for at, row in enumerate(row_numbers(rows).tolist()):
-            gone = frozenset(supposed.gone)
-            taken = self._promised(supposed.come.values(), table, row, gone)
-            status = judgement.suppose(table, row, Otherwise(gone, taken))
-            if status is not None and status.code is Code.ERROR and judgement.wish.pod.uid != pod.uid:
-                judgement = self._of_itself(pod, judgement)
-                status = judgement.suppose(table, row, Otherwise(gone, taken))
-            if status is not None:
-                statuses += [status] if status not in statuses else []
-                index[at] = statuses.index(status) + 1
-        return Verdict(index, tuple(statuses))
 
     def _promised(
         self, pods: Iterable[PodInfo], table: NodeTable, row: int, gone: frozenset[str]
