@@ -200,14 +200,13 @@ def check(nodes: Iterable[Json], pods: Iterable[Json]) -> Finding:
 
 def _unjustified(pod: Json, nodes: Mapping[str, Node]) -> list[str]:
     """What is wrong with a pod being pending."""
-    wrong = []
     where = next((node.name for node in nodes.values() if node.fits(pod)), None)
-    if where is not None:
-        wrong.append(f"pending, but fits on {where}")
     said = [each for each in pod["status"].get("conditions", ()) if each["type"] == "PodScheduled"]
     if [(each["status"], each.get("reason")) for each in said] != [("False", "Unschedulable")]:
-        return [*wrong, f"pending without the condition that says so: {said}"]
+        fits = [] if where is None else [f"pending, but fits on {where}"]
+        return [*fits, f"pending without the condition that says so: {said}"]
     message = said[0]["message"]
+    wrong = [] if where is None else [f"pending, but fits on {where}: {message}"]
     reasons = re.fullmatch(rf"0/{len(nodes)} nodes are available: (.*)\.", message.partition(" preemption: ")[0])
     counts = [re.fullmatch(r"(\d+) \S.*", each) for each in reasons[1].split(", ")] if reasons else [None]
     if any(found is None or not 0 < int(found[1]) <= len(nodes) for found in counts):
