@@ -19,6 +19,7 @@ from dsched.log import logger
 from dsched.metrics import collect
 from dsched.model.meta import PodKey
 from dsched.model.pod import Pod
+from dsched.model.queues import PLUGIN
 from dsched.scheduler.queue import PendingPods, QueuedPod
 
 _log = logger(__name__)
@@ -49,6 +50,7 @@ class Hints:
         self._silent: dict[str, frozenset[str]] = {name: _silent(framework) for name, framework in frameworks.items()}
         self._named = _named(self._registered, self._silent, self._per_class)
         self._labels = {profile: _labels(registered) for profile, registered in self._registered.items()}
+        self._divided = any(framework.plugin(PLUGIN) is not None for framework in frameworks.values())
 
     def helped(self, event: ClusterEvent, pending: PendingPods, emptied: set[int] | None = None) -> list[QueuedPod]:
         """Unschedulable and gated pods that the event may have made schedulable, without those that are on their way
@@ -90,18 +92,32 @@ class Hints:
         one = next(iter(pods.values()))
         if not by_group and plugin not in self._per_class[one.info.pod.spec.scheduler_name]:
             rest = [pod for pod in pods.values() if not pod.leaving and self._help(event, pod, [plugin])]
-            return [pod for pod in rest if _concerns(event, pod)]
+            return [pod for pod in rest if self._concerns(event, pod)]
         if not self._help(event, one, [plugin]) or (emptied is not None and id(pods) in emptied):
             return []
         if event.resource is Resource.ASSIGNED_POD and event.action is Action.DELETE:
-            if not event.old.node_name and not _concerns(event, one):  # its priority is that of its class
+            if not event.old.node_name and not self._concerns(event, one):  # its priority is that of its class
                 return []
             itself = pods.get(event.old.key)
-            if itself is not None and not _concerns(event, itself):
+            if itself is not None and not self._concerns(event, itself):
                 return [pod for pod in pods.values() if not pod.leaving and pod is not itself]
         if emptied is not None:
             emptied.add(id(pods))
         return [pod for pod in pods.values() if not pod.leaving]
+
+    def _concerns(self, event: ClusterEvent, pod: QueuedPod) -> bool:
+        """Whether hints are asked about the event at all. That the pod's own reservation was released frees nothing for
+        the pod itself; and the end of a promise, nothing for pods of higher priority than the promised one's, but where
+        queues divide the cluster: there promises hold for all.
+
+        Source: pkg/scheduler/schedule_one.go ``handleBindingCycleError``; eventhandlers.go ``getLEPriorityPreCheck``.
+        """
+        if event.resource is not Resource.ASSIGNED_POD or event.action is not Action.DELETE:
+            return True
+        about: Pod = event.old
+        if about.node_name:
+            return about.uid != pod.uid
+        return self._divided or pod.info.priority <= about.spec.priority
 
     def helps(self, event: ClusterEvent, pod: QueuedPod) -> bool:
         """Whether the event may have made this pod schedulable."""
@@ -195,18 +211,6 @@ def _answered(plugin: str, named: _Named, event: ClusterEvent) -> str | None:
     except PluginFailure as failure:
         _log.warning("event not understood, all pods looked at", extra={"action": "hint", "error": str(failure)})
         return None
-
-
-def _concerns(event: ClusterEvent, pod: QueuedPod) -> bool:
-    """Whether hints are asked about the event at all. That the pod's own reservation was released frees nothing for the
-    pod itself; and the end of a promise, nothing for pods of higher priority than the promised one's.
-
-    Source: pkg/scheduler/schedule_one.go ``handleBindingCycleError``; eventhandlers.go ``getLEPriorityPreCheck``.
-    """
-    if event.resource is not Resource.ASSIGNED_POD or event.action is not Action.DELETE:
-        return True
-    about: Pod = event.old
-    return about.uid != pod.uid if about.node_name else pod.info.priority <= about.spec.priority
 
 
 def _asked(plugin: str, hint: HintFn | None, pod: QueuedPod, event: ClusterEvent) -> Hint:

@@ -11,6 +11,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model.meta import NodeName, PodKey
 from dsched.model.node import Node
+from dsched.model.queues import PLUGIN
 from dsched.scheduler.hints import Hints
 from dsched.scheduler.nominations import released
 from dsched.scheduler.ports import QueueName
@@ -149,6 +150,13 @@ def test_a_promise_that_ends_helps_nobody_of_higher_priority(priority: int, help
     event = released(PodInfo(make_pod("shop/promised", cpu="1", priority=10)), NodeName("n1"))
     pending, pod = rejected("NodeResourcesFit", priority=priority)
     assert Hints({NAME: default_framework()}).helped(event, pending) == ([pod] if helps else [])
+
+
+def test_where_queues_divide_the_cluster_promises_hold_for_all_and_their_end_helps_all() -> None:
+    event = released(PodInfo(make_pod("shop/promised", cpu="1", priority=10)), NodeName("n1"))
+    pending, pod = rejected("NodeResourcesFit", priority=11)
+    divided = {NAME: default_framework(), "divided": framework_of(registering(PLUGIN))}
+    assert Hints(divided).helped(event, pending) == [pod]
 
 
 def test_a_promise_that_ends_helps_the_pod_itself_and_a_reservation_that_ends_does_not() -> None:
