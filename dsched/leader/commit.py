@@ -397,7 +397,7 @@ class Commit:
             assumed, status = self._binding.assumed(waiting.pod.uid), waiting.rejection
             if assumed is not None and status is not None:
                 message = Diagnosis.of_node(status).message
-                self._binding.release(assumed, QueueName.UNSCHEDULABLE, message, frozenset({status.plugin}))
+                self._binding.release(assumed, message, frozenset({status.plugin}))
         return ready
 
 

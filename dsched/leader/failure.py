@@ -65,10 +65,7 @@ class Failures:
         if _lost(decision) or decision.error is None:
             self._pending.crashed(pod, pod.crashes + 1 if _lost(decision) else 0)
         self._pending.requeued(pod, decision.framework, plugins, waiting)
-        if not plugins:
-            target = self._pending.place_after_error(pod, decision.framework)
-        else:
-            target = QueueName.GROUP if pod.group else QueueName.UNSCHEDULABLE
+        target = self._pending.place_after_attempt(pod, decision.framework)
         message = _message(decision, pod)
         return self._pending.move(pod, target, message=message, error=int(not plugins))
 

@@ -139,7 +139,7 @@ class Intake:
             self._binding.foreign_binds.bound(info.key, info.uid, node)
         if assumed is not None:
             self.flush()
-            self._binding.release(assumed, QueueName.NOWHERE, "")
+            self._binding.release(assumed, "", gone=True)
         self._resizes(info)
         old = self._cache.snapshot.table.pod(info.uid)
         if old is not None and old.pod == info.pod:
@@ -355,7 +355,7 @@ class Intake:
             self.flush()
             # What was gathered may have said that it is bound, which ends the reservation.
             if self._binding.assumed(uid) is not None:
-                self._binding.release(assumed, QueueName.NOWHERE, "")
+                self._binding.release(assumed, "", gone=True)
         self._forget_pending(key, uid)
         node = self._cache.snapshot.table.node_of(uid)
         removed = self._cache.remove_pod(uid)

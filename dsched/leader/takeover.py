@@ -304,13 +304,18 @@ class Takeover:
     def _again(self, pod: QueuedPod) -> Move | None:
         """The move of a pod that may be tried again, that PreEnqueue holds back now, or that has another turn where it
         stands; None for one that stays as it is."""
-        framework = self._frameworks[pod.info.pod.spec.scheduler_name]
-        if pod.place is not QueueName.GATED and (status := framework.run_pre_enqueue(pod.info.pod)) is not None:
-            self._pending.held_back(pod, status.plugin)
-            return self._pending.move(pod, QueueName.GATED, message=status.message)
-        rejected = pod.rejected and requests.DROPPED not in pod.plugins
-        move = self._events.move_for(pod) if rejected else None
+        waits = pod.place in (QueueName.GATED, QueueName.UNSCHEDULABLE) and requests.DROPPED not in pod.plugins
+        move = self._events.move_for(pod) if waits else self._held_back(pod)
         return move or (self._pending.move(pod, pod.place) if pod.key in self._resorted else None)
+
+    def _held_back(self, pod: QueuedPod) -> Move | None:
+        if pod.place is QueueName.GATED:
+            return None
+        status = self._frameworks[pod.info.pod.spec.scheduler_name].run_pre_enqueue(pod.info.pod)
+        if status is None:
+            return None
+        self._pending.held_back(pod, status.plugin)
+        return self._pending.move(pod, QueueName.GATED, message=status.message)
 
     def _ours(self, pod: Pod) -> bool:
         spec = pod.spec

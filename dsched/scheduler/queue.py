@@ -41,7 +41,8 @@ class QueuedPod(msgspec.Struct):
     Attributes:
         queued_us: when it was last put into the queue, microseconds; fixes its turn among equals.
         rejections: attempts that plugins have ended, by which its pause is measured unless the last one has ended in an
-            error; errors: attempts in a row that have, by which it is measured then.
+            error.
+        errors: attempts in a row that have, by which it is measured then.
         first_ms: when its first attempt began, 0 before that.
         plugins: those that rejected it last; events that they care about may move it.
         waiting: those of them that said Pending; an event that one of these cares about ends the pause as well.
@@ -460,13 +461,15 @@ class PendingPods:
         self._unindex(pod)
         pod.plugins, pod.waiting, pod.leaving = frozenset({plugin}), frozenset(), False
 
-    def place_after_error(self, pod: QueuedPod, framework: Framework) -> QueueName:
-        """Where a pod goes that no plugin has rejected: backoff, if PreEnqueue lets it enter.
+    def place_after_attempt(self, pod: QueuedPod, framework: Framework) -> QueueName:
+        """Where a pod goes that was `requeued`: one that no plugin has rejected into backoff, if PreEnqueue lets it.
 
         Source: pkg/scheduler/backend/queue/scheduling_queue.go ``moveToBackoffQ``.
         """
         if pod.group:
             return QueueName.GROUP
+        if pod.plugins:
+            return QueueName.UNSCHEDULABLE
         status = framework.run_pre_enqueue(pod.info.pod)
         if status is None:
             return QueueName.BACKOFF

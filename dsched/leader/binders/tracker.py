@@ -299,7 +299,7 @@ class BindTracker:
                 assumed.leaving, assumed.due_at = reason, now + LANDING_S
                 assumed.leaving_by = assumed.leaving_by or now + LANDED_S
             else:
-                self.release(assumed, QueueName.BACKOFF, reason)
+                self.release(assumed, reason)
                 ended.append(assumed)
         return ended
 
@@ -337,19 +337,19 @@ class BindTracker:
         again: list[AssumedPod] = []
         for assumed, pod in zip(pods, found, strict=True):
             if pod is None or pod.uid != assumed.info.uid or pod.finished:
-                self.release(assumed, QueueName.NOWHERE, "")
+                self.release(assumed, "", gone=True)
             elif pod.node_name == assumed.node:  # also while it is being deleted: it takes its room until it is gone
                 assumed.seen = shared(pod)
                 bound.append(assumed)
             elif pod.deleting:
-                self.release(assumed, QueueName.NOWHERE, "")
+                self.release(assumed, "", gone=True)
             elif pod.node_name != NO_NODE:
                 self.foreign_binds.bound(assumed.info.key, assumed.info.uid, pod.node_name)
-                self.release(assumed, QueueName.NOWHERE, "")
+                self.release(assumed, "", gone=True)
             elif assumed.info.uid in failed:
                 self._fail(assumed, failed[assumed.info.uid])
             elif assumed.leaving and self._clock.monotonic() >= assumed.leaving_by:
-                self.release(assumed, QueueName.BACKOFF, assumed.leaving)
+                self.release(assumed, assumed.leaving)
             elif assumed.leaving:
                 assumed.due_at = self._clock.monotonic() + LANDING_S
             else:
@@ -368,22 +368,20 @@ class BindTracker:
             PODS_PARKED.inc(pod.crashes >= PARKED)
         if outcome.verdict in BY_THE_NODE:
             self._quarantine.refused(assumed.node, assumed.info.key, assumed.info.uid, message)
-        self.release(assumed, QueueName.BACKOFF, message)
+        self.release(assumed, message)
 
     def release(
-        self, assumed: AssumedPod, target: QueueName, message: str, plugins: frozenset[str] = frozenset()
+        self, assumed: AssumedPod, message: str, plugins: frozenset[str] = frozenset(), *, gone: bool = False
     ) -> None:
-        """End a reservation without a bind: Unreserve, forget, queue the pod again (NOWHERE: it is gone)."""
+        """End a reservation without a bind: Unreserve, forget, queue the pod again unless it is gone."""
         self.claims.give_back(assumed.info, written=assumed.handed_out_at > 0)
         assumed.framework.run_unreserve(assumed.state, assumed.info, assumed.node)
         pod = self._pending.get(assumed.info.key)
-        if pod is not None and pod.uid == assumed.info.uid and target is not QueueName.NOWHERE:
+        target = QueueName.NOWHERE
+        if pod is not None and pod.uid == assumed.info.uid and not gone:
             pod.end_promise()
             self._pending.requeued(pod, assumed.framework, plugins)
-            if target is QueueName.BACKOFF:
-                target = self._pending.place_after_error(pod, assumed.framework)
-            elif pod.group:
-                target = QueueName.GROUP
+            target = self._pending.place_after_attempt(pod, assumed.framework)
             move = self._pending.move(pod, target, message=message, error=int(not plugins))
         else:
             pod = None
