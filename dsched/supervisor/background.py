@@ -34,19 +34,18 @@ def start(system: commands.System, clock: Clock, *, survives: bool = True) -> ad
             left running.
         RedisUnavailable, UnfitRedis: there is no Redis program, or only old ones.
     """
-    holder = lock.holder(system.data_dir)
-    if holder is not None and holder.alive:
-        raise DschedError(lock.refusal(system.data_dir, holder))
     if system.redis_url is None:
         embedded.find_program()
     log = system.data_dir / "logs" / LOG
     with lock.usable(system.data_dir, made=True):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        processes.rotate(log)
-    told_before = log.stat().st_size if log.exists() else 0
+        system.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        log.parent.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "dsched", *arguments(system)]
     environment = commands.environment(system, system.redis_url or "")
-    process = processes.spawn(command, environment, system.data_dir, log, survives=survives)
+    with lock.taken(system.data_dir, clock) as lock_fd:
+        processes.rotate(log)
+        told_before = log.stat().st_size if log.exists() else 0
+        process = processes.spawn(command, environment, system.data_dir, log, stdin=lock_fd, survives=survives)
     try:
         found = _wait_until_ready(system, process, clock, log, told_before)
     except BaseException:
@@ -59,6 +58,8 @@ def start(system: commands.System, clock: Clock, *, survives: bool = True) -> ad
 def stop(data_dir: Path, timeout_s: float, clock: Clock) -> list[str] | None:
     """Stop the system with this data folder; the names of the children that ran, None where nothing runs.
 
+    A supervisor that has only just been started is stopped as soon as it has written down who it is.
+
     Raises:
         DschedError: it has not stopped in time.
     """
@@ -66,15 +67,14 @@ def stop(data_dir: Path, timeout_s: float, clock: Clock) -> list[str] | None:
     if found is None:
         return None
     names = [child.name for child in record.read(data_dir)]
-    if found.alive:
-        os.kill(found.pid, signal.SIGTERM)
+    told: lock.Holder | None = None
     deadline = clock.monotonic() + timeout_s
-    while lock.holder(data_dir) is not None or found.alive:
+    while (now := lock.holder(data_dir)) is not None or (told is not None and told.alive):
+        if told is None and now is not None and now.alive:
+            told = now
+            os.kill(told.pid, signal.SIGTERM)
         if clock.monotonic() >= deadline:
-            raise DschedError(
-                f"the system with the data folder {data_dir} (supervisor pid {found.pid}) is still stopping after "
-                f"{timeout_s:g} s; 'dsched down' again makes it hurry; its logs are in {data_dir / 'logs'}"
-            )
+            raise DschedError(_still_there(data_dir, told, timeout_s))
         clock.sleep(POLL_S)
     return names
 
@@ -105,6 +105,20 @@ def arguments(system: commands.System) -> list[str]:
     if system.metrics_port is not None:
         words += ["--metrics-port", str(system.metrics_port), "--metrics-host", system.metrics_host]
     return words
+
+
+def _still_there(data_dir: Path, told: lock.Holder | None, timeout_s: float) -> str:
+    """Why `stop` gives up, and what to do."""
+    logs = data_dir / "logs"
+    if told is None:
+        return (
+            f"what holds the lock of the data folder {data_dir} has not said yet, in {timeout_s:g} s, who it is: a "
+            f"system that has only just been started, or what is left of one; try again; its logs are in {logs}"
+        )
+    return (
+        f"the system with the data folder {data_dir} (supervisor pid {told.pid}) is still stopping after "
+        f"{timeout_s:g} s; 'dsched down' again makes it hurry; its logs are in {logs}"
+    )
 
 
 def _wait_until_ready(

@@ -14,6 +14,7 @@ from dsched.errors import DschedError
 FILE = "supervisor.lock"
 CLEAN_UP_S = 15.0
 POLL_S = 0.05
+STDIN = 0
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -59,10 +60,12 @@ def usable(data_dir: Path, *, made: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def held(data_dir: Path, clock: Clock) -> Iterator[int]:
-    """Hold the data folder's lock; gives the open lock file's descriptor.
+def taken(data_dir: Path, clock: Clock) -> Iterator[int]:
+    """Take the data folder's lock, for this process or one that it starts; gives the open lock file's descriptor.
 
-    After a supervisor was killed, waits for what is left of its system to be cleaned up.
+    Who takes it for a supervisor that it starts gives that one the descriptor as standard input: the lock is held from
+    before the first moment of the supervisor, whoever is killed. After a supervisor was killed, waits for what is left
+    of its system to be cleaned up.
 
     Raises:
         DschedError: another supervisor runs with this data folder, or the folder cannot be used.
@@ -70,16 +73,27 @@ def held(data_dir: Path, clock: Clock) -> Iterator[int]:
     with usable(data_dir):
         descriptor = os.open(data_dir / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
+        if _is_given(descriptor):
+            os.dup2(STDIN, descriptor, inheritable=False)
         _take(descriptor, data_dir, clock)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, msgspec.json.encode(Holder(os.getpid(), birth_of(os.getpid()))), 0)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def held(data_dir: Path, clock: Clock) -> Iterator[int]:
+    """Hold the data folder's lock as its supervisor, as `taken`, and write down who that is."""
+    with taken(data_dir, clock) as descriptor:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, msgspec.json.encode(Holder(os.getpid(), birth_of(os.getpid()))), 0)
+        yield descriptor
+
+
 def holder(data_dir: Path) -> Holder | None:
-    """Who holds the lock; None where nobody does. The holder may be dead while its system is cleaned up.
+    """Who holds the lock; None where nobody does.
+
+    It may be dead: while its system is cleaned up, and while the next supervisor has not written down who it is.
 
     Raises:
         DschedError: the folder cannot be used.
@@ -95,14 +109,6 @@ def holder(data_dir: Path) -> Holder | None:
         return _read(descriptor)
     finally:
         os.close(descriptor)
-
-
-def refusal(data_dir: Path, other: Holder) -> str:
-    """Why no second system is started."""
-    return (
-        f"a system already runs with the data folder {data_dir} (supervisor pid {other.pid}); "
-        "stop it with 'dsched down', or give another folder with --data-dir"
-    )
 
 
 def birth_of(pid: int) -> int:
@@ -127,18 +133,34 @@ def exists(pid: int) -> bool:
     return True
 
 
+def _refusal(data_dir: Path, other: Holder) -> str:
+    """Why no second system is started."""
+    return (
+        f"a system already runs with the data folder {data_dir} (supervisor pid {other.pid}); "
+        "stop it with 'dsched down', or give another folder with --data-dir"
+    )
+
+
 def _take(descriptor: int, data_dir: Path, clock: Clock) -> None:
     deadline = clock.monotonic() + CLEAN_UP_S
     while not _try(descriptor, fcntl.LOCK_EX):
         other = _read(descriptor)
         if other.alive:
-            raise DschedError(refusal(data_dir, other))
+            raise DschedError(_refusal(data_dir, other))
         if clock.monotonic() >= deadline:
             raise DschedError(
                 f"the data folder {data_dir} is still locked by what is left of an earlier system; "
                 f"look for processes that have {data_dir / FILE} open"
             )
         clock.sleep(POLL_S)
+
+
+def _is_given(descriptor: int) -> bool:
+    """Whether this process was started with the open lock file as its standard input."""
+    try:
+        return os.path.sameopenfile(STDIN, descriptor)
+    except OSError:  # no standard input
+        return False
 
 
 def _try(descriptor: int, kind: int) -> bool:

@@ -68,13 +68,20 @@ class Process:
 
 
 def spawn(
-    command: Sequence[str], environment: Mapping[str, str], cwd: Path, log: Path, *, survives: bool = False
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path,
+    log: Path,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    survives: bool = False,
 ) -> Process:
     """Start a child whose output goes to the log file.
 
     Args:
         environment: what is set besides this process's own environment.
         cwd: where it runs; must hold no Python modules that could stand in for others.
+        stdin: the descriptor that is its standard input.
         survives: it goes on when this process ends.
 
     Raises:
@@ -86,7 +93,7 @@ def spawn(
             command,
             env={**os.environ, **environment},
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,

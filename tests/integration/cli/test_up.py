@@ -82,6 +82,30 @@ def test_a_system_from_up_to_down(dsched, tmp_path):
     assert processes_of(tmp_path) == []
 
 
+def supervisors_of(starter):
+    """The process that `up --detach` has started to stay; it also asks a Redis program for its version."""
+    children = Path(f"/proc/{starter}/task/{starter}/children").read_text().split()
+    return [int(child) for child in children if names(child, b"--data-dir")]
+
+
+@pytest.mark.faults
+def test_a_system_whose_starter_was_killed_at_its_first_moment_is_found_and_stopped(dsched, tmp_path):
+    command = [sys.executable, "-m", "dsched", "up", "--detach", "--evaluators", "0", "--binders", "0"]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=environment(tmp_path), cwd=tmp_path, **quiet) as starter:
+        wait_until(lambda: supervisors_of(starter.pid))
+        (supervisor,) = supervisors_of(starter.pid)
+        os.kill(supervisor, signal.SIGSTOP)
+        starter.kill()
+    assert not lock.holder(tmp_path / "data").alive, "it has come too far for this test"
+    early = dsched("down", "--timeout", "0.5")
+    assert early.returncode == 1
+    assert "not said yet" in early.stderr
+    os.kill(supervisor, signal.SIGCONT)
+    assert dsched("down").stdout.startswith("stopped: ")
+    assert processes_of(tmp_path) == []
+
+
 def test_what_runs_and_what_was_stopped_for_programs(dsched, tmp_path):
     started = dsched("up", "--detach", "--evaluators", "0", "--binders", "0", "-o", "json")
     assert started.returncode == 0, started.stderr
