@@ -19,6 +19,7 @@ from dsched.leader.failure import Failures
 from dsched.leader.observers.loop_time import EVALUATE, HAND_OUT, REQUEUE, RESERVE
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
+from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, SCHEDULED_AFTER_FLUSH, collect
 from dsched.model.meta import NodeName, PodUid
@@ -30,7 +31,7 @@ from dsched.scheduler.pod_groups import Changes
 from dsched.scheduler.ports import Move, Popped, QueueName
 from dsched.scheduler.queue import QueuedGroup, QueuedPod
 from dsched.scheduler.quota.limits import Charges
-from dsched.state import reservations
+from dsched.state import keys, reservations
 from dsched.state.pieces import LIGHT_AT_MOST
 from dsched.state.reservations import Request
 
@@ -296,7 +297,8 @@ class Commit:
                     dropped.add(id(decision))
                     again.append(decision.candidate)
         for node in refused:  # after the loop: what it has counted is in Redis already
-            self._cache.usage.look_again(node)
+            if not self._cache.usage.look_again(node) and self._cache.mend_usage(node):
+                set_aside(keys.NODE.name, node, "its versions are no numbers")
         if self._cache.limits is not None and reservations.LIMITED in begun.verdicts:
             self._cache.limits.rewrite()
         for group in torn.values():

@@ -55,6 +55,15 @@ class Cache:
         if self.limits is not None:
             self.limits.flush_ahead()
 
+    def mend_usage(self, name: NodeName) -> bool:
+        """Write a node's usage anew; False where there is no such node."""
+        table = self.snapshot.table
+        if name not in table.index:
+            return False
+        info = table.info(table.index[name])
+        self.usage.mend([(name, info.offered, info.charged)])
+        return True
+
     def set_node(self, node: Node) -> tuple[Node | None, bool]:
         """Take in a node; returns the one it replaces and whether anything that scheduling sees has changed."""
         table = self.snapshot.table

@@ -144,8 +144,8 @@ class NodeUsage(Protocol):
     def moved(self, node: NodeName) -> None:
         """A reservation or its end has charged the node."""
 
-    def look_again(self, node: NodeName) -> None:
-        """The node is not as it was known: read its versions again."""
+    def look_again(self, node: NodeName) -> bool:
+        """The node is not as it was known: read its versions again; whether they can be read."""
 
     def set(self, node: NodeName, allocatable: Amounts) -> None:
         """The node is new, or its object has changed."""

@@ -43,11 +43,13 @@ class Usage:
         if seen is not None:
             self._seen[node] = Seen(seen.version + 1, seen.object_version)
 
-    def look_again(self, node: NodeName) -> None:
-        """Redis refused a reservation: read the node's versions anew. To be called after `moved` for all that the same
-        call reserved, or those would count twice."""
+    def look_again(self, node: NodeName) -> bool:
+        """Redis refused a reservation: read the node's versions anew; whether there are any, or somebody has written
+        there what is none, so that every reservation is refused until `mend`. To be called after `moved` for all that
+        the same call reserved, or those would count twice."""
         self._seen.pop(node, None)
         self._seen.update(self._versions([node]))
+        return node in self._seen
 
     def set(self, node: NodeName, allocatable: Amounts) -> None:
         """The node object is new or has changed."""
@@ -131,7 +133,8 @@ def read_names(store: Store, key: keys.Key = keys.NODE) -> list[NodeName]:
 
 
 def read_versions(store: Store, names: Sequence[NodeName], key: keys.Key = keys.NODE) -> dict[NodeName, Seen]:
-    """The versions of nodes as they are in Redis; a node that is not there is left out."""
+    """The versions of nodes as they are in Redis; a node that is not there, or has none, is left
+    out."""
     found: dict[NodeName, Seen] = {}
     for piece in cut(names):
         with store.redis.pipeline(transaction=False) as pipeline:
@@ -139,9 +142,9 @@ def read_versions(store: Store, names: Sequence[NodeName], key: keys.Key = keys.
                 pipeline.hmget(store.key(key.name + name), "version", "object")
             rows = zip(piece, pipeline.execute(), strict=True)
         found |= {
-            name: Seen(raw.whole(version), raw.whole(changed))
+            name: Seen(int(version), int(changed))
             for name, (version, changed) in rows
-            if version is not None
+            if version is not None and raw.is_whole(version) and changed is not None and raw.is_whole(changed)
         }
     return found
 

@@ -287,8 +287,8 @@ class Audit:
     def _wrong_usage(self, name: NodeName, fields: Mapping[str, str]) -> list[str]:
         info = self._cache.snapshot.table.info(self._cache.snapshot.table.index[name])
         wanted = _fields(info.offered, info.charged)
-        wanted["version"] = self._cache.usage.seen(name).version
-        return _differing(wanted, {field: text for field, text in fields.items() if field != "object"})
+        seen = self._cache.usage.seen(name)
+        return _differing(wanted | {"version": seen.version, "object": seen.object_version}, fields)
 
     def _limits(self) -> Iterator[None]:
         limits = self._cache.limits
@@ -312,7 +312,8 @@ def _fields(offered: Amounts, charged: Amounts) -> dict[str, int]:
 
 
 def _differing(wanted: Mapping[str, int], there: Mapping[str, str]) -> list[str]:
-    """What differs, each field with what it is and should be; an amount of 0 need not be there."""
+    """What differs, each field with what it is and should be; a 0 need not be there."""
+    wanted = {field: amount for field, amount in wanted.items() if amount}
     found = {field: _number(text) for field, text in there.items() if text != "0"}
     differing = sorted(field for field in wanted.keys() | found.keys() if wanted.get(field) != found.get(field))
     return [f"{field}={found.get(field)}/{wanted.get(field)}" for field in differing]

@@ -46,7 +46,7 @@ class Repair:
         if kind == "pod":
             return self._pod(PodKey(subject), uid)
         if kind == "usage":
-            return self._usage(NodeName(subject))
+            return self._cache.mend_usage(NodeName(subject))
         if kind == "quota":
             return self._quota(NodeName(subject))
         if kind == "reservation":
@@ -83,14 +83,6 @@ class Repair:
         pod = self._pending.get(key)
         known = None if pod is None or pod.uid != uid else pod.place
         return self._cache.snapshot.table.node_of(uid), known, self._binding.assumed(uid) is None
-
-    def _usage(self, name: NodeName) -> bool:
-        table = self._cache.snapshot.table
-        if name not in table.index:
-            return False
-        info = table.info(table.index[name])
-        self._cache.usage.mend([(name, info.offered, info.charged)])
-        return True
 
     def _quota(self, queue: NodeName) -> bool:
         """All queues are written anew: what counts against one counts against those above it."""
@@ -157,5 +149,5 @@ class Repair:
         if stood and known is not None:
             self._pending.placed(known, move.target)
         if stood:
-            self._usage(held.node)
+            self._cache.mend_usage(held.node)
         return stood

@@ -6,7 +6,8 @@ import pytest
 
 from dsched.leader.commit import NODE_KEPT_CHANGING, ROUNDS
 from dsched.leader.events import LONGEST_UNSCHEDULABLE_S
-from dsched.metrics import RESERVATIONS_REFUSED
+from dsched.metrics import RESERVATIONS_REFUSED, UNREADABLE
+from dsched.state import keys
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Rig
 from tests.manifests import node_manifest, pod_manifest
@@ -27,6 +28,10 @@ def moved(rig: Rig, node: str, *fields: str) -> None:
 
 def refused() -> float:
     return value(RESERVATIONS_REFUSED.labels("changed"))
+
+
+def unreadable() -> float:
+    return value(UNREADABLE.labels(keys.NODE.name))
 
 
 def test_a_batch_on_one_node(rig: Rig, check: Checker) -> None:
@@ -50,6 +55,25 @@ def test_a_changed_node_that_still_has_room_takes_the_pod(rig: Rig, check: Check
     led.run(agree=False)
     assert rig.node_of(WEB) == "n1"
     assert refused() == before
+    check.at_rest()
+
+
+@pytest.mark.parametrize("why", ["garbled", "lost", "gone"])
+def test_a_node_whose_versions_somebody_has_spoiled_is_written_anew(rig: Rig, check: Checker, why: str) -> None:
+    rig.apply(node_manifest("n1"), pod_manifest(WEB))
+    led = rig.lead()
+    key = rig.store.key("node:n1")
+    if why == "garbled":
+        rig.store.redis.hset(key, "object", b"\xceQ")
+    elif why == "lost":
+        rig.store.redis.hdel(key, "object")
+    else:
+        rig.store.redis.delete(key)
+    before = refused(), unreadable()
+    led.term.batches.decide()
+    assert (refused(), unreadable()) == (before[0] + 1, before[1] + 1)
+    assert rig.reserved() == {WEB: ("n1", "reserved")}
+    led.run()
     check.at_rest()
 
 
