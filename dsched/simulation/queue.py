@@ -66,11 +66,7 @@ class SimulatedQueue:
             if self._groups.concerns(pod.info.pod):
                 self._change(self._groups.joined(pod))
                 continue
-            status = self._framework(pod.info).run_pre_enqueue(pod.info.pod)
-            if status is not None:
-                pod.plugins = frozenset({status.plugin})
-                self._why[pod.key] = f"{status.plugin}: {status.message}"
-            self._stand(pod, QueueName.ACTIVE if status is None else QueueName.GATED)
+            self._enter(pod, QueueName.ACTIVE)
         return [(pod.info, why) for pod in added if (why := self._gated(pod))]
 
     def _gated(self, pod: QueuedPod) -> str:
@@ -119,8 +115,13 @@ class SimulatedQueue:
         return bool(turns)
 
     def held_back(self) -> Iterator[tuple[QueuedPod, str]]:
-        """Pods that a limit of their queue holds back, and what they are told."""
-        return iter(()) if self._picking is None else self._picking.held_back()
+        """Pods that have been let in once and are held back now, by a limit of their queue or by PreEnqueue, and what
+        they are told."""
+        if self._picking is not None:
+            yield from self._picking.held_back()
+        for pod in self._pending:
+            if pod.place is QueueName.GATED and pod.attempts:
+                yield pod, self._why[pod.key]
 
     def _popped(self, pod: QueuedPod) -> Candidate | GroupCandidate:
         pods = self._groups.attempt(pod) if isinstance(pod, QueuedGroup) else [pod]
@@ -162,7 +163,7 @@ class SimulatedQueue:
         self.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
         if pod.place is QueueName.GATED:
-            self._let_in(pod)
+            self._enter(pod, QueueName.ACTIVE)
         elif pod.place is QueueName.UNSCHEDULABLE and self._hints.helps(event, pod):
             self.try_again(pod)
 
@@ -201,9 +202,13 @@ class SimulatedQueue:
                 self._pending.placed(pod, QueueName.UNSCHEDULABLE)  # where it stays until something happens
 
     def try_again(self, pod: QueuedPod) -> None:
-        """Give an unschedulable pod another turn."""
-        if pod.place is QueueName.UNSCHEDULABLE and not self.turned_away.too_often(pod.uid):
+        """Give an unschedulable pod another turn, if PreEnqueue lets it have one."""
+        if pod.place is not QueueName.UNSCHEDULABLE or self.turned_away.too_often(pod.uid):
+            return
+        if isinstance(pod, QueuedGroup):
             self._stand(pod, QueueName.BACKOFF)
+        else:
+            self._enter(pod, QueueName.BACKOFF)
 
     def happened(self, event: ClusterEvent) -> None:
         """Something has changed: give those a turn whom it may help."""
@@ -216,12 +221,15 @@ class SimulatedQueue:
                 if (move := self._groups.released(pod, event)) is not None:
                     self._moved(pod, move)
             else:
-                self._let_in(pod)
+                self._enter(pod, QueueName.ACTIVE)
 
-    def _let_in(self, pod: QueuedPod) -> None:
-        """A gated pod becomes active if nobody gates it any more."""
-        if self._framework(pod.info).run_pre_enqueue(pod.info.pod) is None:
-            self._stand(pod, QueueName.ACTIVE)
+    def _enter(self, pod: QueuedPod, place: QueueName) -> None:
+        """Stand where a turn is to be had, or be gated where PreEnqueue says no."""
+        status = self._framework(pod.info).run_pre_enqueue(pod.info.pod)
+        if status is not None:
+            self._pending.held_back(pod, status.plugin)
+            self._why[pod.key] = f"{status.plugin}: {status.message}"
+        self._stand(pod, place if status is None else QueueName.GATED)
 
     def _rescue(self) -> None:
         for pod in list(self._pending):

@@ -33,6 +33,25 @@ def test_a_preemptor_is_tried_again_once_its_victims_are_gone() -> None:
     assert told.of("small").ending is Ending.UNSCHEDULABLE
 
 
+def test_who_may_be_tried_again_asks_pre_enqueue_again() -> None:
+    class Once:
+        name = "Once"
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            self._asked = 0
+
+        def pre_enqueue(self, pod: Any) -> Status | None:
+            self._asked += 1
+            return None if self._asked == 1 else unschedulable("it had its turn")
+
+    pods = [make_pod("shop/low", cpu=3, node="n1"), make_pod("shop/high", cpu=4, priority=9)]
+    told = Told([make_node(cpu=4)], pods, Once)
+    assert told.tried == ["high"]
+    assert told.of("low").ending is Ending.EVICTED
+    high = told.of("high")
+    assert (high.ending, high.message, high.attempts) == (Ending.GATED, "Once: it had its turn", 1)
+
+
 def test_a_promise_in_the_manifest_is_kept() -> None:
     nodes = [make_node("n1", cpu=2), make_node("n2", cpu=2)]
     pods = [make_pod("shop/other", cpu=2), make_pod("shop/promised", cpu=2, nominated="n2")]
@@ -266,10 +285,11 @@ def test_a_victim_that_permit_holds_back_is_unreserved_and_queued_again() -> Non
 
         def __init__(self, args: Any, handle: Any) -> None:
             self._handle = handle
+            self._open = False
 
         def pre_enqueue(self, pod: Any) -> Status | None:
-            waits = any(True for _ in self._handle.waiting_pods())
-            return None if waits or pod.metadata.name != "high" else unschedulable("too early")
+            self._open = self._open or any(True for _ in self._handle.waiting_pods())
+            return None if self._open or pod.metadata.name != "high" else unschedulable("too early")
 
     pods = [make_pod("shop/high", cpu=4, priority=9), make_pod("shop/low", cpu=2), make_pod("shop/free", cpu=1)]
     told = Told([make_node(cpu=4)], pods, Pairs, Late)
