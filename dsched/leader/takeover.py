@@ -1,8 +1,9 @@
 """What a new leader does before it leads: put itself in the picture and settle what an earlier one left.
 
-The order matters. Reservations are adopted first, under the new epoch: from then on no bind job of an older epoch can
-bind, so what the cluster lists afterwards does not change behind the leader's back. Killed anywhere in here, the next
-leader simply begins again; every step looks at what is there.
+The order matters. Reservations are adopted first, under the new epoch, and those that hold devices are given up: from
+then on no bind job of an older epoch can bind, or give devices to a claim, so what the cluster lists afterwards does
+not change behind the leader's back. Killed anywhere in here, the next leader simply begins again; every step looks at
+what is there.
 """
 
 from collections.abc import Callable, Sequence
@@ -93,6 +94,7 @@ class Takeover:
             set_aside("reservation", uid, text)
         self._reservations.adopt([reservation.uid for reservation in read_reservations(self._store)])
         recovered = self._queue.recover(self._before)
+        self._give_up_devices()
         listing = self._cluster.list()
         self._take_objects(listing)
         adopted = self._settle_reservations(listing.pods)
@@ -129,30 +131,35 @@ class Takeover:
 
     # -- reservations ----------------------------------------------------------------------------------------------
 
+    def _give_up_devices(self) -> None:
+        """Release the reservations that hold devices: for which devices they were chosen was in the memory of the
+        earlier leader. Before the listing, for a binder may be about to write to the claims which these are. Usage is
+        rebuilt afterwards, and of the pods those leave the queue that are bound or gone.
+        """
+        holding = devices.read_held(self._store)[0]
+        for reservation in read_reservations(self._store) if holding else ():
+            if reservation.uid in holding:
+                self._release(reservation, None, QueueName.ACTIVE)
+        Devices(self._store, self._epoch).recount(())
+
     def _settle_reservations(self, listed: Sequence[Pod]) -> list[AssumedPod]:
-        """Adopt, confirm or release them all; then count what the adopted ones hold of devices."""
+        """Adopt, confirm or release them all."""
         reservations = read_reservations(self._store)
         reserved = {reservation.uid for reservation in reservations}
         pods = {pod.uid: pod for pod in listed if pod.uid in reserved} if reserved else {}
         adopted: list[AssumedPod] = []
         confirmed: list[tuple[PodKey, PodUid]] = []
-        holding = devices.read_held(self._store)[0]
         for reservation in reservations:
             pod = pods.get(reservation.uid)
             if pod is not None and pod.node_name == reservation.node:
                 confirmed.append((reservation.key, reservation.uid))
             elif pod is None or pod.finished or pod.deleting or pod.node_name != NO_NODE:
                 self._release(reservation, pod, QueueName.NOWHERE)
-            elif (
-                reservation.uid not in holding
-                and self._keeps(reservation, pod)
-                and (assumed := self._adopt(reservation, pod)) is not None
-            ):
+            elif self._keeps(reservation, pod) and (assumed := self._adopt(reservation, pod)) is not None:
                 adopted.append(assumed)
             else:
                 self._release(reservation, pod, QueueName.ACTIVE)
         self._reservations.confirm(confirmed)
-        Devices(self._store, self._epoch).recount(assumed.info.uid for assumed in adopted)
         return adopted
 
     def _keeps(self, reservation: Reservation, pod: Pod) -> bool:

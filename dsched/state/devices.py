@@ -13,7 +13,7 @@ when the last of these pods holds them no more. A binder writes an allocation on
 
 *Who may be killed*: a leader before ``reserve``: nothing is held. After it: the charge stands with the reservation, and
 ends with it. A new leader gives up the reservations that still hold devices, for which devices they were chosen was in
-the memory of the earlier one, and then counts what is held again (`Devices.recount`).
+the memory of the earlier one, and counts what is held again (`Devices.recount`), before it lists the claims.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -2,8 +2,9 @@
 them.
 
 Binders write claims; the leader hears of it by the watch. A reservation that ends without a bind may end before that,
-so the claims are read first and counted with as they are: what a binder has written is never taken for free. Then the
-pod is taken out of them; their devices stay theirs, as upstream's Unreserve leaves them.
+so the claims are read and counted with as they are: what a binder has written is never taken for free. The pod is
+taken out of them; their devices stay theirs, as upstream's Unreserve leaves them. They are read once more when the
+reservation has ended: until then a binder could still write.
 
 *Who may be killed*: a leader that is killed before a pod was taken out of its claims leaves it in there. It is pending
 and finds its claims reserved for itself; where it is gone, who sees to claims takes it out.
@@ -92,8 +93,9 @@ class DeviceClaims:
         if shown:
             self._devices.release_ahead(shown)
 
-    def give_back(self, info: PodInfo, *, written: bool) -> None:
-        """A reservation is about to end without a bind: take the pod out of its claims.
+    def give_back(self, info: PodInfo, *, written: bool) -> bool:
+        """A reservation is about to end without a bind: take the pod out of its claims. Says whether these have to be
+        looked up when it has ended.
 
         Args:
             written: whether a binder may have written them.
@@ -103,16 +105,14 @@ class DeviceClaims:
         self._unseen.difference_update(holder for holder in holders if self._of(holder) <= {info.uid})
         self.ended(info.uid)
         if not written or not (holding or any(_named(info.pod))):
-            return
-        claims = self._look_up(info)
-        if not claims:
-            return
+            return False
+        claims = self.look_up(info)
         releases = [ClaimRelease(key, _uid(claim), info.uid) for key, claim in claims.items() if not _made_for(claim)]
-        self._tell(self._cluster.release_claims(releases))
+        if releases:
+            self._tell(self._cluster.release_claims(releases))
         made = [ClaimDeletion(key, _uid(claim)) for key, claim in claims.items() if _made_for(claim) == info.uid]
         self._tell([self._cluster.delete_claim(each) for each in made])
-        # A pod of a group is decided again at once, and nobody reserves for it what seems to be reserved for it still.
-        self._look_up(info)
+        return True
 
     def carry_out(self, decisions: Sequence[Decision]) -> None:
         """Take devices away, and delete claims, as PostFilter has it for pods that have no node."""
@@ -122,7 +122,7 @@ class DeviceClaims:
         for decision in decisions:
             self._tell([self._cluster.delete_claim(each) for each in decision.deleted_claims])
 
-    def _look_up(self, info: PodInfo) -> dict[str, Mapping[str, Any]]:
+    def look_up(self, info: PodInfo) -> dict[str, Mapping[str, Any]]:
         """Count with the pod's claims as they are now; none where the cluster cannot be asked."""
         try:
             claims = self._read(info)

@@ -374,7 +374,7 @@ class BindTracker:
         self, assumed: AssumedPod, message: str, plugins: frozenset[str] = frozenset(), *, gone: bool = False
     ) -> None:
         """End a reservation without a bind: Unreserve, forget, queue the pod again unless it is gone."""
-        self.claims.give_back(assumed.info, written=assumed.handed_out_at > 0)
+        had_claims = self.claims.give_back(assumed.info, written=assumed.handed_out_at > 0)
         assumed.framework.run_unreserve(assumed.state, assumed.info, assumed.node)
         pod = self._pending.get(assumed.info.key)
         target = QueueName.NOWHERE
@@ -389,6 +389,8 @@ class BindTracker:
         stood = self._reservations.release([(move, assumed.node, amounts(assumed.info))])[0]
         self._assumed.pop(assumed.info.uid, None)
         self._cache.forget(assumed.info.uid, released=stood)
+        if had_claims:  # a pod of a group is decided again at once, and must not seem to be among their consumers still
+            self.claims.look_up(assumed.info)
         RESERVATIONS.set(len(self._assumed))
         if pod is not None:
             self._pending.placed(pod, target)

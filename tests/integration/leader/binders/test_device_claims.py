@@ -10,6 +10,8 @@ from dsched.cluster.interface import Binding, BindOutcome, BindVerdict
 from dsched.cluster.standalone.objects import Objects
 from dsched.errors import StaleEpoch
 from dsched.manifests import kinds
+from dsched.model.meta import NodeName
+from dsched.model.resource_claims import RESOURCE_CLAIM
 from dsched.state.client import Store
 from dsched.state.devices import read_ledger
 from tests.devices import make_slice
@@ -132,6 +134,66 @@ def test_a_binder_that_is_late_gives_nothing_away(rig: Rig, working: Working, mo
     working.rest()
     assert working.devices() == {"a": ["gpu-0", "gpu-1"]}
     working.healthy()
+
+
+def test_a_binder_that_is_late_changes_no_claim_that_the_next_leader_has_listed(
+    rig: Rig, working: Working, monkeypatch: Any
+) -> None:
+    """The next leader would not know of it when it decides for the first time."""
+    rig.apply(pod(A))
+    (request,) = working.decide()
+    cluster, told = working.binder._cluster, []
+    write, lists = cluster.allocate_claims, rig.cluster.list
+
+    def stopped(writes: Any) -> Any:
+        def lists_before(*words: Any) -> Any:
+            listing = lists(*words)
+            told.extend(write(writes))
+            return listing
+
+        monkeypatch.setattr(cluster, "allocate_claims", write)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rig.cluster, "list", lists_before)
+            working.lead()
+        return told
+
+    monkeypatch.setattr(cluster, "allocate_claims", stopped)
+    (outcome,) = working.binder.run(request)
+    assert "are no longer held for its pod" in outcome.message
+    assert working.devices() == {}
+    working.rest()
+    assert working.devices() == {"a": ["gpu-0"]}
+    working.healthy()
+
+
+def test_what_a_binder_writes_while_a_reservation_ends_is_not_taken_for_free(
+    rig: Rig, working: Working, monkeypatch: Any
+) -> None:
+    """Its node has no place for the pod any more, and the binder is about to write its claim."""
+    rig.apply(pod(A))
+    (request,) = working.decide()
+    cluster, told = working.binder._cluster, []
+    write, tracker = cluster.allocate_claims, working.led.term.binding
+    release = tracker._reservations.release
+
+    def stopped(writes: Any) -> Any:
+        def releases_after(releases: Any) -> Any:
+            told.extend(write(writes))
+            return release(releases)
+
+        monkeypatch.setattr(cluster, "allocate_claims", write)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tracker._reservations, "release", releases_after)
+            tracker.give_up(tracker.on_node(NodeName("n1")), "it is too small")
+        return told
+
+    monkeypatch.setattr(cluster, "allocate_claims", stopped)
+    working.binder.run(request)
+    (claim,) = Objects(working.store).all_of(kinds.RESOURCE_CLAIM)
+    assert working.devices() == {"a": ["gpu-0"]}
+    assert working.led.term.memory.cache.snapshot.others(RESOURCE_CLAIM) == {
+        "default/" + claim["metadata"]["name"]: claim
+    }
 
 
 def test_a_bind_that_fails_after_the_claim_was_written(rig: Rig, working: Working) -> None:
