@@ -92,9 +92,10 @@ class Takeover:
     def _run(self) -> int:
         for uid, text in self._reservations.drop_unreadable().items():
             set_aside("reservation", uid, text)
-        self._reservations.adopt([reservation.uid for reservation in read_reservations(self._store)])
+        reservations = read_reservations(self._store)
+        self._reservations.adopt([reservation.uid for reservation in reservations])
         recovered = self._queue.recover(self._before)
-        self._give_up_devices()
+        self._give_up_devices(reservations)
         listing = self._cluster.list()
         self._take_objects(listing)
         adopted = self._settle_reservations(listing.pods)
@@ -131,13 +132,13 @@ class Takeover:
 
     # -- reservations ----------------------------------------------------------------------------------------------
 
-    def _give_up_devices(self) -> None:
+    def _give_up_devices(self, reservations: Sequence[Reservation]) -> None:
         """Release the reservations that hold devices: for which devices they were chosen was in the memory of the
         earlier leader. Before the listing, for a binder may be about to write to the claims which these are. Usage is
         rebuilt afterwards, and of the pods those leave the queue that are bound or gone.
         """
         holding = devices.read_held(self._store)[0]
-        for reservation in read_reservations(self._store) if holding else ():
+        for reservation in reservations:
             if reservation.uid in holding:
                 self._release(reservation, None, QueueName.ACTIVE)
         Devices(self._store, self._epoch).recount(())

@@ -133,8 +133,7 @@ def read_names(store: Store, key: keys.Key = keys.NODE) -> list[NodeName]:
 
 
 def read_versions(store: Store, names: Sequence[NodeName], key: keys.Key = keys.NODE) -> dict[NodeName, Seen]:
-    """The versions of nodes as they are in Redis; a node that is not there, or has none, is left
-    out."""
+    """The versions of nodes as they are in Redis; a node that has none there is left out."""
     found: dict[NodeName, Seen] = {}
     for piece in cut(names):
         with store.redis.pipeline(transaction=False) as pipeline:

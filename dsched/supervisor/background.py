@@ -43,7 +43,8 @@ def start(system: commands.System, clock: Clock, *, survives: bool = True) -> ad
     command = [sys.executable, "-m", "dsched", *arguments(system)]
     environment = commands.environment(system, system.redis_url or "")
     with lock.taken(system.data_dir, clock) as lock_fd:
-        processes.rotate(log)
+        with lock.usable(system.data_dir, made=True):
+            processes.rotate(log)
         told_before = log.stat().st_size if log.exists() else 0
         process = processes.spawn(command, environment, system.data_dir, log, stdin=lock_fd, survives=survives)
     try:

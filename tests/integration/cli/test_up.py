@@ -97,11 +97,13 @@ def test_a_system_whose_starter_was_killed_at_its_first_moment_is_found_and_stop
         (supervisor,) = supervisors_of(starter.pid)
         os.kill(supervisor, signal.SIGSTOP)
         starter.kill()
-    assert not lock.holder(tmp_path / "data").alive, "it has come too far for this test"
-    early = dsched("down", "--timeout", "0.5")
-    assert early.returncode == 1
-    assert "not said yet" in early.stderr
-    os.kill(supervisor, signal.SIGCONT)
+    try:
+        assert not lock.holder(tmp_path / "data").alive, "it has come too far for this test"
+        early = dsched("down", "--timeout", "0.5")
+        assert early.returncode == 1
+        assert "not said yet" in early.stderr
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
     assert dsched("down").stdout.startswith("stopped: ")
     assert processes_of(tmp_path) == []
 

@@ -1,5 +1,6 @@
 """Pods with claims for devices in standalone mode, from a template to a bound pod: a leader and a binder over Redis."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,20 @@ def shared() -> Json:
 def refused(binding: Binding) -> BindOutcome:
     """As an admission webhook has it."""
     return BindOutcome(binding.key, binding.uid, BindVerdict.REFUSED, message="not here")
+
+
+def stop_before_the_claim(
+    working: Working, monkeypatch: Any, meanwhile: Callable[[Callable[[], list[str]]], list[str]]
+) -> None:
+    """The binder is stopped right before it writes its claim; ``meanwhile`` has it go on."""
+    cluster = working.binder._cluster
+    write = cluster.allocate_claims
+
+    def stopped(writes: Any) -> list[str]:
+        monkeypatch.setattr(cluster, "allocate_claims", write)
+        return meanwhile(lambda: list(write(writes)))
+
+    monkeypatch.setattr(cluster, "allocate_claims", stopped)
 
 
 @pytest.fixture
@@ -117,16 +132,13 @@ def test_a_binder_that_is_late_gives_nothing_away(rig: Rig, working: Working, mo
     """It is stopped between its first look and the claim; meanwhile another leader may give the devices away."""
     rig.apply(template(2), pod(A))
     (request,) = working.decide()
-    cluster = working.binder._cluster
-    write = cluster.allocate_claims
 
-    def stopped(writes: Any) -> Any:
-        monkeypatch.setattr(cluster, "allocate_claims", write)
+    def meanwhile(write: Callable[[], list[str]]) -> list[str]:
         working.lead()
         assert working.led.place(A) == "active"
-        return write(writes)
+        return write()
 
-    monkeypatch.setattr(cluster, "allocate_claims", stopped)
+    stop_before_the_claim(working, monkeypatch, meanwhile)
     outcomes = working.binder.run(request)
     assert [outcome.verdict for outcome in outcomes] == ["rejected"]
     assert "are no longer held for its pod" in outcomes[0].message
@@ -142,22 +154,22 @@ def test_a_binder_that_is_late_changes_no_claim_that_the_next_leader_has_listed(
     """The next leader would not know of it when it decides for the first time."""
     rig.apply(pod(A))
     (request,) = working.decide()
-    cluster, told = working.binder._cluster, []
-    write, lists = cluster.allocate_claims, rig.cluster.list
+    lists = rig.cluster.list
 
-    def stopped(writes: Any) -> Any:
+    def meanwhile(write: Callable[[], list[str]]) -> list[str]:
+        told: list[str] = []
+
         def lists_before(*words: Any) -> Any:
             listing = lists(*words)
-            told.extend(write(writes))
+            told.extend(write())
             return listing
 
-        monkeypatch.setattr(cluster, "allocate_claims", write)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rig.cluster, "list", lists_before)
             working.lead()
         return told
 
-    monkeypatch.setattr(cluster, "allocate_claims", stopped)
+    stop_before_the_claim(working, monkeypatch, meanwhile)
     (outcome,) = working.binder.run(request)
     assert "are no longer held for its pod" in outcome.message
     assert working.devices() == {}
@@ -172,28 +184,27 @@ def test_what_a_binder_writes_while_a_reservation_ends_is_not_taken_for_free(
     """Its node has no place for the pod any more, and the binder is about to write its claim."""
     rig.apply(pod(A))
     (request,) = working.decide()
-    cluster, told = working.binder._cluster, []
-    write, tracker = cluster.allocate_claims, working.led.term.binding
+    tracker = working.led.term.binding
     release = tracker._reservations.release
 
-    def stopped(writes: Any) -> Any:
+    def meanwhile(write: Callable[[], list[str]]) -> list[str]:
+        told: list[str] = []
+
         def releases_after(releases: Any) -> Any:
-            told.extend(write(writes))
+            told.extend(write())
             return release(releases)
 
-        monkeypatch.setattr(cluster, "allocate_claims", write)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tracker._reservations, "release", releases_after)
             tracker.give_up(tracker.on_node(NodeName("n1")), "it is too small")
         return told
 
-    monkeypatch.setattr(cluster, "allocate_claims", stopped)
+    stop_before_the_claim(working, monkeypatch, meanwhile)
     working.binder.run(request)
     (claim,) = Objects(working.store).all_of(kinds.RESOURCE_CLAIM)
     assert working.devices() == {"a": ["gpu-0"]}
-    assert working.led.term.memory.cache.snapshot.others(RESOURCE_CLAIM) == {
-        "default/" + claim["metadata"]["name"]: claim
-    }
+    known = working.led.term.memory.cache.snapshot.others(RESOURCE_CLAIM)
+    assert known == {"default/" + claim["metadata"]["name"]: claim}
 
 
 def test_a_bind_that_fails_after_the_claim_was_written(rig: Rig, working: Working) -> None:
