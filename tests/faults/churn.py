@@ -107,10 +107,15 @@ class Churn:
         return list(self._nodes.values())
 
     def delete_pods(self, *keys: str) -> None:
-        """Delete pods as a user does."""
-        with self.arena.history.lock:
-            self.deleted |= {self.arena.history.pods[key]["metadata"]["uid"] for key in keys if self._there(key)}
-        self.arena.delete("Pod", *keys)
+        """Delete pods as a user does, those of them that are there. It is the cluster that says which these are: the
+        history may not have heard yet that a pod came, or that another one has its name."""
+        there = {
+            f"{_meta(pod)['namespace']}/{_meta(pod)['name']}": _meta(pod)["uid"] for pod in self.arena.objects("Pod")
+        }
+        found = [key for key in keys if key in there]
+        self.deleted |= {there[key] for key in found}
+        if found:
+            self.arena.delete("Pod", *found)
 
     def collect(self) -> int:
         """Delete the pods of nodes that are gone, as Kubernetes' garbage collector does; how many there were."""
@@ -282,15 +287,17 @@ class Churn:
         with self.arena.history.lock:
             return sorted(key for key, pod in self.arena.history.pods.items() if _is_free(pod))
 
-    def _there(self, key: str) -> bool:
-        return key in self.arena.history.pods
-
     def _next(self) -> int:
         self._number += 1
         return self._number
 
 
 _NAMED = ("name", "namespace", "labels")
+
+
+def _meta(pod: Json) -> Json:
+    found: Json = pod["metadata"]
+    return found
 
 
 def _is_free(pod: Json) -> bool:

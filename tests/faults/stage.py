@@ -40,7 +40,7 @@ def pods(run: Run, count: int, cpu: str, priority: int, grace_s: int = 0, **labe
 
 def clear(run: Run, *keys: str) -> None:
     """Delete the node, and of these pods those that are there."""
-    run.churn.delete_pods(*[key for key in keys if key in run.arena.history.pods])
+    run.churn.delete_pods(*keys)
     run.arena.delete("Node", NAME)
     run.pause(0.1, 0.2)
     run.churn.collect()

@@ -68,12 +68,15 @@ class Standalone(Arena):
             raise NotNow(str(error)) from error
 
     def objects(self, kind: str) -> list[Json]:
-        if kind == "Node":
-            return [json.loads(text) for text in self.redis.hvals(PREFIX + "cluster:nodes")]
-        pipe = self.redis.pipeline(transaction=True)
-        for name in ("cluster:pods", "cluster:pods:state", "cluster:pods:status"):
-            pipe.hgetall(PREFIX + name)
-        pods, states, statuses = pipe.execute()
+        try:
+            if kind == "Node":
+                return [json.loads(text) for text in self.redis.hvals(PREFIX + "cluster:nodes")]
+            pipe = self.redis.pipeline(transaction=True)
+            for name in ("cluster:pods", "cluster:pods:state", "cluster:pods:status"):
+                pipe.hgetall(PREFIX + name)
+            pods, states, statuses = pipe.execute()
+        except client.UNAVAILABLE as error:
+            raise NotNow(str(error)) from error
         return [_pod(json.loads(text), states[key], statuses.get(key)) for key, text in pods.items()]
 
     def scheduled_events(self) -> dict[str, int]:

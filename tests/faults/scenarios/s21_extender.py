@@ -47,7 +47,7 @@ def inject(run: Run) -> None:
         EXTENDER.answers["filter"] = good
         run.churn.delete_pods(key)
     run.require(wait_for(lambda: len(waits.done(run, concerned)) == len(concerned), 90), "I9 pods of the extender wait")
-    run.churn.delete_pods(*[each for each in concerned if each in run.arena.history.pods])
+    run.churn.delete_pods(*concerned)
 
 
 def _concerned(run: Run, count: int) -> list[str]:
