@@ -45,8 +45,11 @@ def attempts(
         rows: a key, which ``failed`` is told after what the rows are about, and what to read.
     """
     for key, raw in rows:
-        found = attempt(read, raw, failed, *about, key)
-        if found is not None:
+        try:
+            found = read(*raw)
+        except Exception as error:  # noqa: BLE001 - as `attempt`, without a call for each
+            failed(*about, key, error)
+        else:
             yield raw, found
 
 

@@ -141,9 +141,7 @@ class Objects:
         def ask(lined: Store, cursor: bytes, then: Callable[[Any], None]) -> None:
             Script(lined, "pods_scan", stored.SCRIPTS).ahead(_POD_KEYS, [cursor, pieces.LIGHT_AT_MOST], then)
 
-        return iter(
-            Walk(self._store, ask, lambda reply: list(zip(reply[1], zip(*reply[2:], strict=True), strict=True)))
-        )
+        return iter(Walk(self._store, ask, _rows))
 
     def scan_states(self) -> Iterator[list[tuple[str, stored.PodState]]]:
         """Key and state line of every pod, in pieces, in no order; one may come twice."""
@@ -162,6 +160,12 @@ class Objects:
         with client.reachable(self._store):
             lines = self._store.redis.lrange(self._store.key(keys.EVENTS.name + key), 0, -1)
         return [_event(line.decode()) for line in lines]
+
+
+def _rows(reply: Sequence[Any]) -> list[tuple[bytes, RawPod]]:
+    """What pods_scan returns, pod by pod."""
+    _, found, states, statuses = reply
+    return list(zip(found[::2], zip(found[1::2], states, statuses, strict=True), strict=True))
 
 
 def _states(found: Mapping[bytes, bytes]) -> Iterator[tuple[str, stored.PodState]]:

