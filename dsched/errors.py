@@ -26,7 +26,7 @@
     ├── RecordingError         a recording that cannot be read or written
     │   └── NothingRecorded    one without a beginning that is told to its end
     ├── JudgeError             the program that decides as kube-scheduler does is missing, or failed
-    ├── EvaluationError        evaluators did not answer, or answered for another table or configuration
+    ├── CannotEvaluate         an evaluator cannot judge nodes as it was asked to
     ├── SystemNotFound         no running system at the given address
     ├── CompileError           a CEL expression that cannot be used (`dsched.cel.errors`)
     ├── EvaluationError        one that failed on what it was given (`dsched.cel.errors`)
@@ -160,8 +160,8 @@ class JudgeError(DschedError):
     """The program that decides with kube-scheduler's framework is missing, or failed; the message says what to do."""
 
 
-class EvaluationError(DschedError):
-    """Evaluators did not answer in time, or answered for another table version or configuration."""
+class CannotEvaluate(DschedError):
+    """An evaluator cannot judge nodes as it was asked to: its replica is another one, or the task makes no sense."""
 
 
 class SystemNotFound(DschedError):

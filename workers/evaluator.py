@@ -15,7 +15,7 @@ from dsched.config import SchedulerConfiguration
 from dsched.engine.judge import judge_apart
 from dsched.engine.partitions import PARTS, Partitions
 from dsched.engine.wire import pack, pack_failure, unpack_closed
-from dsched.errors import EvaluationError
+from dsched.errors import CannotEvaluate
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.validation import PluginFailure
@@ -56,7 +56,7 @@ class Evaluator:
                 rows = self._rows(message)
                 closed = [unpack_closed(raw, len(rows)) for raw in message.closed]
                 classes = [self._judge(number, message, rows, closed[number]) for number in range(len(message.pods))]
-            except EvaluationError as error:
+            except CannotEvaluate as error:
                 refusal = str(error)
         if refusal:
             REFUSALS.inc()
@@ -73,15 +73,15 @@ class Evaluator:
     def _check(self, message: EvaluateShard) -> None:
         """
         Raises:
-            EvaluationError: it is of the right shape and makes no sense; no leader of ours has sent it.
+            CannotEvaluate: it is of the right shape and makes no sense; no leader of ours has sent it.
         """
         unknown = {profile for profile, _ in message.pods} - self._frameworks.keys()
         if unknown:
-            raise EvaluationError(f"no profile {cut(min(unknown))} here")
+            raise CannotEvaluate(f"no profile {cut(min(unknown))} here")
         if len(message.closed) != len(message.pods):
-            raise EvaluationError(f"{len(message.closed)} columns of closed nodes for {len(message.pods)} classes")
+            raise CannotEvaluate(f"{len(message.closed)} columns of closed nodes for {len(message.pods)} classes")
         if not all(0 <= part < PARTS for part in message.parts):
-            raise EvaluationError(f"parts are 0 to {PARTS - 1}")
+            raise CannotEvaluate(f"parts are 0 to {PARTS - 1}")
 
     def _catch_up(self, message: EvaluateShard) -> None:
         version, started = message.table, time.perf_counter()
@@ -100,11 +100,11 @@ class Evaluator:
         """Of the replica.
 
         Raises:
-            EvaluationError: they are not those that the leader means.
+            CannotEvaluate: they are not those that the leader means.
         """
         rows = self._partitions.rows(self._replica.snapshot.table, message.parts)
         if len(rows) != message.rows:
-            raise EvaluationError(f"{message.rows} nodes are asked about that are {len(rows)} in the replica here")
+            raise CannotEvaluate(f"{message.rows} nodes are asked about that are {len(rows)} in the replica here")
         return rows
 
     def _judge(

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsched.engine.judge import OPEN, Columns
-from dsched.errors import EvaluationError
+from dsched.errors import CannotEvaluate
 from dsched.framework.interface import Code, Hazard, Status, Verdict
 from dsched.framework.validation import PluginFailure
 from dsched.model.messages import ClassResult, ScoreColumn, VerdictColumn
@@ -32,10 +32,10 @@ def pack_closed(closed: NDArray[np.int16]) -> bytes:
 def unpack_closed(raw: bytes, rows: int) -> NDArray[np.int16]:
     """
     Raises:
-        EvaluationError: it is about another number of rows.
+        CannotEvaluate: it is about another number of rows.
     """
     if len(raw) not in (0, 2 * rows):
-        raise EvaluationError(f"what other plugins say is about {len(raw) / 2:g} rows of {rows}")
+        raise CannotEvaluate(f"what other plugins say is about {len(raw) / 2:g} rows of {rows}")
     return np.frombuffer(raw, dtype="<i2").astype(np.int16) if raw else np.full(rows, OPEN, dtype=np.int16)
 
 

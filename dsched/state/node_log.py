@@ -17,7 +17,7 @@ from dsched.clock import Clock, SystemClock
 from dsched.engine import replica_delta
 from dsched.engine.partitions import keep_only
 from dsched.engine.replica_delta import Delta
-from dsched.errors import EvaluationError
+from dsched.errors import CannotEvaluate
 from dsched.framework.snapshot import Snapshot
 from dsched.state import keys, versions
 from dsched.state.client import Store, WrongType
@@ -134,7 +134,7 @@ class Replica:
         Args:
             parts: the parts of the table to hold, None for the whole of it.
         Raises:
-            EvaluationError: the log does not have it (any more, or yet), or a leader of another version writes it.
+            CannotEvaluate: the log does not have it (any more, or yet), or a leader of another version writes it.
         """
         self._hold(parts)
         if version < self.version:
@@ -143,7 +143,7 @@ class Replica:
             start = f"({self.version}-0" if self.version else "-"
             entries = self._entries(start, version)
             if not entries:
-                raise EvaluationError(f"the node log ends at version {self.version}, version {version} was asked for")
+                raise CannotEvaluate(f"the node log ends at version {self.version}, version {version} was asked for")
             for entry, fields in entries:
                 self._apply(entry, fields)
 
@@ -154,18 +154,18 @@ class Replica:
                 name, min=start, max=f"{version}-0", count=READ_AT_ONCE
             )
         except WrongType as error:
-            raise EvaluationError(f"the node log cannot be read: {error}") from error
+            raise CannotEvaluate(f"the node log cannot be read: {error}") from error
         return found
 
     def _apply(self, entry: bytes, fields: dict[bytes, bytes]) -> None:
         try:
             changes, first = replica_delta.decode(fields[b"deltas"], self._parts), fields[b"first"] == b"1"
         except (msgspec.DecodeError, KeyError) as error:
-            raise EvaluationError(f"entry {entry.decode()} of the node log cannot be read: {error!r}") from error
+            raise CannotEvaluate(f"entry {entry.decode()} of the node log cannot be read: {error!r}") from error
         if first:
             self._start_over()
         elif not self.version:
-            raise EvaluationError(f"the node log does not begin with a whole table but with {entry.decode()}")
+            raise CannotEvaluate(f"the node log does not begin with a whole table but with {entry.decode()}")
         for change in changes:
             replica_delta.apply(self.snapshot, change)
         self.version = int(entry.partition(b"-")[0])

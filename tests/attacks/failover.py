@@ -4,7 +4,7 @@ nothing yet, the next one, binders with old jobs, and evaluators with a table of
 import contextlib
 from collections import Counter
 
-from dsched.errors import DschedError, EvaluationError
+from dsched.errors import CannotEvaluate, DschedError
 from dsched.fsck.inspection import inspect
 from dsched.model.messages import BindRequest
 from dsched.state.client import Store
@@ -90,7 +90,7 @@ class Walk:
         assert self.leading.led is not None
         cache = self.leading.led.term.memory.cache
         version = cache.log.publish(cache.snapshot)
-        with contextlib.suppress(EvaluationError):
+        with contextlib.suppress(CannotEvaluate):
             assert_same(self.replica, version, cache.snapshot)
 
     def rest(self) -> None:

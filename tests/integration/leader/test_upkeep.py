@@ -8,7 +8,7 @@ import pytest
 
 from dsched.clock import SystemClock
 from dsched.cluster.standalone import keys as cluster_keys
-from dsched.errors import EvaluationError, StateError
+from dsched.errors import CannotEvaluate, StateError
 from dsched.fsck.inspection import inspect
 from dsched.leader.upkeep import Upkeep
 from dsched.metrics import UNREADABLE
@@ -208,13 +208,13 @@ def test_a_node_log_that_somebody_else_wrote_to_is_begun_anew(store: Store, spoi
 
 def test_a_log_of_another_type_is_refused(store: Store) -> None:
     store.redis.set(store.key(keys.NODES_LOG.name), "x")
-    with pytest.raises(EvaluationError, match="cannot be read"):
+    with pytest.raises(CannotEvaluate, match="cannot be read"):
         Replica(store).catch_up(5)
 
 
 def test_an_entry_without_its_fields_is_refused(store: Store) -> None:
     store.redis.xadd(store.key(keys.NODES_LOG.name), {"x": "y"}, id="5-0")
-    with pytest.raises(EvaluationError, match="cannot be read"):
+    with pytest.raises(CannotEvaluate, match="cannot be read"):
         Replica(store).catch_up(5)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsched.clock import ManualClock
-from dsched.errors import EvaluationError, StaleEpoch
+from dsched.errors import CannotEvaluate, StaleEpoch
 from dsched.framework.pod_info import PodInfo
 from dsched.model.meta import NodeName
 from dsched.scheduler.cache import Cache
@@ -87,11 +87,11 @@ def test_a_replica_stops_at_the_version_that_it_is_asked_for_and_may_go_back(sto
 def test_a_version_that_is_not_there_yet_is_an_error_and_no_harm(store, epoch):
     cache = Cache(Usage(store, epoch), NodeLog(store, epoch))
     replica = Replica(store)
-    with pytest.raises(EvaluationError, match="ends at version 0, version 1 was asked for"):
+    with pytest.raises(CannotEvaluate, match="ends at version 0, version 1 was asked for"):
         replica.catch_up(1)
     cache.set_node(make_node("n1"))
     version = cache.log.publish(cache.snapshot)
-    with pytest.raises(EvaluationError, match=f"ends at version {version}, version {version + 1} was asked for"):
+    with pytest.raises(CannotEvaluate, match=f"ends at version {version}, version {version + 1} was asked for"):
         replica.catch_up(version + 1)
     assert_same(replica, version, cache.snapshot)
 
@@ -119,7 +119,7 @@ def test_a_log_that_has_grown_long_begins_anew_and_drops_what_came_before(monkey
     assert max(lengths) < 60
     assert lengths != sorted(lengths)
     assert_same(Replica(store), versions[-1], cache.snapshot)
-    with pytest.raises(EvaluationError):
+    with pytest.raises(CannotEvaluate):
         Replica(store).catch_up(versions[0])
 
 
@@ -129,7 +129,7 @@ def test_a_log_that_does_not_begin_with_a_whole_table_is_refused(store, epoch):
     cache.set_node(make_node("n1"))
     version = cache.log.publish(cache.snapshot)
     store.redis.xtrim(store.key("nodes:log"), maxlen=1, approximate=False)
-    with pytest.raises(EvaluationError, match=f"does not begin with a whole table but with {version}-0"):
+    with pytest.raises(CannotEvaluate, match=f"does not begin with a whole table but with {version}-0"):
         Replica(store).catch_up(version)
 
 
@@ -211,7 +211,7 @@ def test_an_entry_of_another_form_is_refused_and_what_was_read_before_it_is_kept
     fields = {"epoch": epoch, "first": 0, "deltas": newer}
     store.redis.xadd(store.key("nodes:log"), fields, id=f"{good + 1}-0")
     replica = Replica(store)
-    with pytest.raises(EvaluationError, match=f"entry {good + 1}-0 of the node log cannot be read"):
+    with pytest.raises(CannotEvaluate, match=f"entry {good + 1}-0 of the node log cannot be read"):
         replica.catch_up(good + 1)
     assert_same(replica, good, cache.snapshot)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dsched.engine import wire
 from dsched.engine.judge import OPEN, Columns
-from dsched.errors import EvaluationError
+from dsched.errors import CannotEvaluate
 from dsched.framework.interface import Code, Status, Verdict
 from dsched.framework.validation import PluginFailure
 from dsched.model import messages
@@ -81,5 +81,5 @@ def test_what_other_plugins_say_arrives_as_it_was_sent(closed: list[int]) -> Non
 @pytest.mark.parametrize("rows", [1, 3])
 def test_what_other_plugins_say_of_other_rows_is_refused(rows: int) -> None:
     raw = wire.pack_closed(np.zeros(2, dtype=np.int16))
-    with pytest.raises(EvaluationError, match=f"about 2 rows of {rows}"):
+    with pytest.raises(CannotEvaluate, match=f"about 2 rows of {rows}"):
         wire.unpack_closed(raw, rows)

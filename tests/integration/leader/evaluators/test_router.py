@@ -9,7 +9,7 @@ from dsched import config
 from dsched.clock import SystemClock
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.partitions import PARTS
-from dsched.errors import EvaluationError, RedisUnavailable
+from dsched.errors import CannotEvaluate, RedisUnavailable
 from dsched.framework.interface import Code, Hazard, Scope, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.evaluators import router as fanout_module
@@ -314,7 +314,7 @@ def test_a_plugin_that_fails_there_fails_the_class(room: Room) -> None:
 
 
 def test_an_evaluator_that_is_behind_says_so(room: Room) -> None:
-    with pytest.raises(EvaluationError, match="version 99999 was asked for"):
+    with pytest.raises(CannotEvaluate, match="version 99999 was asked for"):
         Replica(room.store).catch_up(99999)
 
 
