@@ -3,7 +3,7 @@
 Source: kubernetes v1.37 test/integration/scheduler_perf/{scheduler_perf,operations}.go (``testCase``, ``Workload``,
 ``realOp``).
 
-What a workload needs that dsched does not have, pod groups, operations with claims for devices, and the like, is found
+What a workload needs that dsched does not have, a test driver of devices, composite pod groups, and the like, is found
 in operations as they stand in a file, in the kinds of the objects that they create, and in feature gates.
 """
 
@@ -23,10 +23,10 @@ from dsched.manifests import documents, kinds
 
 FILE = "performance-config.yaml"
 _DECLARED = "NodeDeclaredFeatures"
-DYNAMIC, GROUPS, PROFILES = "dynamic resources", "pod groups", "profiles of a Go process"
+DRIVERS, GROUPS, PROFILES = "a test driver of devices", "pod groups", "profiles of a Go process"
 _OPCODES = {
-    "createResourceClaims": DYNAMIC,
-    "createResourceDriver": DYNAMIC,
+    "createResourceClaims": DRIVERS,
+    "createResourceDriver": DRIVERS,
     "waitForPodGroups": GROUPS,
     "startCollectingProfile": PROFILES,
     "stopCollectingProfile": PROFILES,
@@ -234,13 +234,12 @@ def _needs_of(
         for what, by in _needs_of_operation(raw, params, read):
             found.setdefault(what, []).append(by)
     for gate in (name for name, on in gates.items() if on and name in NOT_YET):
-        default = DYNAMIC if gate.startswith("DRA") else f"the feature {gate}"
-        found.setdefault(_GATES.get(gate, default), []).append(gate)
+        found.setdefault(_GATES.get(gate, f"the feature {gate}"), []).append(gate)
     return {what: tuple(dict.fromkeys(found[what])) for what in sorted(found)}
 
 
 def _needs_text(needs: Needs) -> str:
-    """``needs pod groups (createPodGroups, GenericWorkload), which dsched does not have``."""
+    """``needs pod groups (waitForPodGroups, CompositePodGroup), which dsched does not have``."""
     listed = " and ".join(f"{what} ({', '.join(by)})" for what, by in needs.items())
     return f"needs {listed}, which dsched does not have"
 

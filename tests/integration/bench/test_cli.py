@@ -40,7 +40,7 @@ def test_workloads_are_listed_with_thresholds_labels_needs_and_files(folder: Pat
     assert done.exit_code == 0, done.output
     assert [line.split() for line in done.stdout.splitlines()] == [
         ["WORKLOAD", "THRESHOLD", "LABELS", "NEEDS", "FILE", "PARAMETERS"],
-        ["Claims/One", "40", "short", "dynamic-resources", str(folder / "performance-config.yaml"), "nodes=2"],
+        ["Claims/One", "40", "short", "a-test-driver-of-devices", str(folder / "performance-config.yaml"), "nodes=2"],
         ["Broken/One", "-", "-", "-", str(folder / "performance-config.yaml"), "-"],
     ]
 
@@ -49,7 +49,7 @@ def test_what_is_not_supported_has_a_row_and_an_exit_code_of_its_own(folder: Pat
     done = bench(folder, "--label", "short", "--json", str(tmp_path / "out.json"))
 
     assert done.exit_code == 3, done.output
-    told = "Claims/One needs dynamic resources (createResourceDriver), which dsched does not have"
+    told = "Claims/One needs a test driver of devices (createResourceDriver), which dsched does not have"
     assert f"Claims/One: unsupported: {told}" in done.output
     assert f"thresholds from {folder / 'performance-config.yaml'}" in done.output
     (result,) = json.loads((tmp_path / "out.json").read_text())["results"]

@@ -11,7 +11,7 @@ from dsched.bench.gates import emulated
 from dsched.bench.making import Maker
 from dsched.bench.operations import CreatePods, Unsupported
 from dsched.bench.templates import Template
-from dsched.bench.workloads import DYNAMIC, GROUPS
+from dsched.bench.workloads import GROUPS
 from dsched.errors import ConfigError
 from dsched.model.queues import LABEL, Queue
 from dsched.scheduler.quota.tree import Tree
@@ -98,7 +98,7 @@ def test_a_name_that_fits_nothing_tells_what_there_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("opcode", "needs"),
     [
-        ("createResourceDriver", "dynamic resources"),
+        ("createResourceDriver", "a test driver of devices"),
         ("waitForPodGroups", "pod groups"),
         ("startCollectingProfile", "profiles of a Go process"),
         ("danceAround", "an operation that is not known"),
@@ -116,7 +116,7 @@ def test_an_operation_that_is_not_built_is_told_by_what_it_needs(opcode: str, ne
     [
         ("{CompositePodGroup: true, A: true}", {"pod groups": ("CompositePodGroup",)}),
         ("{GenericWorkload: true, TopologyAwareWorkloadScheduling: true}", {}),
-        ("{DRADerivedAttributes: true}", {"dynamic resources": ("DRADerivedAttributes",)}),
+        ("{DRADerivedAttributes: true}", {"the feature DRADerivedAttributes": ("DRADerivedAttributes",)}),
         ("{InPlacePodVerticalScalingSchedulerPreemption: true}", {}),
         ("{GenericWorkload: false, DynamicResourceAllocation: true}", {}),
     ],
@@ -137,8 +137,11 @@ def test_all_that_a_workload_needs_is_told_at_once(tmp_path: Path) -> None:
             f"{{opcode: createAny, templatePath: group.yaml}}\n  - {{opcode: createResourceDriver}}\n  - {sets}",
         )
 
-    claims, groups = "dynamic resources (createResourceDriver)", "pod groups (CompositePodGroup, waitForPodGroups)"
-    assert str(caught.value) == f"T/W needs {claims} and {groups}, which dsched does not have"
+    driver, groups = (
+        "a test driver of devices (createResourceDriver)",
+        "pod groups (CompositePodGroup, waitForPodGroups)",
+    )
+    assert str(caught.value) == f"T/W needs {driver} and {groups}, which dsched does not have"
 
 
 def test_a_multiplier_makes_more_pods(tmp_path: Path) -> None:
@@ -268,7 +271,7 @@ def test_every_workload_of_v1_37_is_planned_or_not_supported() -> None:
 
     for case in found:
         if case.needs:
-            assert set(case.needs) <= {DYNAMIC, GROUPS}, case.name
+            assert all(need == GROUPS or need.startswith("the feature DRA") for need in case.needs), case.name
             with pytest.raises(Unsupported, match="which dsched does not have"):
                 case.operations()
         elif case.name in INCOMPLETE:
