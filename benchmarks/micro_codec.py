@@ -4,14 +4,13 @@ import numpy as np
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from dsched.bench.making import Maker
-from dsched.cluster.standalone import stored
+from dsched.cluster.standalone import objects, stored
 from dsched.engine import judge, replica_delta, wire
 from dsched.engine.evaluation import Evaluation
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.model import messages
 from dsched.model.messages import ShardResult
-from dsched.model.meta import from_json
 from dsched.model.pod import Pod
 from dsched.scheduler.memory import Memory
 from tests.builders import make_pod
@@ -42,8 +41,9 @@ def test_table_for_replicas(memory: Memory, benchmark: BenchmarkFixture) -> None
 def test_pod_from_the_store(benchmark: BenchmarkFixture) -> None:
     (made,) = Maker(0).pods(None, "shop", 1)
     raw = b'{"apiVersion":"v1","kind":"Pod","metadata":{"resourceVersion":"7' + stored.tail(made.value)
+    line = f"{made.value['metadata']['uid']} - 0 - - Pending 7".encode()
 
-    found: Pod = benchmark(lambda: from_json(raw, Pod))
+    found: Pod = benchmark(lambda: objects.read_pod(raw, line, None))
 
     assert found.metadata.resource_version == "7"
 
