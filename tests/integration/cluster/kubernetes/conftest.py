@@ -9,7 +9,7 @@ from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.kubernetes.fixtures import api
-from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.integration.cluster.watching import Watcher
 
 __all__ = ["api"]
 

@@ -12,8 +12,8 @@ from dsched.model.meta import PodKey
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import GroupKey
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.waiting import DEADLINE_S
-from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.integration.cluster.waiting import DEADLINE_S
+from tests.integration.cluster.watching import Watcher
 from tests.manifests import group_manifest, pod_manifest
 
 PLURAL = "podgroups.scheduling.x-k8s.io"

@@ -13,7 +13,7 @@ import pytest
 
 from dsched.supervisor import record
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.waiting import wait_until
+from tests.integration.cluster.waiting import wait_until
 from tests.manifests import node_manifest, pod_manifest, resizing_manifest
 
 CONFIG = """

@@ -9,8 +9,8 @@ from dsched.cluster.interface import Change, GroupStatus
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.model.pod_groups import GroupKey
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.waiting import DEADLINE_S
-from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.integration.cluster.waiting import DEADLINE_S
+from tests.integration.cluster.watching import Watcher
 from tests.manifests import group_manifest, pod_manifest
 
 KEY = GroupKey("default/train")

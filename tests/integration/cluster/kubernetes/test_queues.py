@@ -11,8 +11,8 @@ from dsched.cluster.kubernetes import reflector
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.model.queues import QueueStatus
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.waiting import DEADLINE_S, wait_until
-from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.integration.cluster.waiting import DEADLINE_S, wait_until
+from tests.integration.cluster.watching import Watcher
 from tests.manifests import pod_manifest, queue_manifest
 
 WATCHED = "/apis/dsched.io/v1alpha1/queues"

@@ -10,8 +10,8 @@ from dsched.cluster.interface import Change
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.model.pod import Pod
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.waiting import DEADLINE_S, wait_until
-from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.integration.cluster.waiting import DEADLINE_S, wait_until
+from tests.integration.cluster.watching import Watcher
 from tests.manifests import Json, pod_manifest
 
 PROFILES = frozenset({"dsched"})

@@ -13,8 +13,8 @@ from dsched.cluster.kubernetes.http import pages
 from dsched.errors import ClusterUnavailable, WatchExpired
 from dsched.model.pod import Pod
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.waiting import wait_until
-from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.integration.cluster.waiting import wait_until
+from tests.integration.cluster.watching import Watcher
 from tests.manifests import node_manifest, other_manifest, pod_manifest
 
 Watch = Callable[[], Watcher]

@@ -14,8 +14,8 @@ from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.volumes import ClaimBinding, NodeSelection
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.waiting import DEADLINE_S
-from tests.integration.cluster.kubernetes.watching import Watcher
+from tests.integration.cluster.waiting import DEADLINE_S
+from tests.integration.cluster.watching import Watcher
 from tests.manifests import pod_manifest
 
 KEY, UID = PodKey("default/web"), PodUid("u1")

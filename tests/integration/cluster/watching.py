@@ -2,7 +2,7 @@
 
 from dsched.cluster.interface import Change, Event
 from dsched.cluster.kubernetes.cluster import Kubernetes
-from tests.integration.cluster.kubernetes.waiting import wait_until
+from tests.integration.cluster.waiting import wait_until
 
 Told = tuple[Change, str, str]
 
