@@ -1,159 +1,24 @@
-"""Claims for devices, written by binders and leaders: the same cases in standalone mode and at an API server."""
+"""Claims for devices, written by binders and leaders."""
 
-import json
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from dsched.clock import ManualClock
-from dsched.cluster.claims import Need
-from dsched.cluster.interface import Cluster
-from dsched.cluster.kubernetes.access import Access
-from dsched.cluster.kubernetes.cluster import Kubernetes
-from dsched.cluster.standalone.applying import Applier
-from dsched.cluster.standalone.cluster import StandaloneCluster
-from dsched.cluster.standalone.objects import Objects
 from dsched.manifests import kinds
-from dsched.model.claim_requests import FINALIZER, ClaimDeletion, ClaimRelease, ClaimWrite, ExtendedClaim
-from dsched.model.meta import PodKey, PodUid
-from dsched.model.pod import ContainerExtendedResourceRequest
-from dsched.model.resource_claims import AllocatedDevice, AllocatedDevices, Allocation, ClaimConsumer
-from dsched.state.client import Store
-from tests.integration.cluster.kubernetes.fake_api import FakeApi
-from tests.integration.cluster.kubernetes.fixtures import api
-from tests.manifests import Json, loaded, pod_manifest
-
-__all__ = ["api"]
-
-KEY, UID = "default/gpus", "claim-1"
-WEB, WEB_UID = PodKey("default/web"), PodUid("pod-1")
-API_VERSION = "resource.k8s.io/v1"
-
-
-def claim(**status: Any) -> Json:
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "ResourceClaim",
-        "metadata": {"name": "gpus", "namespace": "default", "uid": UID},
-        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}},
-        **({"status": status} if status else {}),
-    }
-
-
-def allocation(*devices: str) -> Allocation:
-    return Allocation(AllocatedDevices([AllocatedDevice("r", "gpu.example.com", "n1", each) for each in devices]))
-
-
-def write(*devices: str, pod: str = WEB, pod_uid: str = WEB_UID, **fields: Any) -> ClaimWrite:
-    return ClaimWrite(KEY, UID, PodKey(pod), PodUid(pod_uid), allocation(*devices) if devices else None, **fields)
-
-
-def extended(pod_uid: str = WEB_UID, of: str = "gpu") -> ExtendedClaim:
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": pod_uid, "controller": True}
-    asked = {"name": "container-0-request-0", "exactly": {"deviceClassName": of}}
-    value = {
-        "metadata": {"generateName": "web-extended-resources-", "ownerReferences": [owner]},
-        "spec": {"devices": {"requests": [asked]}},
-    }
-    return ExtendedClaim(
-        WEB, PodUid(pod_uid), value, [ContainerExtendedResourceRequest("main", "x/gpu", asked["name"])]
-    )
-
-
-class System(Protocol):
-    """A cluster and what a test does to it."""
-
-    cluster: Cluster
-
-    def another(self) -> Cluster: ...
-
-    def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
-        """Have devices reserved for a pod, where the cluster looks whether they are."""
-
-    def put(self, *values: Json) -> None: ...
-
-    def read(self, kind: kinds.Kind, key: str) -> Json | None: ...
-
-
-@dataclass
-class Standalone:
-    store: Store
-    folder: Path
-
-    def __post_init__(self) -> None:
-        self.cluster = self.another()
-
-    def another(self) -> Cluster:
-        return StandaloneCluster(self.store, ManualClock())
-
-    def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
-        given = {f"gpu.example.com/n1/{each}": "1" for each in devices}
-        self.store.redis.hset(self.store.key("devices"), pod_uid, json.dumps({holder: given} if given else {}))
-
-    def put(self, *values: Json) -> None:
-        Applier(self.store, ManualClock()).apply(loaded(self.folder, *values))
-
-    def read(self, kind: kinds.Kind, key: str) -> Json | None:
-        return Objects(self.store).get(kind, [key])[0]
-
-
-class AtAnApiServer:
-    def __init__(self, api: FakeApi) -> None:
-        self.api = api
-        self.opened: list[Kubernetes] = []
-        self.cluster = self.another()
-
-    def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
-        """An API server knows nothing of it."""
-
-    def another(self) -> Cluster:
-        self.opened.append(Kubernetes(Access(self.api.kubeconfig())))
-        return self.opened[-1]
-
-    def put(self, *values: Json) -> None:
-        for value in values:
-            self.api.put(kinds.BY_NAME[value["kind"]].plural, value)
-
-    def read(self, kind: kinds.Kind, key: str) -> Json | None:
-        found = self.api.objects.get((kind.plural, key))
-        return None if found is None else self.api.get(kind.plural, key)
-
-
-@pytest.fixture(params=["standalone", "kubernetes"])
-def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
-    if request.param == "standalone":
-        yield Standalone(request.getfixturevalue("store"), tmp_path)
-        return
-    found = AtAnApiServer(request.getfixturevalue("api"))
-    yield found
-    for each in found.opened:
-        each.close()
+from dsched.model.claim_requests import FINALIZER, ClaimDeletion, ClaimRelease, ClaimWrite
+from dsched.model.meta import PodUid
+from dsched.model.resource_claims import ClaimConsumer
+from tests.contract.device_claims import KEY, UID, WEB, WEB_UID, allocation, claim, devices, extended, now, users, write
+from tests.contract.systems import System
+from tests.manifests import pod_manifest
 
 
 @pytest.fixture(autouse=True)
 def there(system: System) -> None:
     system.put(claim(), pod_manifest(WEB, uid=WEB_UID))
     system.hold(WEB_UID, UID, "gpu-0", "gpu-1")
-
-
-def now(system: System) -> Json:
-    found = system.read(kinds.RESOURCE_CLAIM, KEY)
-    assert found is not None
-    return found
-
-
-def devices(system: System) -> list[str]:
-    given = now(system).get("status", {}).get("allocation") or {"devices": {"results": []}}
-    return [each["device"] for each in given["devices"]["results"]]
-
-
-def users(system: System) -> list[str]:
-    return [each["uid"] for each in now(system).get("status", {}).get("reservedFor", [])]
 
 
 def test_a_claim_gets_its_devices_its_finalizer_and_its_pod(system: System) -> None:
@@ -336,91 +201,3 @@ def test_two_binders_at_once_make_one(system: System) -> None:
 
 def test_no_claim_is_made_for_a_pod_that_is_gone(system: System) -> None:
     assert system.cluster.create_claim(extended(pod_uid="pod-0")).problem == f"pod {WEB} does not exist any more"
-
-
-class TestStandalone:
-    @pytest.fixture
-    def system(self, store: Store, tmp_path: Path) -> Standalone:
-        return Standalone(store, tmp_path)
-
-    @pytest.mark.parametrize("text", [None, "{}", "nonsense", '{"claim-2":{"gpu.example.com/n1/gpu-0":"1"}}'])
-    def test_who_comes_too_late_gives_nothing_away(self, system: Standalone, text: str | None) -> None:
-        key = system.store.key("devices")
-        system.store.redis.hdel(key, WEB_UID)
-        if text is not None:
-            system.store.redis.hset(key, WEB_UID, text)
-        (told,) = system.cluster.allocate_claims([write("gpu-0")])
-        assert told == f"the devices of resourceclaim {KEY} are no longer held for its pod"
-        assert "status" not in now(system)
-        system.hold(WEB_UID, UID, "gpu-1")
-        (told,) = system.cluster.allocate_claims([write("gpu-0")])
-        assert told == f"the devices of resourceclaim {KEY} are no longer held for its pod"
-        system.hold(WEB_UID, UID, "gpu-0")
-        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
-        system.hold(WEB_UID, UID)
-        assert system.cluster.allocate_claims([write("gpu-0")]) == [""], "what is written already needs no reservation"
-
-
-class TestAtAnApiServer:
-    @pytest.fixture
-    def system(self, api: FakeApi) -> Iterator[AtAnApiServer]:
-        found = AtAnApiServer(api)
-        yield found
-        for each in found.opened:
-            each.close()
-
-    @pytest.mark.parametrize("path", ["resourceclaims/gpus$", "resourceclaims/gpus/status$"])
-    @pytest.mark.parametrize(
-        "fault", [{"status": 409}, {"status": 503}, {"drop": "before"}, {"drop": "after"}], ids=str
-    )
-    def test_claims_are_given_in_spite_of_faults(self, system: AtAnApiServer, path: str, fault: dict[str, Any]) -> None:
-        system.api.fault("PUT", path, **fault)
-        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
-        assert (devices(system), users(system)) == (["gpu-0"], [WEB_UID])
-
-    def test_a_fault_at_one_claim_holds_up_no_other(self, system: AtAnApiServer) -> None:
-        other = claim()
-        other["metadata"] |= {"name": "others", "uid": "claim-2"}
-        system.put(other)
-        wanted = [write("gpu-0"), replace(write("gpu-1"), key="default/others", uid="claim-2")]
-        system.api.fault("PUT", "resourceclaims/gpus/status$", status=409)
-        system.api.fault("PUT", "resourceclaims/others$", status=422)
-        assert system.cluster.allocate_claims(wanted) == [
-            "",
-            "resourceclaim default/others cannot be written: a fault (422)",
-        ]
-        assert devices(system) == ["gpu-0"]
-        assert system.cluster.allocate_claims(wanted) == ["", ""]
-
-    @pytest.mark.parametrize(("method", "path"), [("POST", "resourceclaims$"), ("PATCH", "pods/web/status$")])
-    def test_claims_are_made_in_spite_of_faults(self, system: AtAnApiServer, method: str, path: str) -> None:
-        system.api.fault(method, path, drop="after")
-        made = system.cluster.create_claim(extended())
-        assert made.problem == ""
-        assert len(system.api.all("resourceclaims")) == 2
-        system.api.fault(method, path, status=403)
-        again: Callable[[ExtendedClaim], Any] = system.another().create_claim
-        assert (method == "POST") is (again(extended()) == made), "what stands is not made again, what is owed is said"
-
-    def test_who_comes_too_late_gives_nothing_away(self, system: AtAnApiServer) -> None:
-        asked: list[Need] = []
-        late = Kubernetes(Access(system.api.kubeconfig()), holds=lambda need: bool(asked.append(need)))
-        system.opened.append(late)
-        (told,) = late.allocate_claims([write("gpu-0")])
-        assert told == f"the devices of resourceclaim {KEY} are no longer held for its pod"
-        assert "finalizers" not in now(system)["metadata"]
-        assert asked == [Need(WEB_UID, [UID, WEB_UID], ["gpu.example.com/n1/gpu-0"])]
-        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
-        assert late.allocate_claims([write("gpu-0")]) == [""], "what is written already needs no reservation"
-
-    def test_a_refusal_is_said(self, system: AtAnApiServer) -> None:
-        system.api.fault("PUT", "resourceclaims/gpus/status$", status=422)
-        (told,) = system.cluster.allocate_claims([write("gpu-0")])
-        assert told == f"resourceclaim {KEY} cannot be written: a fault (422)"
-        assert now(system)["metadata"]["finalizers"] == [FINALIZER], "the next attempt goes on from here"
-        assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
-
-    def test_a_claim_that_is_being_deleted_gets_nothing(self, system: AtAnApiServer) -> None:
-        leaving = {**now(system)["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}
-        system.put({**now(system), "metadata": leaving})
-        assert system.cluster.allocate_claims([write("gpu-0")]) == [f"claim {KEY} got deleted in the meantime"]

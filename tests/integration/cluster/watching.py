@@ -1,7 +1,6 @@
 """Hears what a cluster tells, as the leader does."""
 
-from dsched.cluster.interface import Change, Event
-from dsched.cluster.kubernetes.cluster import Kubernetes
+from dsched.cluster.interface import Change, Cluster, Event
 from tests.integration.cluster.waiting import wait_until
 
 Told = tuple[Change, str, str]
@@ -10,7 +9,7 @@ Told = tuple[Change, str, str]
 class Watcher:
     """Listed once; `wait_for` hears on."""
 
-    def __init__(self, cluster: Kubernetes) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.listing = cluster.list()
         self.version = self.listing.version
