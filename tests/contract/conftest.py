@@ -15,7 +15,7 @@ __all__ = ["api"]
 def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
     found: System
     if request.param == "standalone":
-        found = Standalone(request.getfixturevalue("store"), tmp_path)
+        found = Standalone(request.getfixturevalue("store"), tmp_path, request.getfixturevalue("connect"))
     else:
         found = AtAnApiServer(request.getfixturevalue("api"))
     yield found

@@ -3,7 +3,7 @@
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.waiting import wait_until
 from tests.integration.cluster.watching import Watcher
 from tests.integration.state.support import take_over
-from tests.manifests import Json, loaded
+from tests.manifests import Json, loaded, pod_manifest
 
 EPOCH = 7
 DEADLINE_S = 60.0
@@ -59,6 +59,7 @@ class System(ABC):
     checks_reservations: bool
     version: str
     tells_statuses: bool
+    _marks = 0
 
     @abstractmethod
     def another(self) -> Cluster:
@@ -138,6 +139,15 @@ class System(ABC):
         """Lists; hears what happens from then on."""
         return Watcher(self.cluster)
 
+    def told_nothing(self, heard: Watcher) -> bool:
+        """Whether nothing of pods was told since the last call, but for what this puts there to know how far it is."""
+        self._marks += 1
+        key = f"default/mark-{self._marks}"
+        self.put(pod_manifest(key))
+        heard.wait_for(Change.ADDED, "Pod", key)
+        told, heard.events = heard.told, []
+        return [each for each in told if each[1] == "Pod"] == [(Change.ADDED, "Pod", key)]
+
     def settle(self) -> None:
         """All that was reported is written."""
         assert self.cluster.drain(DEADLINE_S)
@@ -153,15 +163,16 @@ class Standalone(System):
     version = ""
     tells_statuses = True
 
-    def __init__(self, store: Store, folder: Path) -> None:
+    def __init__(self, store: Store, folder: Path, connect: Callable[[str], Store]) -> None:
         self.store = store
+        self._connect = connect
         self.clock = ManualClock()
         self._folder = folder
         self._applier = Applier(store, self.clock)
         self.cluster = self.another()
 
     def another(self) -> StandaloneCluster:
-        return StandaloneCluster(self.store, self.clock)
+        return StandaloneCluster(self._connect(self.store.name), self.clock)
 
     def put(self, *values: Json) -> None:
         self._applier.apply(loaded(self._folder, *values))

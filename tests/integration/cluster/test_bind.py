@@ -1,12 +1,9 @@
-"""Binding: each verdict, repeated, and at the same time from two connections."""
+"""Binding in Redis: while the reservation stands, in pieces, and what is left of the pending pod."""
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from dsched.clock import ManualClock
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Change, SchedulingStatus
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.cluster.standalone.objects import Objects
@@ -49,54 +46,12 @@ def test_a_pod_whose_reservation_stands_is_bound(store, cluster, apply, reserve,
     )
 
 
-def test_binding_again_reads_the_outcome(store, cluster, apply, reserve):
-    apply(node_manifest(), pod_manifest())
-    binding = reserve()
-    first = bind(cluster, binding)
-    version = cluster.newest_version()
-    store.redis.hdel(store.key("reservations"), binding.uid)
-    assert bind(cluster, binding) == first
-    assert cluster.bind([binding, binding]) == [first, first]
-    assert events(store) == [SCHEDULED]
-    assert cluster.newest_version() == version
-
-
 def test_the_same_pod_twice_in_a_batch_is_bound_once(store, cluster, apply, reserve):
     apply(node_manifest("n1"), node_manifest("n2"), pod_manifest())
     binding = reserve()
     outcomes = cluster.bind([binding, binding, replace(binding, node=NodeName("n2"))])
     assert [each.verdict for each in outcomes] == [BindVerdict.BOUND, BindVerdict.BOUND, BindVerdict.CONFLICT]
     assert events(store) == [SCHEDULED]
-
-
-def test_a_pod_bound_elsewhere_is_a_conflict(store, cluster, apply, reserve):
-    apply(node_manifest("n1"), node_manifest("n2"), pod_manifest())
-    bind(cluster, reserve())
-    outcome = bind(cluster, reserve(node="n2"))
-    assert (outcome.verdict, outcome.node) == (BindVerdict.CONFLICT, "n1")
-    assert outcome.message == "the pod is bound to n1"
-    assert events(store) == [SCHEDULED]
-
-
-def test_a_pod_that_is_not_there_is_gone(cluster, apply):
-    apply(node_manifest())
-    outcome = bind(cluster, Binding(WEB, PodUid("u"), NodeName("n1"), 7))
-    assert (outcome.verdict, outcome.message) == (BindVerdict.GONE, "there is no such pod")
-
-
-def test_a_pod_with_another_uid_is_gone(cluster, apply, reserve):
-    apply(node_manifest(), pod_manifest())
-    outcome = bind(cluster, replace(reserve(), uid=PodUid("dead")))
-    assert outcome.verdict is BindVerdict.GONE
-    assert cluster.get_pods([WEB])[0].node_name == ""
-
-
-def test_a_pod_that_is_being_deleted_is_gone(cluster, apply, reserve):
-    manifest = pod_manifest()
-    manifest["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z"
-    apply(node_manifest(), manifest)
-    outcome = bind(cluster, reserve())
-    assert (outcome.verdict, outcome.message) == (BindVerdict.GONE, "the pod is being deleted")
 
 
 def test_a_gated_pod_is_refused(store, cluster, apply, reserve):
@@ -155,31 +110,6 @@ def test_binding_drops_what_was_written_about_the_pending_pod(store, cluster, ap
     (pod,) = cluster.get_pods([WEB])
     assert (pod.status.nominated_node_name, pod.status.conditions) == ("", [])
     assert store.redis.hlen(store.key("cluster:pods:status")) == 0
-
-
-def test_parallel_binds_of_the_same_pods_bind_each_once(
-    store: Store, connect: Callable[[str], Store], clock: ManualClock, apply, reserve
-):
-    keys = [f"default/p{number}" for number in range(300)]
-    apply(node_manifest("n1"), *(pod_manifest(key) for key in keys))
-    bindings = [reserve(key) for key in keys]
-    clusters = [StandaloneCluster(connect(store.name), clock) for _ in range(2)]
-    start, results = threading.Barrier(2), {}
-
-    def run(number: int) -> None:
-        start.wait()
-        results[number] = [clusters[number].bind([each])[0].verdict for each in bindings]
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert set(results[0]) == set(results[1]) == {BindVerdict.BOUND}
-    for key in keys:
-        assert len(Objects(store).events(PodKey(key))) == 1
-    bound = [each.key for each in clusters[0].watch(0, 0)[0] if each.change is Change.BOUND]
-    assert sorted(bound) == sorted(keys)
 
 
 def test_the_outcome_is_unknown_when_redis_does_not_answer():

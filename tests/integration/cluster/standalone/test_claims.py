@@ -1,5 +1,6 @@
 """Claims for devices in Redis: they are written only while their pod holds the devices."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ from tests.manifests import pod_manifest
 
 
 @pytest.fixture
-def system(store: Store, tmp_path: Path) -> Standalone:
-    found = Standalone(store, tmp_path)
+def system(store: Store, tmp_path: Path, connect: Callable[[str], Store]) -> Standalone:
+    found = Standalone(store, tmp_path, connect)
     found.put(claim(), pod_manifest(WEB, uid=WEB_UID))
     return found
 
