@@ -114,7 +114,7 @@ class BindVerdict(Enum):
     CONFLICT = "conflict"
     """The pod is bound to another node."""
     GONE = "gone"
-    """There is no such pod, it has another UID, or it is being deleted."""
+    """There is no such pod, it has another UID, or it is being deleted and was not bound."""
     REFUSED = "refused"
     """The cluster refused for a reason that may lie with the node (it is not there, admission does not allow it …);
     trying again at once will not change it."""

@@ -49,6 +49,17 @@ def test_binding_again_reads_the_outcome(system: System) -> None:
     assert system.events(WEB) == [SCHEDULED]
 
 
+def test_binding_again_reads_the_outcome_where_the_reservation_is_over_or_the_pod_is_leaving(system: System) -> None:
+    binding = system.binding(WEB)
+    first = bind(system, binding)
+    assert bind(system, replace(binding, epoch=binding.epoch + 1)) == first
+    leaving = system.there(kinds.POD, WEB)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    system.put(leaving)
+    assert bind(system, binding) == first
+    assert system.events(WEB) == [SCHEDULED]
+
+
 def test_the_same_pod_twice_in_a_batch_is_bound_once(system: System) -> None:
     binding = system.binding(WEB)
     outcomes = system.cluster.bind([binding, binding, replace(binding, node=NodeName("n2"))])

@@ -216,8 +216,8 @@ class StandaloneCluster:
     def bind(self, bindings: Sequence[Binding]) -> Sequence[BindOutcome]:
         """Bind pods, each with its event ``Scheduled``, one script call a batch.
 
-        Asked in this order: is the pod there (GONE), is it bound (BOUND, CONFLICT), does the reservation stand
-        (RESERVATION_LOST), does the cluster take it (REFUSED). UNKNOWN when Redis did not answer.
+        Asked in this order: is the pod there (GONE), is it bound (BOUND, CONFLICT), does it stay (GONE), does the
+        reservation stand (RESERVATION_LOST), does the cluster take it (REFUSED). UNKNOWN when Redis did not answer.
         """
         outcomes: list[BindOutcome] = []
         for batch in pieces.cut(bindings):

@@ -43,12 +43,12 @@ local function refusal(pod, key, uid, node, epoch, reservation)
     return "gone there is no such pod"
   elseif pod.uid ~= uid then
     return "gone the pod has another uid, " .. pod.uid
-  elseif pod.deleting ~= "-" then
-    return "gone the pod is being deleted"
   elseif pod.node == node then
     return "bound"
   elseif pod.node ~= "-" then
     return "conflict " .. pod.node
+  elseif pod.deleting ~= "-" then
+    return "gone the pod is being deleted"
   elseif not reservation_stands(reservation, key, node, epoch) then
     return "lost " .. (reservation and "the reservation is now " .. reservation or "there is no reservation any more")
   elseif pod.gated ~= "-" then
