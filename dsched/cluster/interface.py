@@ -319,7 +319,7 @@ class Cluster(Protocol):
         ...
 
     def record(self, events: Sequence[PodEvent]) -> None:
-        """Record events; those about pods that are gone are passed over."""
+        """Record events; those about pods that are gone may be passed over, and do not show at others of the name."""
         ...
 
     def delete_pods(self, pods: Sequence[tuple[PodKey, PodUid]], reason: str, message: str) -> None:

@@ -83,6 +83,10 @@ class System(ABC):
     def events(self, key: str) -> list[ToldEvent]:
         """What was told of a pod, oldest first."""
 
+    @abstractmethod
+    def events_of(self, key: str, uid: str) -> list[ToldEvent]:
+        """What was told of the pod of that name that has this uid, oldest first."""
+
     def there(self, kind: kinds.Kind, key: str) -> Json:
         """An object that is there."""
         found = self.read(kind, key)
@@ -188,6 +192,9 @@ class Standalone(System):
         found = Objects(self.store).events(PodKey(key))
         return [ToldEvent(each.type, each.reason, each.message, each.count) for each in reversed(found)]
 
+    def events_of(self, key: str, uid: str) -> list[ToldEvent]:
+        return self.events(key)
+
     def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
         given = {f"gpu.example.com/n1/{each}": "1" for each in devices}
         self.store.redis.hset(self.store.key("devices"), pod_uid, json.dumps({holder: given} if given else {}))
@@ -266,13 +273,18 @@ class AtAnApiServer(System):
             return self.api.get(kind.plural, key) if (kind.plural, key) in self.api.objects else None
 
     def events(self, key: str) -> list[ToldEvent]:
+        return [event for pod, _, event in self._told() if pod == key]
+
+    def events_of(self, key: str, uid: str) -> list[ToldEvent]:
+        return [event for pod, its, event in self._told() if (pod, its) == (key, uid)]
+
+    def _told(self) -> Iterator[tuple[str, str, ToldEvent]]:
+        """Events, each with the pod that it is about."""
         self.settle()
-        about = [(each, each["regarding"]) for each in self.api.all("events")]
-        return [
-            ToldEvent(each["type"], each["reason"], each["note"], each.get("series", {}).get("count", 1))
-            for each, pod in about
-            if f"{pod['namespace']}/{pod['name']}" == key
-        ]
+        for each in self.api.all("events"):
+            pod, count = each["regarding"], each.get("series", {}).get("count", 1)
+            told = ToldEvent(each["type"], each["reason"], each["note"], count)
+            yield f"{pod['namespace']}/{pod['name']}", pod["uid"], told
 
     def hold(self, pod_uid: str, holder: str, *devices: str) -> None:
         """An API server knows nothing of it."""

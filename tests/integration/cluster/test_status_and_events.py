@@ -56,59 +56,6 @@ def test_a_condition_is_written_and_read(store, cluster, uid):
     }
 
 
-def test_the_same_status_again_is_no_change(cluster, clock, uid):
-    cluster.report([status(uid)])
-    version = cluster.newest_version()
-    clock.advance(60)
-    cluster.report([status(uid), status(uid)])
-    assert cluster.newest_version() == version
-
-
-def test_another_message_keeps_the_time_of_the_first_refusal(store, cluster, clock, uid):
-    cluster.report([status(uid)])
-    clock.advance(60)
-    cluster.report([status(uid, 'a "quoted" ünicode message')])
-    (condition,) = shown(store)["status"]["conditions"]
-    assert condition["lastTransitionTime"] == "2023-11-14T22:13:20Z"
-    assert condition["message"] == 'a "quoted" ünicode message'
-
-
-def test_a_nominated_node_stays_until_it_is_cleared(cluster, uid):
-    def nominated() -> str:
-        return cluster.get_pods([WEB])[0].status.nominated_node_name
-
-    cluster.report([status(uid, nominated="n1")])
-    assert nominated() == "n1"
-    cluster.report([status(uid, "another message")])
-    assert nominated() == "n1"
-    cluster.report([status(uid, nominated="")])
-    assert nominated() == ""
-
-
-def test_a_manifests_nominated_node_stays_while_the_scheduler_says_nothing_of_it(cluster, apply):
-    apply({**pod_manifest(), "status": {"nominatedNodeName": "n1"}})
-    (pod,) = cluster.get_pods([WEB])
-    cluster.report([status(pod.uid)])
-    assert cluster.get_pods([WEB])[0].status.nominated_node_name == "n1"
-    cluster.report([status(pod.uid, nominated="")])
-    assert cluster.get_pods([WEB])[0].status.nominated_node_name == ""
-
-
-def test_a_status_change_is_told_to_watchers(cluster, uid):
-    version = cluster.newest_version()
-    cluster.report([status(uid)])
-    (event,), _ = cluster.watch(version, 0)
-    assert (event.change, event.key, event.uid, event.object) == (Change.STATUS, WEB, uid, None)
-    assert cluster.get_pods([WEB])[0].metadata.resource_version == str(event.version)
-
-
-def test_pods_that_are_gone_or_bound_are_passed_over(cluster, uid, reserve):
-    cluster.bind([reserve()])
-    version = cluster.newest_version()
-    cluster.report([status(uid), status("dead"), SchedulingStatus(PodKey("default/none"), uid, "x", "y")])
-    assert cluster.newest_version() == version
-
-
 def test_a_bound_pod_is_shown_scheduled(store, cluster, uid, reserve):
     cluster.bind([reserve()])
     value = shown(store)
@@ -168,11 +115,6 @@ def test_deleting_takes_everything_along(store, cluster, uid):
     assert left == {"cluster:id", "cluster:version", "cluster:log", "cluster:nodes"}
 
 
-def test_another_pod_of_the_name_is_not_deleted(cluster, uid):
-    cluster.delete_pods([(WEB, PodUid("dead"))], "x", "y")
-    assert cluster.get_pods([WEB])[0].uid == uid
-
-
 def test_a_leader_that_slept_through_its_lease_neither_deletes_nor_reports(store, cluster, uid):
     Lease(store, "asleep", 60_000).acquire()
     cluster.lead(1, lambda: True)
@@ -184,29 +126,3 @@ def test_a_leader_that_slept_through_its_lease_neither_deletes_nor_reports(store
         cluster.report([status(uid, "another reason")])
     (pod,) = cluster.get_pods([WEB])
     assert pod.status.conditions[0].message == NO_NODE
-
-
-def test_deleting_a_bound_pod_tells_its_uid(cluster, uid, reserve):
-    cluster.bind([reserve()])
-    version = cluster.newest_version()
-    cluster.delete_pods([(WEB, uid)], "x", "y")
-    (deleted,), _ = cluster.watch(version, 0)
-    assert (deleted.change, deleted.uid) == (Change.DELETED, uid)
-
-
-def test_a_nomination_is_taken_back_and_the_reason_stays(cluster, uid):
-    cluster.report([status(uid, nominated="n1")])
-    cluster.report([SchedulingStatus(WEB, uid, reason="", message="", nominated=NodeName(""))])
-    (pod,) = cluster.get_pods([WEB])
-    assert pod.status.nominated_node_name == ""
-    assert [condition.message for condition in pod.status.conditions] == [NO_NODE]
-
-
-def test_a_nomination_of_a_pod_without_a_reason_is_written_alone(cluster, uid):
-    """Of a pod that is being bound: it has not failed."""
-    cluster.report([SchedulingStatus(WEB, uid, reason="", message="", nominated=NodeName("n1"))])
-    (pod,) = cluster.get_pods([WEB])
-    assert (pod.status.nominated_node_name, pod.status.conditions) == ("n1", [])
-    cluster.report([SchedulingStatus(WEB, uid, reason="", message="", nominated=NodeName(""))])
-    (pod,) = cluster.get_pods([WEB])
-    assert (pod.status.nominated_node_name, pod.status.conditions) == ("", [])

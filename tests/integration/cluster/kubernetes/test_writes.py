@@ -49,21 +49,6 @@ def patches(api: FakeApi) -> int:
     )
 
 
-@pytest.mark.usefixtures("heard")
-def test_why_a_pod_was_not_placed_stands_on_it(api: FakeApi, cluster: Kubernetes) -> None:
-    cluster.report([unschedulable("first")])
-    assert cluster.drain(DEADLINE_S)
-    (first,) = conditions(api)
-    assert (first["type"], first["status"], first["reason"]) == ("PodScheduled", "False", "Unschedulable")
-    assert first["message"] == "first"
-    assert first["lastTransitionTime"]
-
-    cluster.report([unschedulable("second")])
-    assert cluster.drain(DEADLINE_S)
-    (second,) = conditions(api)
-    assert (second["message"], second["lastTransitionTime"]) == ("second", first["lastTransitionTime"])
-
-
 def test_what_stands_there_is_not_written_again(api: FakeApi, cluster: Kubernetes, heard: Watcher) -> None:
     cluster.report([unschedulable()])
     assert cluster.drain(DEADLINE_S)
@@ -72,17 +57,6 @@ def test_what_stands_there_is_not_written_again(api: FakeApi, cluster: Kubernete
     cluster.report([unschedulable()])
     assert cluster.drain(DEADLINE_S)
     assert patches(api) == 1
-
-
-@pytest.mark.usefixtures("heard")
-def test_promises_are_made_and_taken_back(api: FakeApi, cluster: Kubernetes) -> None:
-    cluster.report([unschedulable(nominated="n1")])
-    assert cluster.drain(DEADLINE_S)
-    assert api.get("pods", KEY)["status"]["nominatedNodeName"] == "n1"
-    cluster.report([SchedulingStatus(KEY, UID, "", "", NodeName(""))])
-    assert cluster.drain(DEADLINE_S)
-    assert "nominatedNodeName" not in api.get("pods", KEY)["status"]
-    assert len(conditions(api)) == 1
 
 
 @pytest.mark.usefixtures("heard")
@@ -151,14 +125,6 @@ def test_what_was_dropped_while_it_could_not_be_written_stays_dropped(
     assert dropped.wait(DEADLINE_S)
     assert cluster.drain(DEADLINE_S)
     assert ("pods", "default/victim") in api.objects
-
-
-@pytest.mark.usefixtures("heard")
-def test_another_pod_of_the_name_is_left_alone(api: FakeApi, cluster: Kubernetes) -> None:
-    cluster.report([unschedulable(uid="another")])
-    cluster.delete_pods([(KEY, PodUid("another"))], "PreemptionByScheduler", "m")
-    assert cluster.drain(DEADLINE_S)
-    assert conditions(api) == []
 
 
 @pytest.mark.usefixtures("heard")
