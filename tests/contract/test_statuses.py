@@ -169,6 +169,15 @@ class TestEvents:
     def event(self, uid: str, message: str = "no room", key: str = WEB) -> PodEvent:
         return PodEvent(PodKey(key), PodUid(uid), "Warning", "FailedScheduling", message)
 
+    def test_events_are_told_in_order(self, system: System, uid: PodUid) -> None:
+        preempted = PodEvent(WEB, uid, "Normal", "Preempted", "by pod u2 on node n1", related=(PodKey("a/b"), "u2"))
+        system.cluster.record([self.event(uid), preempted])
+        system.settle()
+        assert system.events(WEB) == [
+            ToldEvent("Warning", "FailedScheduling", "no room", 1),
+            ToldEvent("Normal", "Preempted", "by pod u2 on node n1", 1),
+        ]
+
     def test_repeats_are_counted(self, system: System, uid: PodUid) -> None:
         system.cluster.record([self.event(uid), self.event(uid)])
         system.settle()

@@ -90,6 +90,7 @@ class Recorder:
         self._series: dict[tuple[str, ...], Series] = {}
         self._bound_at = -math.inf
         self._next_at = 0.0
+        self._last_ns = 0
         self._busy = False
         self._hurry = False
         self._thread: threading.Thread | None = None
@@ -173,10 +174,15 @@ class Recorder:
 
     def _begin(self, key: tuple[str, ...], event: PodEvent, at_s: float) -> None:
         namespace, _, name = event.key.partition("/")
-        number = once(event.uid) if event.reason == SCHEDULED else int(at_s * 1e9)
+        number = once(event.uid) if event.reason == SCHEDULED else self._stamp(at_s)
         called = event_name(name, number)
         if self._send(Request("POST", f"{_ROOT}/{namespace}/events", self.body(event, called, at_s)), at_s):
             self._series[key] = Series(f"{_ROOT}/{namespace}/events/{called}", 1, at_s, at_s)
+
+    def _stamp(self, at_s: float) -> int:
+        """The time in nanoseconds; never the same twice, for events about a pod may come at once."""
+        self._last_ns = max(int(at_s * 1e9), self._last_ns + 1)
+        return self._last_ns
 
     def _tell(self, key: tuple[str, ...], series: Series) -> None:
         patch = {"series": {"count": series.count, "lastObservedTime": micro_time(series.last_s)}}
