@@ -5,18 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.systems import AtAnApiServer, Standalone, System
-from tests.integration.cluster.kubernetes.fixtures import api
-
-__all__ = ["api"]
+from tests.contract.systems import KINDS, System, opened
+from tests.redis_server import RedisServer
 
 
-@pytest.fixture(params=["standalone", "kubernetes"])
-def system(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[System]:
-    found: System
-    if request.param == "standalone":
-        found = Standalone(request.getfixturevalue("store"), tmp_path, request.getfixturevalue("connect"))
-    else:
-        found = AtAnApiServer(request.getfixturevalue("api"))
-    yield found
-    found.close()
+@pytest.fixture(params=KINDS)
+def system(request: pytest.FixtureRequest, redis_server: RedisServer, tmp_path: Path) -> Iterator[System]:
+    with opened(request.param, redis_server.url, tmp_path) as found:
+        yield found

@@ -2,8 +2,9 @@
 
 import json
 import math
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from dsched.cluster.standalone.objects import Objects
 from dsched.errors import StaleEpoch
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state import keys
+from dsched.state import client, keys
 from dsched.state.client import Store
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.waiting import wait_until
@@ -167,16 +168,21 @@ class Standalone(System):
     version = ""
     tells_statuses = True
 
-    def __init__(self, store: Store, folder: Path, connect: Callable[[str], Store]) -> None:
-        self.store = store
-        self._connect = connect
+    def __init__(self, redis_url: str, folder: Path) -> None:
+        self._url, self._name = redis_url, f"test-{uuid.uuid4().hex}"
+        self._stores: list[Store] = []
+        self.store = self._connected()
         self.clock = ManualClock()
         self._folder = folder
-        self._applier = Applier(store, self.clock)
+        self._applier = Applier(self.store, self.clock)
         self.cluster = self.another()
 
+    def _connected(self) -> Store:
+        self._stores.append(client.connect(self._url, self._name))
+        return self._stores[-1]
+
     def another(self) -> StandaloneCluster:
-        return StandaloneCluster(self._connect(self.store.name), self.clock)
+        return StandaloneCluster(self._connected(), self.clock)
 
     def put(self, *values: Json) -> None:
         self._applier.apply(loaded(self._folder, *values))
@@ -236,7 +242,8 @@ class Standalone(System):
         self.clock.advance(60)
 
     def close(self) -> None:
-        pass
+        for each in self._stores:
+            each.close()
 
 
 class AtAnApiServer(System):
@@ -338,3 +345,22 @@ def _changed(there: Json, value: Json) -> Json:
     spec = {"spec": {**value["spec"], "nodeName": node}} if node else {}
     status = {"status": there["status"]} if "status" in there and value["kind"] != "Node" else {}
     return {**status, **value, **spec}
+
+
+KINDS = ("standalone", "kubernetes")
+
+
+@contextmanager
+def opened(kind: str, redis_url: str, folder: Path) -> Iterator[System]:
+    """A cluster of its own."""
+    if kind == "standalone":
+        found = Standalone(redis_url, folder)
+        yield found
+        found.close()
+        return
+    api = FakeApi(folder)
+    api.start()
+    other = AtAnApiServer(api)
+    yield other
+    other.close()
+    api.stop()

@@ -9,8 +9,6 @@ from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import WatchExpired
 from dsched.manifests import kinds
-from dsched.model.node import Node
-from dsched.model.pod import Pod
 from tests.manifests import loaded, node_manifest, other_manifest, pod_manifest
 
 
@@ -39,16 +37,6 @@ def test_changes_come_in_order_and_are_numbered_without_gaps(cluster, apply, res
     assert {event.uid for event in events[2:]} == {binding.uid}
     assert cluster.watch(version, 0) == ([], 7)
     assert cluster.watch(4, 0) == (events[4:], 7)
-
-
-def test_objects_come_as_records_with_their_version(cluster, apply):
-    apply(node_manifest(), other_manifest("Namespace", "v1", "shop"), pod_manifest())
-    (namespace, node, pod), _ = cluster.watch(0, 0)
-    assert isinstance(node.object, Node)
-    assert isinstance(pod.object, Pod)
-    assert isinstance(namespace.object, dict)
-    assert (node.object.metadata.resource_version, pod.object.metadata.resource_version) == ("2", "3")
-    assert namespace.object["metadata"]["resourceVersion"] == "1"
 
 
 def test_a_changed_pod_comes_with_its_node_or_what_was_written_about_it(cluster, apply, reserve):
@@ -140,12 +128,6 @@ def test_a_log_that_lacks_an_entry_expires_watches(store, cluster, apply):
     assert (len(events), version) == (2, 5)
 
 
-def test_a_watch_from_the_future_expires(cluster, apply):
-    apply(node_manifest())
-    with pytest.raises(WatchExpired):
-        cluster.watch(5, 0)
-
-
 def test_a_lost_log_expires_watches(store, cluster, apply):
     apply(node_manifest())
     store.redis.delete(store.key("cluster:log"))
@@ -165,10 +147,3 @@ def test_a_flush_expires_watches_even_when_new_numbers_have_caught_up(store, clu
         cluster.watch(version, 0)
     assert [node.name for node in cluster.list().nodes] == ["n1", "n2"]
     assert cluster.watch(2, 0) == ([], 2)
-
-
-def test_a_watch_of_an_empty_cluster_goes_on_with_its_first_object(cluster, apply):
-    version = cluster.list().version
-    assert cluster.watch(version, 0) == ([], 0)
-    apply(node_manifest())
-    assert told(cluster.watch(version, 0)[0]) == [(1, Change.ADDED, "Node", "n1")]

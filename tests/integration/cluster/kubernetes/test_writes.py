@@ -361,11 +361,3 @@ def test_a_claim_gets_its_node(api: FakeApi, cluster: Kubernetes, volume: ClaimB
     assert annotations == {"volume.kubernetes.io/selected-node": "n1"}
     (told,) = cluster.select_nodes([NodeSelection("default/c", "c1", version, NodeName("n2"))])
     assert "has changed since the pod was reserved" in told
-
-
-def test_objects_are_read_as_they_are(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
-    found, missing = cluster.get_objects("PersistentVolume", ["pv", "none"])
-    assert found is not None
-    assert found["metadata"]["resourceVersion"] == volume.volume_version
-    assert missing is None
-    assert cluster.get_objects("Widget", ["w"]) == [None]

@@ -1,21 +1,22 @@
 """Claims for devices in Redis: they are written only while their pod holds the devices."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dsched.state.client import Store
 from tests.contract.device_claims import KEY, UID, WEB, WEB_UID, claim, now, write
 from tests.contract.systems import Standalone
 from tests.manifests import pod_manifest
+from tests.redis_server import RedisServer
 
 
 @pytest.fixture
-def system(store: Store, tmp_path: Path, connect: Callable[[str], Store]) -> Standalone:
-    found = Standalone(store, tmp_path, connect)
+def system(redis_server: RedisServer, tmp_path: Path) -> Iterator[Standalone]:
+    found = Standalone(redis_server.url, tmp_path)
     found.put(claim(), pod_manifest(WEB, uid=WEB_UID))
-    return found
+    yield found
+    found.close()
 
 
 @pytest.mark.parametrize("text", [None, "{}", "nonsense", '{"claim-2":{"gpu.example.com/n1/gpu-0":"1"}}'])

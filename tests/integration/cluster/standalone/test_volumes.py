@@ -209,16 +209,6 @@ class TestSelecting:
 
 
 class TestReading:
-    def test_objects_of_any_kind(self, cluster, apply):
-        apply(node_manifest(), pod_manifest(), make_class())
-        assert (
-            cluster.get_objects("StorageClass", ["local", "gone"])[0]["provisioner"] == "kubernetes.io/no-provisioner"
-        )
-        assert cluster.get_objects("StorageClass", ["gone"]) == [None]
-        assert cluster.get_objects("Node", ["n1"])[0]["metadata"]["name"] == "n1"
-        assert cluster.get_objects("Pod", ["default/web"])[0]["spec"]["containers"]
-        assert cluster.get_objects("PersistentVolume", []) == []
-
     def test_a_kind_that_is_not_kept(self, cluster):
         assert cluster.get_objects("VolumeAttachment", ["a", "b"]) == [None, None]
 
