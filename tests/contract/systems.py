@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from dsched.clock import ManualClock
@@ -75,6 +76,10 @@ class System(ABC):
     @abstractmethod
     def delete(self, kind: kinds.Kind, key: str) -> None:
         """Delete an object, at once."""
+
+    @abstractmethod
+    def amend(self, kind: kinds.Kind, key: str, **fields: Json) -> None:
+        """Somebody else writes fields of an object that its user does not write."""
 
     @abstractmethod
     def read(self, kind: kinds.Kind, key: str) -> Json | None:
@@ -190,6 +195,11 @@ class Standalone(System):
     def delete(self, kind: kinds.Kind, key: str) -> None:
         assert self._applier.delete(kind, [key]) == [True]
 
+    def amend(self, kind: kinds.Kind, key: str, **fields: Json) -> None:
+        name = self.store.key(cluster_keys.objects(kind).name)
+        value = msgspec.json.decode(self.store.redis.hget(name, key))
+        self.store.redis.hset(name, key, msgspec.json.encode({**value, **fields}))
+
     def read(self, kind: kinds.Kind, key: str) -> Json | None:
         found: Json | None = Objects(self.store).get(kind, [key])[0]
         return found
@@ -274,6 +284,9 @@ class AtAnApiServer(System):
 
     def delete(self, kind: kinds.Kind, key: str) -> None:
         self.api.delete(kind.plural, key)
+
+    def amend(self, kind: kinds.Kind, key: str, **fields: Json) -> None:
+        self.api.put(kind.plural, {**self.there(kind, key), **fields})
 
     def read(self, kind: kinds.Kind, key: str) -> Json | None:
         with self.api.lock:

@@ -4,10 +4,9 @@ import pytest
 
 from dsched.cluster.interface import Change, PodEvent, SchedulingStatus
 from dsched.cluster.standalone.objects import Objects
-from dsched.errors import ClusterError, StaleEpoch
+from dsched.errors import ClusterError
 from dsched.manifests import kinds
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.state.lease import Lease
 from tests.manifests import node_manifest, pod_manifest
 
 WEB = PodKey("default/web")
@@ -113,16 +112,3 @@ def test_deleting_takes_everything_along(store, cluster, uid):
     assert (deleted.change, deleted.key, deleted.uid) == (Change.DELETED, WEB, uid)
     left = {key.decode().removeprefix(store.key("")) for key in store.redis.scan_iter(store.key("*"))}
     assert left == {"cluster:id", "cluster:version", "cluster:log", "cluster:nodes"}
-
-
-def test_a_leader_that_slept_through_its_lease_neither_deletes_nor_reports(store, cluster, uid):
-    Lease(store, "asleep", 60_000).acquire()
-    cluster.lead(1, lambda: True)
-    cluster.report([status(uid)])
-    Lease(store, "asleep", 60_000).acquire()  # the epoch moves on, as it does when another process leads
-    with pytest.raises(StaleEpoch):
-        cluster.delete_pods([(WEB, uid)], "PreemptionByScheduler", "preempted")
-    with pytest.raises(StaleEpoch):
-        cluster.report([status(uid, "another reason")])
-    (pod,) = cluster.get_pods([WEB])
-    assert pod.status.conditions[0].message == NO_NODE

@@ -50,33 +50,10 @@ def test_groups_are_asked_for_by_who_schedules_them(api: FakeApi, cluster: Kuber
     assert not any(WATCHED in path for _, path in api.requests)
 
 
-def test_groups_are_listed_and_watched(api: FakeApi, heard: Watcher) -> None:
-    assert [each["metadata"]["name"] for each in heard.listing.others["PodGroup"]] == ["train"]
-    api.put("podgroups", group_manifest("default/more"))
-    assert heard.wait_for(Change.ADDED, "PodGroup", "default/more").object is not None
-
-
 def test_a_server_without_groups_has_none(api: FakeApi, cluster: Kubernetes) -> None:
     api.fault("GET", WATCHED, status=404, times=100)
     cluster.lead(1, lambda: True, groups=True)
     assert cluster.list().others["PodGroup"] == []
-
-
-@pytest.mark.usefixtures("heard")
-def test_what_came_of_a_group_stands_on_it(api: FakeApi, cluster: Kubernetes) -> None:
-    cluster.report_groups([status(message="first")])
-    assert cluster.drain(DEADLINE_S)
-    (first,) = conditions(api)
-    assert (first["type"], first["status"], first["reason"]) == ("PodGroupInitiallyScheduled", "False", "Unschedulable")
-    cluster.report_groups([status(message="second")])
-    assert cluster.drain(DEADLINE_S)
-    (second,) = conditions(api)
-    assert (second["message"], second["lastTransitionTime"]) == ("second", first["lastTransitionTime"])
-    cluster.report_groups([status(scheduled=True)])
-    cluster.report_groups([status()])
-    assert cluster.drain(DEADLINE_S)
-    (last,) = conditions(api)
-    assert (last["status"], last["reason"]) == ("True", "Scheduled")
 
 
 def test_what_stands_there_is_not_written_again(api: FakeApi, cluster: Kubernetes, heard: Watcher) -> None:
@@ -111,10 +88,3 @@ def test_a_condition_gets_there_in_spite_of_faults(api: FakeApi, cluster: Kubern
     cluster.report_groups([status()])
     assert cluster.drain(DEADLINE_S)
     assert len(conditions(api)) == 1
-
-
-@pytest.mark.usefixtures("heard")
-def test_groups_that_are_gone_or_others_are_passed_over(api: FakeApi, cluster: Kubernetes) -> None:
-    cluster.report_groups([status(uid="another"), GroupStatus(GroupKey("default/none"), "g2", True, "Scheduled", "")])
-    assert cluster.drain(DEADLINE_S)
-    assert patches(api) == 0

@@ -43,14 +43,6 @@ def test_queues_are_asked_for_by_who_schedules_by_them(api: FakeApi, cluster: Ku
     assert not any(WATCHED in path for _, path in api.requests)
 
 
-def test_queues_are_listed_and_watched(api: FakeApi, heard: Watcher) -> None:
-    assert [each["spec"] for each in heard.listing.others["Queue"]] == [{"weight": 2}]
-    api.put("queues", queue_manifest("more"))
-    assert heard.wait_for(Change.ADDED, "Queue", "more").object is not None
-    api.delete("queues", "more")
-    heard.wait_for(Change.DELETED, "Queue", "more")
-
-
 def test_a_server_without_the_kind_is_told_of_once(
     api: FakeApi,
     cluster: Kubernetes,

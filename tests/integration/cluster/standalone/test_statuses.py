@@ -8,7 +8,7 @@ from dsched.cluster.interface import Change, GroupStatus
 from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.objects import Objects
 from dsched.cluster.standalone.statuses import StatusWriter
-from dsched.errors import ManifestError, StaleEpoch
+from dsched.errors import ManifestError
 from dsched.manifests import kinds
 from dsched.model.pod_groups import GroupKey
 from tests.manifests import group_manifest, other_manifest
@@ -85,27 +85,6 @@ def test_a_condition_is_written_and_told_to_watchers(store, cluster, uid):
     assert event.object == found
 
 
-def test_the_same_word_again_is_no_change(cluster, clock, uid):
-    cluster.report_groups([status(uid)])
-    version = cluster.newest_version()
-    clock.advance(60)
-    cluster.report_groups([status(uid), status(uid)])
-    assert cluster.newest_version() == version
-
-
-def test_what_was_scheduled_once_stays_so(store, cluster, uid):
-    cluster.report_groups([status(uid), status(uid, scheduled=True, message=""), status(uid)])
-    cluster.report_groups([status(uid)])
-    (condition,) = stored(store)["status"]["conditions"]
-    assert (condition["status"], condition["reason"]) == ("True", "Scheduled")
-
-
-def test_groups_that_are_gone_or_others_are_passed_over(cluster, uid):
-    version = cluster.newest_version()
-    cluster.report_groups([status("another"), status(uid, key="default/none")])
-    assert cluster.newest_version() == version
-
-
 def test_the_condition_stays_when_the_group_is_applied_again(store, cluster, apply, uid):
     cluster.report_groups([status(uid)])
     apply(group_manifest(min_count=3))
@@ -126,12 +105,3 @@ def test_a_group_that_changed_meanwhile_is_looked_at_again(store, cluster, apply
     found = stored(store)
     assert (counts, found["spec"]["schedulingPolicy"]) == ([], {"gang": {"minCount": 3}})
     assert found["status"]["conditions"][0]["message"] == "no"
-
-
-def test_a_leader_that_was_replaced_says_nothing(store, cluster, uid):
-    cluster.lead(1, lambda: True)
-    store.redis.set(store.key("leader:epoch"), 2)
-    version = cluster.newest_version()
-    with pytest.raises(StaleEpoch):
-        cluster.report_groups([status(uid)])
-    assert cluster.newest_version() == version
