@@ -12,7 +12,7 @@ from dsched.cluster.kubernetes import recorder, writer
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.model.volumes import ClaimBinding, NodeSelection
+from dsched.model.volumes import ClaimBinding
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.waiting import DEADLINE_S
 from tests.integration.cluster.watching import Watcher
@@ -331,33 +331,3 @@ def volume(api: FakeApi) -> ClaimBinding:
     api.put("persistentvolumes", {"metadata": {"name": "pv"}, "spec": {"capacity": {"storage": "1Gi"}}})
     api.put("persistentvolumeclaims", {"metadata": {"name": "c", "namespace": "default", "uid": "c1"}, "spec": {}})
     return ClaimBinding("default/c", "c1", "pv", api.get("persistentvolumes", "pv")["metadata"]["resourceVersion"])
-
-
-def test_a_volume_gets_its_claim_once(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
-    assert cluster.bind_volumes([volume]) == [""]
-    assert cluster.bind_volumes([volume]) == [""]
-    value = api.get("persistentvolumes", "pv")
-    reference = value["spec"]["claimRef"]
-    assert (reference["name"], reference["uid"], reference["kind"]) == ("c", "c1", "PersistentVolumeClaim")
-    assert value["metadata"]["annotations"] == {"pv.kubernetes.io/bound-by-controller": "yes"}
-    assert value["spec"]["capacity"] == {"storage": "1Gi"}
-
-
-def test_a_volume_that_changed_is_not_bound(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
-    api.put("persistentvolumes", {**api.get("persistentvolumes", "pv"), "status": {"phase": "Available"}})
-    (told,) = cluster.bind_volumes([volume])
-    assert "persistentvolume pv has changed since the pod was reserved" in told
-    (told,) = cluster.bind_volumes([ClaimBinding("default/none", "c1", "pv", volume.volume_version)])
-    assert told == "persistentvolumeclaim default/none does not exist"
-    (told,) = cluster.bind_volumes([ClaimBinding("default/c", "c2", "pv", volume.volume_version)])
-    assert "another uid" in told
-
-
-def test_a_claim_gets_its_node(api: FakeApi, cluster: Kubernetes, volume: ClaimBinding) -> None:
-    version = api.get("persistentvolumeclaims", "default/c")["metadata"]["resourceVersion"]
-    wanted = NodeSelection("default/c", "c1", version, NodeName("n1"))
-    assert cluster.select_nodes([wanted, wanted]) == ["", ""]
-    annotations = api.get("persistentvolumeclaims", "default/c")["metadata"]["annotations"]
-    assert annotations == {"volume.kubernetes.io/selected-node": "n1"}
-    (told,) = cluster.select_nodes([NodeSelection("default/c", "c1", version, NodeName("n2"))])
-    assert "has changed since the pod was reserved" in told

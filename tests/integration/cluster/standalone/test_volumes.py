@@ -66,11 +66,6 @@ def binding(store: Store, name: str = "pv", key: str = DATA) -> ClaimBinding:
     return ClaimBinding(key, uid, name, read(store, VOLUMES, name)["metadata"]["resourceVersion"])
 
 
-def selection(store: Store, node: str = "n1", key: str = DATA) -> NodeSelection:
-    metadata = read(store, CLAIMS, key)["metadata"]
-    return NodeSelection(key, metadata["uid"], metadata["resourceVersion"], NodeName(node))
-
-
 class TestBinding:
     @pytest.fixture(autouse=True)
     def applied(self, apply) -> None:
@@ -108,13 +103,6 @@ class TestBinding:
             (Change.MODIFIED, "PersistentVolumeClaim", DATA),
         ]
 
-    def test_binding_again_changes_nothing(self, store, cluster):
-        asked = binding(store)
-        assert cluster.bind_volumes([asked, asked]) == ["", ""]
-        version = cluster.newest_version()
-        assert cluster.bind_volumes([asked]) == [""]
-        assert cluster.newest_version() == version
-
     def test_what_was_begun_is_finished(self, store, cluster, apply):
         asked = binding(store)
         metadata = read(store, CLAIMS, DATA)["metadata"]
@@ -123,13 +111,6 @@ class TestBinding:
         assert cluster.bind_volumes([asked]) == [""]
         assert read(store, CLAIMS, DATA)["spec"]["volumeName"] == "pv"
         assert read(store, VOLUMES, "pv")["spec"]["claimRef"] == reference
-
-    def test_a_volume_reserved_for_the_claim_by_name_stays_its_owners_choice(self, store, cluster, apply):
-        apply(volume(claimRef={"namespace": "default", "name": "data"}))
-        assert cluster.bind_volumes([binding(store)]) == [""]
-        its = read(store, VOLUMES, "pv")
-        assert its["spec"]["claimRef"]["uid"] == read(store, CLAIMS, DATA)["metadata"]["uid"]
-        assert "annotations" not in its["metadata"]
 
     def test_a_volume_that_has_changed_is_not_bound(self, store, cluster, apply):
         asked = binding(store)
@@ -140,26 +121,12 @@ class TestBinding:
         assert why == f"persistentvolume pv has changed since the pod was reserved: {versions}"
         assert "claimRef" not in read(store, VOLUMES, "pv")["spec"]
 
-    def test_one_that_is_somebody_elses(self, store, cluster):
+    def test_a_claim_that_has_a_volume_gets_no_other(self, store, cluster):
         cluster.bind_volumes([binding(store)])
-        assert cluster.bind_volumes([binding(store, key="default/more")]) == [
-            "persistentvolume pv is bound to persistentvolumeclaim default/data"
-        ]
         assert cluster.bind_volumes([binding(store, "other")]) == [
             "persistentvolumeclaim default/data is bound to persistentvolume pv"
         ]
         assert "claimRef" not in read(store, VOLUMES, "other")["spec"]
-
-    def test_what_is_not_there(self, store, cluster):
-        asked = binding(store)
-        gone, renewed = msgspec.structs.replace(asked, volume="gone"), msgspec.structs.replace(asked, claim_uid="older")
-        lost = msgspec.structs.replace(asked, claim="default/lost")
-        uid = asked.claim_uid
-        assert cluster.bind_volumes([gone, renewed, lost]) == [
-            "persistentvolume gone does not exist",
-            f"persistentvolumeclaim default/data has another uid, {uid}",
-            "persistentvolumeclaim default/lost does not exist",
-        ]
 
     def test_two_binders_at_the_same_time(self, store, connect: Callable[[str], Store]):
         asked = {"default/data": binding(store), "default/more": binding(store, key="default/more")}
@@ -180,32 +147,6 @@ class TestBinding:
         other = "more" if owner == "data" else "data"
         assert read(store, CLAIMS, f"default/{owner}")["spec"]["volumeName"] == "pv"
         assert "volumeName" not in read(store, CLAIMS, f"default/{other}")["spec"]
-
-
-class TestSelecting:
-    @pytest.fixture(autouse=True)
-    def applied(self, apply) -> None:
-        apply(make_class("fast", "ssd.example.com"), claim(class_name="fast"))
-
-    def test_the_node_is_written_once(self, store, cluster):
-        asked = selection(store)
-        assert cluster.select_nodes([asked, asked]) == ["", ""]
-        assert read(store, CLAIMS, DATA)["metadata"]["annotations"] == {SELECTED: "n1"}
-        version = cluster.newest_version()
-        assert cluster.select_nodes([asked]) == [""]
-        assert cluster.newest_version() == version
-
-    def test_another_node_is_refused(self, store, cluster):
-        asked = selection(store, "n2")
-        cluster.select_nodes([selection(store)])
-        (why,) = cluster.select_nodes([asked])
-        assert why.startswith("persistentvolumeclaim default/data has changed since the pod was reserved")
-        assert read(store, CLAIMS, DATA)["metadata"]["annotations"] == {SELECTED: "n1"}
-
-    def test_what_is_not_there(self, store, cluster):
-        asked = selection(store)
-        other = msgspec.structs.replace(asked, claim="default/lost")
-        assert cluster.select_nodes([other]) == ["persistentvolumeclaim default/lost does not exist"]
 
 
 class TestReading:
