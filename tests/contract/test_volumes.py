@@ -1,5 +1,6 @@
 """Volumes and their claims, as PreBind writes them: a compare-and-set each."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -119,6 +120,26 @@ class TestBinding:
             "",
         ]
         assert list(system.cluster.bind_volumes([])) == []
+
+    def test_binders_at_the_same_time(self, system: System) -> None:
+        asked = {key: binding(system, key=key) for key in (DATA, MORE)}
+        clusters = [system.another() for _ in range(4)]
+        start = threading.Barrier(4)
+        answers: dict[tuple[int, str], list[str]] = {}
+
+        def run(number: int, key: str) -> None:
+            start.wait()
+            answers[number, key] = list(clusters[number].bind_volumes([asked[key]]))
+
+        threads = [threading.Thread(target=run, args=(at, key)) for at, key in enumerate(list(asked) * 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        reference = self.owner(system)
+        assert reference is not None
+        won = f"default/{reference['name']}"
+        assert [key for (_, key), found in answers.items() if found == [""]] == [won, won]
 
 
 class TestSelecting:

@@ -6,7 +6,7 @@ Each is written only if it is as it was when the pod was reserved: its resourceV
 Source: pkg/scheduler/framework/plugins/volumebinding/binder.go ``bindAPIUpdate``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -28,7 +28,14 @@ class VolumeWriter:
         self._calls = made
 
     def bind(self, binding: ClaimBinding) -> str:
-        """Write the claim onto the volume; says why not, ``""`` when it is there, by this call or an earlier one."""
+        """Write the claim onto the volume; says why not, ``""`` when it is there, by this call or another one."""
+        return _settled(lambda: self._bind(binding))
+
+    def select(self, selection: NodeSelection) -> str:
+        """Write the node onto the claim; says why not, ``""`` when it is there."""
+        return _settled(lambda: self._select(selection))
+
+    def _bind(self, binding: ClaimBinding) -> str:
         claim, problem = self._read(resources.CLAIM, binding.claim)
         problem = problem or _another(binding.claim, binding.claim_uid, claim)
         if problem:
@@ -60,8 +67,7 @@ class VolumeWriter:
             patch["metadata"]["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
         return self._write(resources.VOLUME, binding.volume, patch, name)
 
-    def select(self, selection: NodeSelection) -> str:
-        """Write the node onto the claim; says why not, ``""`` when it is there."""
+    def _select(self, selection: NodeSelection) -> str:
         claim, problem = self._read(resources.CLAIM, selection.claim)
         problem = problem or _another(selection.claim, selection.claim_uid, claim)
         if problem:
@@ -92,8 +98,25 @@ class VolumeWriter:
         if client.succeeded(outcome):
             return ""
         if isinstance(outcome, Answer) and outcome.status == client.CONFLICT:
-            return f"{what} has changed since the pod was reserved: {client.told(outcome)}"
+            raise _Changed(f"{what} has changed since the pod was reserved: {client.told(outcome)}")
         return f"{what} cannot be written: {client.told(outcome)}"
+
+
+class _Changed(Exception):
+    """The object is not as it was when the pod was reserved; ``args[0]`` says so."""
+
+
+def _settled(step: Callable[[], str]) -> str:
+    """What became of it. Who has changed the object may have written the same: this call itself, where the answer was
+    lost and the request repeated, or another binder; whoever looks again finds it there."""
+    try:
+        return step()
+    except _Changed:
+        pass
+    try:
+        return step()
+    except _Changed as changed:
+        return str(changed)
 
 
 def _another(key: str, uid: str, claim: Mapping[str, Any]) -> str:

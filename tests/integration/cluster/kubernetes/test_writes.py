@@ -12,7 +12,7 @@ from dsched.cluster.kubernetes import recorder, writer
 from dsched.cluster.kubernetes.access import Access
 from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.model.meta import NodeName, PodKey, PodUid
-from dsched.model.volumes import ClaimBinding
+from dsched.model.volumes import ClaimBinding, NodeSelection
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
 from tests.integration.cluster.waiting import DEADLINE_S
 from tests.integration.cluster.watching import Watcher
@@ -331,3 +331,15 @@ def volume(api: FakeApi) -> ClaimBinding:
     api.put("persistentvolumes", {"metadata": {"name": "pv"}, "spec": {"capacity": {"storage": "1Gi"}}})
     api.put("persistentvolumeclaims", {"metadata": {"name": "c", "namespace": "default", "uid": "c1"}, "spec": {}})
     return ClaimBinding("default/c", "c1", "pv", api.get("persistentvolumes", "pv")["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize("drop", ["before", "after"])
+def test_an_answer_that_is_lost_is_no_conflict(
+    api: FakeApi, cluster: Kubernetes, volume: ClaimBinding, drop: str
+) -> None:
+    api.fault("PATCH", "/persistentvolumes/pv$", drop=drop)
+    assert cluster.bind_volumes([volume]) == [""]
+    assert api.get("persistentvolumes", "pv")["spec"]["claimRef"]["uid"] == "c1"
+    version = api.get("persistentvolumeclaims", "default/c")["metadata"]["resourceVersion"]
+    api.fault("PATCH", "/persistentvolumeclaims/c$", drop=drop)
+    assert cluster.select_nodes([NodeSelection("default/c", "c1", version, NodeName("n1"))]) == [""]
