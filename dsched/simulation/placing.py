@@ -237,6 +237,7 @@ class Simulation:
             return False
         until_ms = min(waiting.deadline_ms for waiting in patient)
         self._clock.advance(max(0, until_ms - self._clock.now_ms()) / 1000)
+        self._queue.time_passed()
         self._waiting.expire()
         self._impatient.update(waiting.pod.uid for waiting in self._waiting if waiting.rejection is not None)
         self._settle_waiting()

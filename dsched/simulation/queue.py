@@ -47,6 +47,7 @@ class SimulatedQueue:
             picking: says whose turn it is where queues divide the cluster.
         """
         self._picking = picking
+        self._clock = clock
         self._frameworks = frameworks
         self._pending = pending
         self._groups = groups
@@ -114,6 +115,15 @@ class SimulatedQueue:
                 self._pending.placed(pod, QueueName.ACTIVE)
         return bool(turns)
 
+    def time_passed(self) -> None:
+        """Those whose pauses are over become active; where queues divide the cluster, `end_pauses` sees to it."""
+        turns = self._turns[QueueName.BACKOFF]
+        while self._picking is None and turns and turns[0][0] <= self._clock.now_ms():
+            _, order, turn, key = heapq.heappop(turns)
+            pod = self._pending.standing(key)
+            if pod is not None and (pod.place, pod.order, pod.turn) == (QueueName.BACKOFF, order, turn):
+                self._stand(pod, QueueName.ACTIVE)
+
     def held_back(self) -> Iterator[tuple[QueuedPod, str]]:
         """Pods that have been let in once and are held back now, by a limit of their queue or by PreEnqueue, and what
         they are told."""
@@ -163,7 +173,7 @@ class SimulatedQueue:
         self.happened(ClusterEvent(Resource.PENDING_POD, Action.UPDATE, old, info.pod))
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
         if pod.place is QueueName.GATED:
-            self._enter(pod, QueueName.ACTIVE)
+            self._enter(pod, self._ready(pod))
         elif pod.place is QueueName.UNSCHEDULABLE and self._hints.helps(event, pod):
             self.try_again(pod)
 
@@ -206,9 +216,9 @@ class SimulatedQueue:
         if pod.place is not QueueName.UNSCHEDULABLE or self.turned_away.too_often(pod.uid):
             return
         if isinstance(pod, QueuedGroup):
-            self._stand(pod, QueueName.BACKOFF)
+            self._stand(pod, self._ready(pod))
         else:
-            self._enter(pod, QueueName.BACKOFF)
+            self._enter(pod, self._ready(pod))
 
     def happened(self, event: ClusterEvent) -> None:
         """Something has changed: give those a turn whom it may help."""
@@ -221,7 +231,13 @@ class SimulatedQueue:
                 if (move := self._groups.released(pod, event)) is not None:
                     self._moved(pod, move)
             else:
-                self._enter(pod, QueueName.ACTIVE)
+                self._enter(pod, self._ready(pod))
+
+    def _ready(self, pod: QueuedPod) -> QueueName:
+        """Where it goes that may be tried again."""
+        if self._picking is None:
+            return self._pending.ready_place(pod)
+        return QueueName.ACTIVE if pod.place is QueueName.GATED else QueueName.BACKOFF
 
     def _enter(self, pod: QueuedPod, place: QueueName) -> None:
         """Stand where a turn is to be had, or be gated where PreEnqueue says no."""
