@@ -4,7 +4,7 @@ import json
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,7 +126,7 @@ class System(ABC):
         """What happened so far can be told to nobody any more."""
 
     @abstractmethod
-    def lead(self, **which: bool) -> None:
+    def lead(self, profiles: Collection[str] = (), **which: bool) -> None:
         """`cluster` leads from now on."""
 
     @abstractmethod
@@ -231,8 +231,8 @@ class Standalone(System):
     def lose_history(self) -> None:
         self.store.redis.delete(self.store.key(cluster_keys.LOG.name))
 
-    def lead(self, **which: bool) -> None:
-        self.cluster.lead(take_over(self.store), lambda: True, **which)
+    def lead(self, profiles: Collection[str] = (), **which: bool) -> None:
+        self.cluster.lead(take_over(self.store), lambda: True, profiles, **which)
 
     def another_leads(self) -> None:
         take_over(self.store)
@@ -320,9 +320,9 @@ class AtAnApiServer(System):
         self.api.end_watches()
         self.api.compact()
 
-    def lead(self, **which: bool) -> None:
+    def lead(self, profiles: Collection[str] = (), **which: bool) -> None:
         self._leads = True
-        self.cluster.lead(1, self._holds, **which)
+        self.cluster.lead(1, self._holds, profiles, **which)
 
     def another_leads(self) -> None:
         self._leads = False

@@ -89,25 +89,3 @@ def test_what_a_newer_dsched_or_another_client_wrote(store: Store, leading: Stan
     (pod,) = leading.list().pods
     assert pod.key == "shop/web"
     assert told(store, "shop/web") == [("UnknownField", "spec.containers[].ofTomorrow")]
-
-
-def test_pods_of_other_schedulers_are_counted_only(store: Store, leading: StandaloneCluster, apply: Apply) -> None:
-    before = count("spec.notOurs")
-    apply(with_field("shop/web", "notOurs", schedulerName="another"))
-    leading.list()
-    assert told(store, "shop/web") == []
-    assert count("spec.notOurs") == before + 1
-
-
-def test_who_does_not_lead_tells_nothing(store: Store, cluster: StandaloneCluster, apply: Apply) -> None:
-    before = count("spec.standby")
-    apply(with_field("shop/web", "standby"))
-    cluster.list()
-    cluster.lead(1, lambda: True, PROFILES)
-    cluster.stand_down()
-    cluster.list()
-    cluster.watch(0, 0)
-    assert (told(store, "shop/web"), count("spec.standby")) == ([], before)
-    cluster.lead(1, lambda: True, PROFILES)
-    cluster.list()
-    assert (len(told(store, "shop/web")), count("spec.standby")) == (1, before + 1)

@@ -77,15 +77,3 @@ def test_others_pods_get_no_event(api: FakeApi, leading: Kubernetes, watcher: Ca
     wait_until("both are counted", lambda: count("spec.foreign") == before + 2)
     assert leading.drain(DEADLINE_S)
     assert events(api) == []
-
-
-def test_commands_that_only_look_tell_nothing(
-    api: FakeApi, cluster: Kubernetes, watcher: Callable[[], Watcher]
-) -> None:
-    before = count("spec.looked")
-    api.put("pods", ours("default/web", looked=1))
-    heard = watcher()
-    api.put("pods", ours("default/next", looked=1))
-    heard.wait_for(Change.ADDED, "Pod", "default/next")
-    assert cluster.drain(DEADLINE_S)
-    assert (events(api), count("spec.looked")) == ([], before)
