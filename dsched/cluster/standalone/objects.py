@@ -192,6 +192,8 @@ def read_object(kind: kinds.Kind, json: bytes) -> Mapping[str, Any]:
         return value
     found = sound.other(kind, value, json)
     sound.version(str(found["metadata"].get("resourceVersion")))
+    if not found["metadata"].get("uid"):
+        raise ValueError("it has no metadata.uid")
     return found
 
 

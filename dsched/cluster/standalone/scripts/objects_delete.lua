@@ -15,7 +15,7 @@ for number, key in ipairs(cmsgpack.unpack(ARGV[3])) do
   if object then
     append(
       KEYS[2], ARGV[1], take_versions(KEYS[1], 1) + 1,
-      "change", "DELETED", "kind", ARGV[2], "key", key, "uid", uid or ""  -- none in what somebody else has written
+      "change", "DELETED", "kind", ARGV[2], "key", key, "uid", uid
     )
     redis.call("HDEL", KEYS[3], key)
   end

@@ -1,5 +1,6 @@
 """Pod groups as standalone mode keeps them: applied, changed, watched, deleted, and told what came of them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -105,3 +106,25 @@ def test_a_group_that_changed_meanwhile_is_looked_at_again(store, cluster, apply
     found = stored(store)
     assert (counts, found["spec"]["schedulingPolicy"]) == ([], {"gang": {"minCount": 3}})
     assert found["status"]["conditions"][0]["message"] == "no"
+
+
+@pytest.mark.parametrize("write", [json.dumps, lambda value: json.dumps(dict(reversed(value.items())), indent=1)])
+def test_what_somebody_else_has_written_is_told_changed_and_deleted_as_any_other(store, cluster, apply, uid, write):
+    store.redis.hset(store.key("cluster:podgroups"), "default/train", write(stored(store)))
+    cluster.report_groups([status(uid, message="no room")])
+    assert stored(store)["status"]["conditions"][0]["message"] == "no room"
+    store.redis.hset(store.key("cluster:podgroups"), "default/train", write(stored(store)))
+    assert apply(group_manifest(min_count=3))[0].outcome == "configured"
+    store.redis.hset(store.key("cluster:podgroups"), "default/train", write(stored(store)))
+    version = cluster.newest_version()
+    Applier(store).delete(GROUP, ["default/train"])
+    (event,), _ = cluster.watch(version, 0)
+    assert (event.change, event.uid) == (Change.DELETED, uid)
+
+
+def test_one_without_a_uid_is_passed_over(store, cluster, uid):
+    value = stored(store)
+    del value["metadata"]["uid"]
+    store.redis.hset(store.key("cluster:podgroups"), "default/train", json.dumps(value))
+    cluster.report_groups([status(uid), status("")])
+    assert cluster.list().others["PodGroup"] == []
