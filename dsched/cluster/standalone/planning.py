@@ -76,8 +76,15 @@ Planner = Callable[[Manifest, Stored | None], Plan | None]
 
 
 def look_at(raw: bytes, line: bytes | None = None) -> Stored:
-    """An object from what is kept of it; pods have a state line."""
+    """An object from what is kept of it; pods have a state line.
+
+    Raises:
+        Exception: whatever the decoder raises; ValueError: somebody else has written it, without what dsched gives it.
+    """
     value: Object = msgspec.json.decode(raw)
+    for name in ("resourceVersion", "uid", "creationTimestamp"):
+        if not value["metadata"].get(name):
+            raise ValueError(f"it has no metadata.{name}")
     state = stored.pod_state(line) if line is not None else None
     return Stored(value, state.version if state else value["metadata"]["resourceVersion"], state)
 

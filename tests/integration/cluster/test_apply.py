@@ -1,5 +1,6 @@
 """Applying: what it makes of each object, that it is all or nothing, and that nobody's change is lost."""
 
+import json
 import threading
 from typing import Any
 
@@ -11,7 +12,7 @@ from dsched.cluster.interface import Change
 from dsched.cluster.standalone.applying import ATTEMPTS, Applier
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.cluster.standalone.objects import Objects
-from dsched.errors import Conflict, ManifestError
+from dsched.errors import ClusterError, Conflict, ManifestError
 from dsched.manifests import kinds
 from dsched.model.meta import PodKey
 from tests.manifests import loaded, node_manifest, other_manifest, pod_manifest
@@ -350,3 +351,15 @@ def test_the_claims_that_a_pod_got_stay_when_its_manifest_is_applied_again(clust
     apply(pod_manifest(resourceClaims=claims, labels={"a": "b"}))
     (pod,) = cluster.get_pods([WEB])
     assert [each.resource_claim_name for each in pod.status.resource_claim_statuses] == ["web-gpu-x2x4b"]
+
+
+@pytest.mark.parametrize("name", ["resourceVersion", "uid", "creationTimestamp"])
+def test_what_somebody_else_has_written_incompletely_says_what_it_lacks(store, apply, name: str):
+    apply(node_manifest("n1"))
+    value = json.loads(store.redis.hget(store.key("cluster:nodes"), "n1"))
+    del value["metadata"][name]
+    store.redis.hset(store.key("cluster:nodes"), "n1", json.dumps(value))
+    with pytest.raises(ClusterError, match=rf"it has no metadata.{name}\); 'dsched delete node' takes it away"):
+        apply(node_manifest("n1"))
+    Applier(store).delete(kinds.NODE, ["n1"])
+    assert outcomes(apply(node_manifest("n1"))) == ["node n1 created"]
