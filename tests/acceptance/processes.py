@@ -23,9 +23,12 @@ def wait_until(what: str, condition: Callable[[], T], deadline_s: float = DEADLI
         AssertionError: there is none in time.
     """
     deadline = time.monotonic() + deadline_s
+    asked = time.monotonic()
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not in {deadline_s:g} s: {what}"
-        time.sleep(POLL_S)
+        # Who asks by a command takes a core meanwhile, which what is waited for could have used.
+        time.sleep(max(POLL_S, 2 * (time.monotonic() - asked)))
+        asked = time.monotonic()
     return value
 
 
