@@ -327,7 +327,8 @@ def test_who_was_helped_is_tried_again_before_his_pause_is_over_when_nobody_else
     assert both.run_dry("Size") == [("default/other", 2)], "the others were rejected by Shape meanwhile"
 
 
-def test_longer_pauses_end_later(both: Both) -> None:
+def often_and_seldom(both: Both) -> None:
+    """A pod that has to pause for long, and one of lower priority that does not."""
     both.put(make("often", "a", priority=5))
     both.run_dry("Size")
     for _ in range(3):
@@ -335,18 +336,16 @@ def test_longer_pauses_end_later(both: Both) -> None:
         both.run_dry("Size")
     both.put(make("seldom", "a"))
     both.run_dry("Size")
+
+
+def test_longer_pauses_end_later(both: Both) -> None:
+    often_and_seldom(both)
     both.helped(Size="all")
     assert both.run_dry("Size") == [("default/seldom", 2), ("default/often", 5)]
 
 
 def test_pauses_that_are_over_leave_the_order_to_priority(both: Both) -> None:
-    both.put(make("often", "a", priority=5))
-    both.run_dry("Size")
-    for _ in range(3):
-        both.helped(Size="a")
-        both.run_dry("Size")
-    both.put(make("seldom", "a"))
-    both.run_dry("Size")
+    often_and_seldom(both)
     both.passed(60)
     both.helped(Size="all")
     assert set(both.leading.places().values()) == {"active"}
