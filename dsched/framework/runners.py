@@ -46,6 +46,8 @@ class FilterRunner:
     table_form: Callable[..., Verdict] | None
     few_form: Callable[..., list[Status | None]] | None
     node_form: Callable[..., Status | None] | None
+    takes_open: bool = False
+    """Whether the form for the whole table wants to know which rows no earlier filter rejected."""
 
     def run(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows, open_: NDArray[np.bool_]) -> Verdict:
         """Judge ``rows``; the per-node form is called only where ``open_`` (no earlier filter rejected).
@@ -75,7 +77,8 @@ class FilterRunner:
         """
         if self.table_form is None:
             raise PluginFailure(self.name, "has no filter_table")
-        verdict = guarded(self.name, self.table_form, state, pod, table, rows)
+        told = (open_,) if self.takes_open else ()
+        verdict = guarded(self.name, self.table_form, state, pod, table, rows, *told)
         if not isinstance(verdict, Verdict):
             raise unexpected(self.name, (Verdict,), self.table_form, verdict)
         return sound(self.name, verdict, length, open_)

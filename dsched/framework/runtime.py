@@ -665,6 +665,7 @@ class Framework:
             getattr(plugin, "filter_table", None),
             _few_form(plugin, "filter_few", "filter_table"),
             getattr(plugin, "filter", None),
+            getattr(plugin, "filter_takes_open", False),
         )
 
     def _score(self, name: str, weight: int) -> ScoreRunner:

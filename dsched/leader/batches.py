@@ -131,6 +131,8 @@ class Batches:
         self.finish()
         if self._ahead is not None:
             self.decide()
+        self._commit.end()
+        self._line.settle()
 
     def _pop(self, now: float) -> tuple[str, Sequence[Popped]]:
         """A batch: the one that was popped ahead, else another one, unless the binders have enough to do."""

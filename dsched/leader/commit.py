@@ -19,6 +19,7 @@ from dsched.leader.failure import Failures
 from dsched.leader.observers.loop_time import EVALUATE, HAND_OUT, REQUEUE, RESERVE
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
+from dsched.leader.searches import Searches
 from dsched.leader.unreadable import set_aside
 from dsched.log import logger
 from dsched.metrics import MISSED, PERMIT_WAIT, RESERVATIONS_REFUSED, SCHEDULED_AFTER_FLUSH, collect
@@ -83,6 +84,7 @@ class Commit:
         binding: BindTracker,
         failures: Failures,
         preemptions: Preemptions,
+        searches: Searches,
         observer: Observer,
     ) -> None:
         self._reservations = state.reservations
@@ -93,6 +95,7 @@ class Commit:
         self._binding = binding
         self._failures = failures
         self._preemptions = preemptions
+        self._searches = searches
         self._observer = observer
 
     def begin(self, popped: Sequence[Popped]) -> Begun | None:
@@ -152,6 +155,7 @@ class Commit:
         began = collect.now()
         decided = self._cycle.decide(candidates, until_some_are_left=True)
         self._put_back(candidates[len(decided) :])
+        decided = self._hold(decided)
         decisions = by_pod(decided)
         groups = [each for each in decided if isinstance(each, GroupDecision)]
         collect.decided(collect.now() - began, len(decisions))
@@ -164,6 +168,26 @@ class Commit:
             requests, now_ms = self._requests(placed), self._clock.now_ms()
             begun.number = self._reservations.reserve_ahead(requests, now_ms, begun.verdicts.extend)
         return begun
+
+    def _hold(self, decided: Sequence[Decision | GroupDecision]) -> Sequence[Decision | GroupDecision]:
+        """Those that are decided. Pods for which a plugin's answer is still searched stay in flight, and are put back
+        when it is there. Killed before: the next leader puts them back, and has it searched for once more."""
+        held = [each for each in decided if isinstance(each, Decision) and each.not_yet]
+        if not held:
+            return decided
+        self._searches.hold(held)
+        return [each for each in decided if isinstance(each, GroupDecision) or not each.not_yet]
+
+    def settle_searches(self) -> None:
+        """Put pods back that wait no more for a plugin's answer."""
+        free = self._searches.free()
+        if free:
+            self._put_back(free)
+
+    def end(self) -> None:
+        """Put all pods back that wait for a plugin's answer: those in flight under a leader that is gone count as lost
+        with it."""
+        self._put_back(self._searches.all())
 
     def _put_back(self, rest: Sequence[Candidate | GroupCandidate]) -> None:
         """Those whose turn has not come after all stand where they stood, as if they had not been popped."""

@@ -31,6 +31,7 @@ from dsched.leader.overflows import Overflows
 from dsched.leader.promises import Promises
 from dsched.leader.queue_statuses import QueueStatuses
 from dsched.leader.requests import CommandRequests
+from dsched.leader.searches import Searches
 from dsched.leader.settings import Settings
 from dsched.leader.sources import Answered, Broken, Heard, Letter, Listens, Silence, Sources
 from dsched.leader.upkeep import Upkeep
@@ -146,7 +147,8 @@ class LeaderTerm:
         """How many pods limits hold back, as was said with `marked`."""
         self.sources: Listens = Silence()
         state = self.state = wiring.stored_state(store, epoch)
-        memory, picking = wiring.leader_memory(state, config, registry, cluster, clock)
+        self.searches = searches = Searches(self._search_ended)
+        memory, picking = wiring.leader_memory(state, config, registry, cluster, clock, searches)
         self.memory, self._picking = memory, picking
         self.dispatcher = Dispatcher(store)
         self.sender = BindSender(self.dispatcher)
@@ -159,7 +161,15 @@ class LeaderTerm:
             settings, config, state, memory, cluster, self.dispatcher, selector=selector, watching=watching
         )
         self.commit, self.batches = wiring.deciding(
-            config, state, memory, picking, cluster=cluster, cycle=cycle, binding=binding, observer=self._observer
+            config,
+            state,
+            memory,
+            picking,
+            cluster=cluster,
+            cycle=cycle,
+            binding=binding,
+            searches=searches,
+            observer=self._observer,
         )
         self.intake = Intake(state, memory, cluster=cluster, binding=self.binding, answered=self.batches.finish)
         self.takeover = wiring.takeover(
@@ -205,6 +215,10 @@ class LeaderTerm:
     def dump(self) -> None:
         """Write soon to the log what is held in memory; from any thread or a signal handler."""
         self.dumping.ask()
+        self.sources.wake()
+
+    def _search_ended(self) -> None:
+        """From the thread that has read the answer."""
         self.sources.wake()
 
     def run(self) -> None:
@@ -267,6 +281,7 @@ class LeaderTerm:
         self.hear(letters)
         # Before anything else is done with a pod it is known whether its reservation stands.
         self.batches.finish()
+        self.commit.settle_searches()
         if (limits := self.memory.cache.limits) is not None:  # now that nothing is about to be reserved
             limits.refresh()
             limits.flush_ahead()
@@ -280,7 +295,8 @@ class LeaderTerm:
         # Last before the next batch: pods that were in flight are back in the queue, so each event finds them there.
         self.memory.events.apply()
         self._observer.phase(POP)
-        busy = self.batches.decide() or self.memory.events.busy
+        busy = self.batches.decide() or self.memory.events.busy or self.searches.any_free
+        self.searches.begin()
         if not busy:
             self.state.line.settle()
             self.mark(idle=True)
@@ -295,6 +311,7 @@ class LeaderTerm:
         if self.queues is not None:
             self.queues.close()
         self.sources.close()
+        self.searches.close()
         self._observer.close()
         self._cluster.stand_down()
         self.sender.close()

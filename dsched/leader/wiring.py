@@ -35,6 +35,7 @@ from dsched.leader.observers.traces import Traces
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
 from dsched.leader.promises import EXPECTATIONS_GATE, Expectations
+from dsched.leader.searches import Searches
 from dsched.leader.settings import Settings
 from dsched.leader.takeover import Takeover
 from dsched.plugins import profiles
@@ -83,7 +84,12 @@ def stored_state(store: Store, epoch: int) -> StoredState:
 
 
 def leader_memory(
-    state: StoredState, config: SchedulerConfiguration, registry: Registry, cluster: Cluster, clock: Clock
+    state: StoredState,
+    config: SchedulerConfiguration,
+    registry: Registry,
+    cluster: Cluster,
+    clock: Clock,
+    searches: Searches,
 ) -> tuple[LeaderMemory, Picking | None]:
     """An empty memory, with the frameworks, whose plugins see it; and what picks the next pod where queues divide the
     cluster.
@@ -101,7 +107,7 @@ def leader_memory(
         limits = Limits(ledger, Usage(state.lined, state.epoch, keys.QUOTA))
         picking, cache = Picking(ledger), Cache(usage, state.node_log, snapshot=snapshot, limits=limits)
     pending, waiting = PendingPods(clock, backoff, snapshot.pod_groups, picking), WaitingPods(clock)
-    handle = LeaderHandle(cache, waiting, pending, clock, None if picking is None else picking.ledger)
+    handle = LeaderHandle(cache, waiting, pending, clock, None if picking is None else picking.ledger, searches)
     frameworks: Mapping[str, Framework] = profiles.frameworks(config, registry, handle, cluster.get_objects)
     groups = QueuedGroups(frameworks, pending, cache.snapshot.pod_groups, cache.snapshot.version_of)
     memory = LeaderMemory(
@@ -247,6 +253,7 @@ def deciding(
     cluster: Cluster,
     cycle: Cycle,
     binding: Binding,
+    searches: Searches,
     observer: Observer,
 ) -> Deciding:
     """What decides batch after batch."""
@@ -258,6 +265,7 @@ def deciding(
         binding=binding.tracker,
         failures=binding.failures,
         preemptions=preemptions,
+        searches=searches,
         observer=observer,
     )
     size = 1 if config.extenders else MOST_AT_FIRST

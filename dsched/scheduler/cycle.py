@@ -23,6 +23,7 @@ from dsched.engine.with_extenders import EvaluationWithExtenders
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.extender import Extending
 from dsched.framework.interface import Code, Status
+from dsched.framework.long_search import NotYet
 from dsched.framework.plugin_timeout import WATCH
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -108,6 +109,7 @@ class Cycle:
                 failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
                 self._met(evaluation.framework, evaluation.pod, evaluation.failure)
         decided: list[Decision | GroupDecision] = []
+        not_yet: dict[tuple[str, bytes], Status] = {}
         for each in batch:
             if isinstance(each, GroupCandidate):
                 found = self._groups.decide(each)
@@ -116,9 +118,13 @@ class Cycle:
                     break
                 continue
             framework = self._frameworks[each.info.pod.spec.scheduler_name]
-            error = failed.pop((framework.profile_name, each.info.class_key), None)
-            decided.append(self._attempt(framework, each, error))
-        self._observer.decided(decided)
+            key = (framework.profile_name, each.info.class_key)
+            decision = self._attempt(framework, each, failed.pop(key, None) or not_yet.get(key))
+            if decision.not_yet and decision.error is not None:
+                not_yet[key] = decision.error
+            decided.append(decision)
+        ended = [each for each in decided if isinstance(each, GroupDecision) or not each.not_yet]
+        self._observer.decided(ended)
         return decided
 
     def trials(self, entry: GroupCandidate) -> Sequence[Trial] | Status:
@@ -311,6 +317,8 @@ class Cycle:
         attempt = FailedAttempt(framework, state, candidate.info, snapshot, evaluation, diagnosis)
         try:
             result = framework.run_post_filter(attempt)
+        except NotYet as failure:
+            return Decision(candidate, framework, state, error=failure.status)
         except PluginFailure as failure:  # the pod fits nowhere all the same
             diagnosis = diagnosis.after_post_filter(failure.status.message)
             return Decision(candidate, framework, state, diagnosis=diagnosis)

@@ -68,6 +68,11 @@ class Decision(msgspec.Struct, frozen=True):
     group_message: str = ""
 
     @property
+    def not_yet(self) -> bool:
+        """Whether a plugin's answer is still being searched for: nothing is decided."""
+        return self.error is not None and self.error.code is Code.WAIT
+
+    @property
     def message(self) -> str:
         """Why there is no node, as users are told; empty where there is one."""
         if self.error is not None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from dsched.clock import Clock
+from dsched.framework.long_search import Searches
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import PodKey, PodUid
 from dsched.scheduler.nominations import Nomination
@@ -18,6 +19,7 @@ class LeaderHandle:
     Attributes:
         clock: the time; plugins take it from here.
         queues: between which the cluster is divided, None where it is not.
+        searches: where work goes that would hold up all other pods, None where there are none.
     """
 
     def __init__(
@@ -27,12 +29,14 @@ class LeaderHandle:
         pending: PendingPods,
         clock: Clock,
         queues: Ledger | None = None,
+        searches: Searches | None = None,
     ) -> None:
         self._cache = cache
         self._waiting = waiting
         self._pending = pending
         self.clock = clock
         self.queues = queues
+        self.searches = searches
 
     @property
     def snapshot(self) -> Snapshot:

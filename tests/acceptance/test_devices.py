@@ -3,7 +3,7 @@
 from tests.acceptance import processes
 from tests.acceptance.processes import wait_until
 from tests.acceptance.system import Json, System
-from tests.devices import make_class, make_slice
+from tests.devices import asking, make_claim, make_class, make_device, make_slice
 from tests.manifests import node_manifest, pod_manifest
 
 NODES, DEVICES_EACH, PODS = 10, 12, 140
@@ -64,3 +64,41 @@ def test_no_device_is_given_twice_and_none_is_lost(system: System) -> None:
     system.settle()
     assert len(given(system)) == PODS - NODES * DEVICES_EACH
     assert "clean" in system.ask("fsck")
+
+
+NUMA = "gpu.example.com/numa"
+CONFIGURATION = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: DynamicResources
+    args: {filterTimeout: 3s}
+"""
+
+
+def aligned(name: str, count: int) -> list[Json]:
+    """A pod, and its claim for so many devices on one NUMA node."""
+    requests = [asking(f"r{number}") for number in range(count)]
+    value = pod_manifest(f"default/{name}", resourceClaims=[{"name": "gpus", "resourceClaimName": name}])
+    return [make_claim(f"default/{name}", *requests, constraints=[{"matchAttribute": NUMA}]), value]
+
+
+def test_a_search_without_end_holds_up_its_own_pod_only(system: System) -> None:
+    """There are 15 devices on each NUMA node: to find no 16th, all orders of the others would have to be tried."""
+    config = system.folder / "config.yaml"
+    config.write_text(CONFIGURATION)
+    system.up("--evaluators", "1", "--binders", "1", "--config", str(config))
+    devices = [make_device(f"gpu-{number}", attributes={NUMA: number % 2}) for number in range(30)]
+    system.apply(make_class(), node_manifest("n1"), node_manifest("n2"), make_slice("n1", devices))
+    system.apply(*aligned("endless", 16))
+
+    def record() -> str:
+        return system.ask("describe", "pod", "endless")
+
+    wait_until("it is tried", lambda: "queue: inflight" in record())
+    system.apply(*aligned("fits", 15), *(pod_manifest(f"default/web-{number}") for number in range(5)))
+    wait_until("the others are bound", lambda: len(bound(system)) == 6)
+    late = "node n1: timed out trying to allocate devices"
+    wait_until("the time is over", lambda: late in record())
+    assert "endless" not in bound(system)

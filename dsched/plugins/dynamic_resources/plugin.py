@@ -8,7 +8,7 @@ Pods of a class ask for the same: what nodes are told is kept for the class, the
 Source: pkg/scheduler/framework/plugins/dynamicresources/{dynamicresources,extendeddynamicresources}.go.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -43,6 +43,7 @@ from dsched.framework.interface import (
     unresolvable,
     unschedulable,
 )
+from dsched.framework.long_search import NotYet, Searches
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_groups import PodGroups
 from dsched.framework.pod_info import PodInfo
@@ -57,6 +58,7 @@ from dsched.model.pod_groups import GroupKey, PodGroup
 from dsched.model.resource_claims import RESOURCE_CLAIM, AllocatedDevice, Allocation, DeviceRequest, ResourceClaim
 from dsched.plugins.dynamic_resources import (
     binding,
+    device_search,
     extended_resources,
     held_claims,
     hints,
@@ -67,11 +69,19 @@ from dsched.plugins.dynamic_resources import (
     reserved,
 )
 from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, AllocationTimeout, InvalidPools
-from dsched.plugins.dynamic_resources.allocation.search import Expired
+from dsched.plugins.dynamic_resources.allocation.search import Expired, never
 from dsched.plugins.dynamic_resources.binding import PreBindMetrics
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
-from dsched.plugins.dynamic_resources.judgement import INVALID_POOLS, NOT_AVAILABLE, Judgement, Limits, Otherwise, Wish
+from dsched.plugins.dynamic_resources.judgement import (
+    INVALID_POOLS,
+    NOT_AVAILABLE,
+    NOT_SEARCHED,
+    Judgement,
+    Limits,
+    Otherwise,
+    Wish,
+)
 from dsched.plugins.dynamic_resources.objects import KnownClaim
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
 from dsched.plugins.dynamic_resources.preemption import Looked, Supposed
@@ -120,6 +130,7 @@ class DynamicResources:
     pre_enqueue_fields = ("resource_claims",)
     takes_features = True
     filter_scope = Scope.CLUSTER
+    filter_takes_open = True
     pre_filter_scope = Scope.CLUSTER
     score_scope = Scope.CLUSTER
     normalization = Normalization.MAX
@@ -142,7 +153,8 @@ class DynamicResources:
         self._judgements: LRU[Hashable, Judgement] = LRU(_MOST_CLASSES)
         self._waits_told: LRU[Hashable, None] = LRU(_MOST_WAITS)
         self._last: _Looked | None = None
-        self._limits = Limits(self._begin, self._given_up, self._late)
+        self._searches: Searches | None = getattr(handle, "searches", None)
+        self._limits = Limits(self._clock.monotonic, self._begin, self._given_up, self._late)
         self._groups = features.enabled(pod_claims.GROUPS)
         self._topology = features.enabled("TopologyAwareWorkloadScheduling")
         self._places_groups = features.enabled(placement_wishes.GATE)
@@ -209,14 +221,34 @@ class DynamicResources:
             supposed.remove(other)
         return None
 
-    def filter_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> Verdict:
+    def filter_table(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        table: NodeTable,
+        rows: Rows,
+        open_: Callable[[], NDArray[np.bool_]] | None = None,
+    ) -> Verdict:
+        """
+        Args:
+            open_: which of the rows no earlier filter rejected; None for all.
+
+        Raises:
+            NotYet: devices are searched for elsewhere.
+        """
         judgement, supposed = self._asked(state), state.read(Supposed)
         if supposed is None or supposed.nothing:
-            codes, statuses = judgement.codes(table)
+            may_wait = self._searches is not None and not pod.pod.group_key
+            over = self._hold() if may_wait else never
+            codes, statuses = judgement.codes(table, lambda: _open_rows(rows, open_), over)
+            if judgement.search is not None and self._searches is not None:
+                self._searches.ask(judgement.search, pod.uid)
+                raise NotYet(self.name, "devices are being searched for")
             found = codes[rows].copy()
             if judgement.wish.pod.uid == pod.uid or not judgement.erroneous:
                 return Verdict(found, statuses)
-            if all(statuses[code - 1].code is not Code.ERROR for code in set(found.tolist()) - {0}):
+            told = {statuses[code - 1] for code in set(found.tolist()) - {0}} - {NOT_SEARCHED}
+            if all(status.code is not Code.ERROR for status in told):
                 return Verdict(found, statuses)
         return self._tried(judgement, pod, supposed or Supposed(), table, rows)
 
@@ -555,6 +587,7 @@ class DynamicResources:
         found = self._judgements.used(key)
         if found is None or found.erroneous:
             found = self._judgements[key] = Judgement(wish, known, self._limits)
+        found.begin()
         return found
 
     def _asked(self, state: CycleState) -> Judgement:
@@ -571,8 +604,11 @@ class DynamicResources:
 
     def _begin(self) -> Expired:
         if self._filter_timeout_s <= 0:
-            return _never
+            return never
         return partial(self._over, self._clock.monotonic() + self._filter_timeout_s)
+
+    def _hold(self) -> Expired:
+        return partial(self._over, self._clock.monotonic() + device_search.MOST_S)
 
     def _over(self, end: float) -> bool:
         return self._clock.monotonic() >= end
@@ -594,6 +630,12 @@ def _told_apart(claim: KnownClaim, known: Inventory) -> bytes:
     return b"waiting " + claim.spec_key
 
 
+def _open_rows(rows: Rows, open_: Callable[[], NDArray[np.bool_]] | None) -> list[int]:
+    numbers = row_numbers(rows)
+    found: list[int] = (numbers if open_ is None else numbers[open_()]).tolist()
+    return found
+
+
 def _classes(request: DeviceRequest) -> Iterator[tuple[str, str]]:
     """The classes that a request names, each with who does."""
     if request.exactly is not None:
@@ -601,10 +643,6 @@ def _classes(request: DeviceRequest) -> Iterator[tuple[str, str]]:
         return
     for each in request.first_available:
         yield f"{request.name}/{each.name}", each.device_class_name
-
-
-def _never() -> bool:
-    return False
 
 
 _pre_enqueue: type[interface.PreEnqueuePlugin] = DynamicResources

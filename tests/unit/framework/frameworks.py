@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dsched import config
+from dsched.clock import Clock
 from dsched.config import Features, PluginRef, Profile
 from dsched.config.feature_gates import UNSAID
+from dsched.framework.long_search import Searches
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.plugins import profiles, registry
@@ -18,6 +20,8 @@ class Handle:
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self.snapshot = snapshot or Snapshot()
+        self.clock: Clock | None = None
+        self.searches: Searches | None = None
 
 
 def framework_of(*plugins: type[Any], weights: Mapping[str, int] | None = None, handle: Any = None) -> Framework:

@@ -6,7 +6,7 @@ versions do otherwise is in `features`.
 
 import copy
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -26,7 +26,7 @@ from dsched.plugins.dynamic_resources.allocation.offer import Offer, candidates
 from dsched.plugins.dynamic_resources.allocation.pools import CapacityRequests, Pool, Tolerations
 from dsched.plugins.dynamic_resources.allocation.requests import Classes, Demand, Request, Wanted
 from dsched.plugins.dynamic_resources.allocation.results import Chosen
-from dsched.plugins.dynamic_resources.allocation.search import Attempt, Expired, Search
+from dsched.plugins.dynamic_resources.allocation.search import Attempt, Expired, Order, Search, never
 from dsched.plugins.dynamic_resources.allocation.selection import Criteria, SelectorCache
 
 _Sort = tuple[Criteria, Tolerations, CapacityRequests]
@@ -44,24 +44,26 @@ class Feasible(NamedTuple):
     invalid: NDArray[np.bool_]
 
 
+Steps = Mapping[tuple[int, str], Sequence[int]]
+"""By claim and by request or alternative, the numbers of the devices that were found for it, in order."""
+
+
 class Found(NamedTuple):
     """Devices for claims on a node.
 
     Attributes:
         allocations: for each claim, its ``status.allocation``.
+        steps: that have led to them.
         fit: 0 to `dsched.plugins.dynamic_resources.allocation.best_fit.BEST`; 0 where that is not asked for.
     """
 
     allocations: list[dict[str, Any]]
+    steps: Steps
     fit: int = 0
 
 
-def _never() -> bool:
-    return False
-
-
-class _Steps:
-    """Expires after some looks at it: what is not found by then is found without best fit."""
+class _Looks:
+    """Expires after some looks at it: what is not found by then is found without a guide."""
 
     def __init__(self, looks: int = 256) -> None:
         self._left = looks
@@ -112,26 +114,29 @@ class Allocator:
         other._counting = self._counting and self._counting.with_state(allocated)
         return other
 
-    def allocate(self, node: Node, expired: Expired = _never) -> list[dict[str, Any]] | None:
+    def allocate(self, node: Node, expired: Expired = never, steps: Steps | None = None) -> list[dict[str, Any]] | None:
         """The devices that the claims get on a node, each as ``status.allocation``; None where there are not enough.
+
+        Args:
+            steps: where an earlier search for claims of the same specs has led; all is searched where that is no more.
 
         Raises:
             AllocationError: something is wrong with a claim, a class or a slice; no node will do.
             AllocationTimeout: the time is over.
             InvalidPools: there are not enough, perhaps because pools are invalid.
         """
-        found = self.found(node, expired)
+        found = self.found(node, expired, steps)
         return None if found is None else found.allocations
 
-    def found(self, node: Node, expired: Expired = _never) -> Found | None:
+    def found(self, node: Node, expired: Expired = never, steps: Steps | None = None) -> Found | None:
         """As `allocate`, with what it says of the node. It raises the same."""
-        search = self._best(node) or self._search(node, expired)
+        search = self._retraced(node, steps) or self._best(node) or self._search(node, expired)
         if search is None:
             return None
         allocations = [self._result(search, number, node) for number in range(len(self.demand.claims))]
-        return Found(allocations, self._fit(search) if self.features.best_fit else 0)
+        return Found(allocations, _steps(search), self._fit(search) if self.features.best_fit else 0)
 
-    def fits(self, node: Node, expired: Expired = _never) -> bool:
+    def fits(self, node: Node, expired: Expired = never) -> bool:
         """Whether `allocate` would find devices on the node; it raises the same.
 
         Where it is enough to count devices, nothing is searched.
@@ -143,7 +148,7 @@ class Allocator:
         """As `fits`, which takes no time; None where devices have to be searched for."""
         return self._counting.fits(self.index.pools(node)) if self._counting else None
 
-    def feasible(self, nodes: Sequence[Node], begin: Callable[[], Expired] = lambda: _never) -> Feasible:
+    def feasible(self, nodes: Sequence[Node], begin: Callable[[], Expired] = lambda: never) -> Feasible:
         """`fits` for many nodes.
 
         Args:
@@ -166,8 +171,17 @@ class Allocator:
         at all is for `_search` to say."""
         if not self.features.best_fit:
             return None
+        return self._guided(node, lambda offer: BestFit(offer, self.allocated, self.features).order)
+
+    def _retraced(self, node: Node, steps: Steps | None) -> Search | None:
+        """The devices to which these steps lead; None where they do no more."""
+        return self._guided(node, lambda _: lambda wanted: steps.get(_step(wanted), ())) if steps else None
+
+    def _guided(self, node: Node, order: Callable[[Offer], Order]) -> Search | None:
+        """What is found soon where devices are looked for in an order; None where that is nothing, for whatever
+        reason."""
         try:
-            return self._search(node, _Steps(), ranked=True)
+            return self._search(node, _Looks(), order)
         except (AllocationError, InvalidPools):
             return None
 
@@ -178,13 +192,12 @@ class Allocator:
         taken = [each for of_claim in search.attempt.taken for each in of_claim]
         return BestFit(search.offer, self.allocated, self.features).fit(wanted, taken)
 
-    def _search(self, node: Node, expired: Expired, *, ranked: bool = False) -> Search | None:
+    def _search(self, node: Node, expired: Expired, order: Callable[[Offer], Order] | None = None) -> Search | None:
         pools = self.index.pools(node)
         offer = Offer(pools, self.demand.claims, self.allocated, self.selectors, self.features)
         every = self._prepare(offer)
         attempt = Attempt(self.demand, offer, self.allocated, self.features)
-        order = BestFit(offer, self.allocated, self.features).order if ranked else None
-        search = Search(self.demand, offer, attempt, every, expired, order)
+        search = Search(self.demand, offer, attempt, every, expired, None if order is None else order(offer))
         if search.run():
             return search
         if any(pool.invalid for pool in pools) and not self.features.partial_pools:
@@ -240,6 +253,18 @@ class Allocator:
         devices = [search.offer.devices[each.number] for each in taken]
         claim = self.demand.claims[number]
         return results.allocation(claim, taken, devices, chosen, node.name, self.features)
+
+
+def _step(wanted: Wanted) -> tuple[int, str]:
+    return wanted.claim, wanted.full_name
+
+
+def _steps(search: Search) -> Steps:
+    found: dict[tuple[int, str], list[int]] = {}
+    for of_claim in search.attempt.taken:
+        for each in of_claim:
+            found.setdefault(_step(each.wanted), []).append(each.number)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

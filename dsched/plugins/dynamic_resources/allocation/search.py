@@ -27,6 +27,12 @@ Expired = Callable[[], bool]
 Order = Callable[[Wanted], Sequence[int]]
 """For a request or an alternative, the numbers of all devices that it may look at."""
 
+
+def never() -> bool:
+    """Of a search that may take as long as it does."""
+    return False
+
+
 _STEPS_BETWEEN_LOOKS = 64
 """So many devices are tried between two looks at the clock."""
 

@@ -1,20 +1,22 @@
 """Pods with claims, decided on by the default profile over objects that a test gives."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from dsched import config
+from dsched.clock import Clock
 from dsched.config import Features, feature_gates
 from dsched.engine.diagnosis import diagnose
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.failed_attempt import FailedAttempt
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import PostFilterResult, Status
+from dsched.framework.long_search import LongSearch, Searches
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, PodUid
 from dsched.model.pod import Pod
 from dsched.plugins import profiles, registry
 from dsched.plugins.dynamic_resources.plugin import DynamicResources
@@ -61,9 +63,38 @@ def generated(pod_name: str, claim: Json) -> tuple[Pod, Json]:
     return pod, {**claim, "metadata": {**claim["metadata"], "ownerReferences": [owner]}}
 
 
-def framework(snapshot: Snapshot, minor: int = 37, gates: Mapping[str, bool] = MappingProxyType({})) -> Framework:
+def framework(
+    snapshot: Snapshot,
+    minor: int = 37,
+    gates: Mapping[str, bool] = MappingProxyType({}),
+    searches: Searches | None = None,
+    clock: Clock | None = None,
+) -> Framework:
     configured = config.default(features(minor, **gates))
-    return profiles.frameworks(configured, registry.intree(), Handle(snapshot))[NAME]
+    handle = Handle(snapshot)
+    handle.searches, handle.clock = searches, clock
+    return profiles.frameworks(configured, registry.intree(), handle)[NAME]
+
+
+class InTurn:
+    """Searches that are done when a test says so, in this process."""
+
+    def __init__(self) -> None:
+        self.asked: list[LongSearch] = []
+
+    def ask(self, search: LongSearch, uid: PodUid) -> None:
+        if search not in self.asked:
+            self.asked.append(search)
+
+    def do(self, between: Callable[[], object] = lambda: None) -> int:
+        """Do what was asked for; how many searches that were."""
+        asked, self.asked = self.asked, []
+        for search in asked:
+            search.begin()
+            answer = search.work()
+            between()
+            search.done(answer)
+        return len(asked)
 
 
 def plugin(of: Framework) -> DynamicResources:

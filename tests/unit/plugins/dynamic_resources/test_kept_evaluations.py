@@ -15,14 +15,14 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.validation import AnsweredError
 from dsched.model.meta import NodeName
-from dsched.plugins.dynamic_resources import inventory
+from dsched.plugins.dynamic_resources import device_search, inventory
 from dsched.plugins.dynamic_resources.allocation.selection import SelectorCache
 from tests.builders import make_node, make_pod
 from tests.devices import asking, make_claim, make_class, make_device, make_slice, result, taint_rule
 from tests.unit.framework.answers import said
 from tests.unit.plugins.dynamic_resources.allocation import random_devices
 from tests.unit.plugins.dynamic_resources.allocation.finding import compiled
-from tests.unit.plugins.dynamic_resources.judging import claiming, cluster, framework, generated, plugin, put
+from tests.unit.plugins.dynamic_resources.judging import InTurn, claiming, cluster, framework, generated, plugin, put
 
 Json = dict[str, Any]
 
@@ -39,12 +39,24 @@ def told(found: Evaluation, snapshot: Snapshot) -> Json:
     return {name: value for name, value in said(found, snapshot.table).items() if name not in ("totals", "scores")}
 
 
-@given(st.data())
-def test_kept_is_new(data: st.DataObject) -> None:
-    """Pods of two templates and pods that share a claim; devices are taken, given back, tainted, renamed."""
+@pytest.mark.parametrize("elsewhere", [False, True])
+@given(data=st.data())
+def test_kept_is_new(elsewhere: bool, data: st.DataObject) -> None:
+    """Pods of two templates and pods that share a claim; devices are taken, given back, tainted, renamed.
+
+    Args:
+        elsewhere: whatever is not told by counting is searched for elsewhere.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if elsewhere:
+            patch.setattr(device_search, "MOST_S", -1.0)
+        _kept_is_new(data, InTurn() if elsewhere else None)
+
+
+def _kept_is_new(data: st.DataObject, searches: InTurn | None) -> None:
     slices = data.draw(random_devices.clusters(plain=data.draw(st.booleans())))
     snapshot = cluster(make_class("gpu"), *slices, make_claim("default/shared", asking()))
-    of = framework(snapshot)
+    of = framework(snapshot, searches=searches)
     inventory.of(snapshot, of.profile.features).selectors = SelectorCache(compiled)
     templates = [data.draw(random_devices.claims(plain=plain))[0]["spec"] for plain in (True, False)]
     cache = EvaluationCache(snapshot, judge)
@@ -59,6 +71,8 @@ def test_kept_is_new(data: st.DataObject) -> None:
             put(snapshot, claim)
         info = PodInfo(pod)
         kept = cache.evaluation(of, info)
+        while searches is not None and searches.do():
+            kept = cache.evaluation(of, info)
         assert told(kept, snapshot) == told(evaluate(framework(snapshot), info, snapshot), snapshot)
         change = data.draw(st.sampled_from(["place", "place", "unplace", "hold", "slice", "class", "taint", "share"]))
         feasible = [] if kept.failure else [snapshot.table.names[row] for row in kept.best_rows()]
