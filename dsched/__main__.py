@@ -9,7 +9,7 @@ if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
 import signal
 import sys
 
-from dsched import ending
+from dsched import ending, garbage
 
 
 def main() -> None:
@@ -17,7 +17,8 @@ def main() -> None:
     ending.at_once_while_loading()
     if sys.argv[1:2] == ["leader"]:
         ending.deaf_to_requests()
-    from dsched.cli.main import main as run
+    with garbage.not_looked_for():
+        from dsched.cli.main import main as run
 
     try:
         ending.with_interrupts()

@@ -5,15 +5,12 @@ feature gates, by options or by the environment; what there is of either is in `
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from dsched.config import Features, SchedulerConfiguration, feature_gates
-from dsched.config.feature_gates import DEFAULT, UNSAID, VERSIONS, Version
+from dsched.config import feature_gates
+from dsched.config.feature_gates import DEFAULT, UNSAID, VERSIONS, Features, Version
 from dsched.errors import ConfigError
-from dsched.framework.interface import Registry
-from dsched.plugins import profiles
 
 VERSION, GATES = "DSCHED_EMULATED_VERSION", "DSCHED_FEATURE_GATES"
 """Environment variables of the two options; an empty one counts as not set."""
@@ -100,23 +97,6 @@ def from_environment() -> Asked:
 def environment(asked: Asked) -> dict[str, str]:
     """The environment that asks for it."""
     return {VERSION: str(asked.version or ""), GATES: feature_gates.gates_text(dict(asked.gates))}
-
-
-def first_accepted(path: Path | None, plugins: Registry, possible: Sequence[Features]) -> SchedulerConfiguration:
-    """The configuration in a file as one of these takes it, the first that does: for a process that does not know yet
-    what is emulated.
-
-    Raises:
-        ConfigError: none of them takes it; what the first has against it.
-    """
-    first: ConfigError | None = None
-    for features in possible:
-        try:
-            return profiles.configuration(path, plugins, features)
-        except ConfigError as error:
-            first = first or error
-    assert first is not None
-    raise first
 
 
 def written(features: Features) -> tuple[str, str]:

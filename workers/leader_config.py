@@ -73,7 +73,7 @@ class LeaderConfigFollower:
         if self._taken is None:
             # Where no version is named it is the leader's to say; this process's own file is good for any until then.
             possible = self._asked.possible(on_kubernetes=True)
-            self._taken = emulation.first_accepted(self._file, self.plugins, possible)
+            self._taken = profiles.first_accepted(self._file, self.plugins, possible)
         return self._taken
 
     def check(self) -> None:

@@ -11,9 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic.requests import CORE_RESOURCES
+from dsched.arithmetic.requests import CORE_RESOURCES, PODS
 
-PODS = "pods"
 _CODE_BITS = 40
 _FEW_FLAGS = 8
 """Up to so many spell a number of a byte, and a table of all of these is shorter than sorting takes."""

@@ -28,6 +28,8 @@ from dsched.model.quantity import Quantity
 
 CPU, MEMORY, EPHEMERAL_STORAGE = "cpu", "memory", "ephemeral-storage"
 CORE_RESOURCES = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+PODS = "pods"
+"""What each pod takes up one of."""
 
 DEFAULT_REQUESTS: Mapping[str, int] = {CPU: quantity.nano("100m"), MEMORY: quantity.nano("200Mi")}
 """What scores count for a container without a request, in nano units. Source: pkg/scheduler/util/pod_resources.go."""

@@ -7,8 +7,6 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dsched.cluster.interface import Cluster
-from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import ConfigError
 from dsched.model import coscheduling
 from dsched.model.queues import PLUGIN
@@ -16,6 +14,7 @@ from dsched.state import devices
 from dsched.state.client import Store
 
 if TYPE_CHECKING:
+    from dsched.cluster.interface import Cluster
     from dsched.cluster.kubernetes.access import Access
     from dsched.config import SchedulerConfiguration
 
@@ -85,7 +84,7 @@ def open_access(chosen: Chosen, config: "SchedulerConfiguration | None") -> "Acc
     return Access(chosen.kubeconfig or named or None, chosen.context)
 
 
-def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration", *, check: bool = False) -> Cluster:
+def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration", *, check: bool = False) -> "Cluster":
     """The cluster; nothing is asked of it yet.
 
     Args:
@@ -97,7 +96,10 @@ def open_cluster(chosen: Chosen, store: Store, config: "SchedulerConfiguration",
         ConfigError: there are no credentials for it, as far as that is checked.
     """
     translated = config.features.enabled(coscheduling.GATE)
+    # Whoever only names a kind, as every command does, imports none.
     if chosen.kind is Kind.STANDALONE:
+        from dsched.cluster.standalone.cluster import StandaloneCluster
+
         return StandaloneCluster(store, coscheduling=translated)
     from dsched.cluster.kubernetes.cluster import Kubernetes
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dsched.arithmetic import requests
-from dsched.arithmetic.fit import PODS
+from dsched.arithmetic.requests import PODS
 from dsched.model.meta import NodeName, OwnerReference, PodKey, PodUid
 from dsched.model.pod import ClaimSource, Pod, PodSchedulingGroup, PodSpec, Volume
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dsched.framework import plugin_timeout
-from dsched.leader.evaluators.router import Mode
+from dsched.leader.evaluators.mode import Mode
 from dsched.leader.observers.explanations import Explain
 
 

@@ -10,25 +10,22 @@ from typing import Any, Literal
 import msgspec
 
 from dsched.model.devices import DeviceId, DeviceTaint, PoolId
-from dsched.model.meta import PodKey
+from dsched.model.meta import PodKey, decoded
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.quantity import nano
 from dsched.model.quantity_text import notation, written_out
 from dsched.model.resource_claims import (
-    ALL,
     AllocatedDevice,
     DeviceClass,
-    DeviceRequest,
-    DeviceRequirements,
     ResourceClaim,
 )
+from dsched.observe.device_words import asked, short
 from dsched.plugins.dynamic_resources import pod_claims
 from dsched.plugins.dynamic_resources.allocation.device_index import DeviceIndex
 from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
 from dsched.plugins.dynamic_resources.allocation.selection import Criteria, Mistake, SelectorCache
 from dsched.plugins.dynamic_resources.allocation.slices import CounterKey, OfferedDevice
-from dsched.plugins.object_views import decoded
 
 State = Literal["free", "shared", "held", "used up"]
 FREE: State = "free"
@@ -37,8 +34,6 @@ HELD: State = "held"
 USED_UP: State = "used up"
 EXTENDED = "(extended resources)"
 """How a pod's claim for its extended resources is called where others have a name."""
-_LONGEST = 80
-"""Characters of an expression or a text."""
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -366,37 +361,16 @@ def _claim(name: str, key: str, raw: Mapping[str, Any] | None) -> ShownClaim:
     return ShownClaim(name, key, state, [asked(each) for each in claim.spec.devices.requests], got, leaving)
 
 
-def asked(request: DeviceRequest) -> str:
-    """A request in words: ``r: 2 of gpu where …``."""
-    if request.exactly is not None:
-        admin = ", for an admin" if request.exactly.admin_access else ""
-        return f"{request.name}: {_wanted(request.exactly)}{admin}"
-    return f"{request.name}: " + ", or ".join(_wanted(each) for each in request.first_available)
-
-
-def _wanted(wanted: DeviceRequirements) -> str:
-    many = "all of" if wanted.allocation_mode == ALL else f"{wanted.count} of"
-    where = [_short(each.cel.expression) for each in wanted.selectors if each.cel is not None]
-    amounts = {} if wanted.capacity is None else wanted.capacity.requests
-    of_it = "".join(f", {name} {amount}" for name, amount in sorted(amounts.items()))
-    return f"{many} {wanted.device_class_name}{' where ' + ' and '.join(where) if where else ''}{of_it}"
-
-
 def _value(attribute: Mapping[str, Any]) -> str:
     for value in attribute.values():
         if value is not None:
             texts = [_word(each) for each in value] if isinstance(value, list) else [_word(value)]
-            return _short(",".join(texts))
+            return short(",".join(texts))
     return ""
 
 
 def _word(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def _taint(taint: DeviceTaint) -> str:

@@ -243,7 +243,7 @@ class NodeResourcesFit:
         other amounts, while devices meet some of that."""
         if self._defers(pod) and event.new.name != pod.node_name:
             return Hint.SKIP
-        wanted = {fit.PODS: 1, **requests.requested(pod)}
+        wanted = {requests.PODS: 1, **requests.requested(pod)}
         now = _allocatable(event.new)
         devices = self._met_by_devices(wanted, self._handle.snapshot) if self._extends else ()
         left = frozenset(name for name in devices if now.get(name, 0) <= 0)
@@ -340,7 +340,7 @@ def _scorers(strategy: ScoringStrategy) -> tuple[Scorer, ScorerOfFew]:
 @lru_cache(maxsize=1024)
 def _status(shortage: fit.Shortage) -> Status:
     reasons = (
-        ERR_REASON_TOO_MANY if resource == fit.PODS else ERR_REASON_INSUFFICIENT.format(resource=resource)
+        ERR_REASON_TOO_MANY if resource == requests.PODS else ERR_REASON_INSUFFICIENT.format(resource=resource)
         for resource in shortage.resources
     )
     return interface.unresolvable(*reasons) if shortage.unresolvable else interface.unschedulable(*reasons)

@@ -8,13 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
-import msgspec
-
 from dsched.framework.snapshot import Snapshot
-from dsched.model import meta
 
 View = TypeVar("View")
-Record = TypeVar("Record", bound=meta.ApiRecord)
 
 _SPARE = 64
 """So many views of objects that are gone are kept at least before they are looked for."""
@@ -64,11 +60,3 @@ class Views(Generic[View]):
         if len(self._made) > 2 * len(objects) + _SPARE:
             self._made = {key: made for key, made in self._made.items() if key in objects}
         return view
-
-
-def decoded(raw: Mapping[str, Any], kind: type[Record]) -> Record:
-    """Explicit nulls, which are rare, take a slower second way."""
-    try:
-        return msgspec.convert(raw, kind)
-    except msgspec.ValidationError:
-        return meta.from_builtins(raw, kind)

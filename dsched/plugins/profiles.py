@@ -1,17 +1,16 @@
 """From a configuration to its frameworks, with the plugins there are."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dsched import config
-from dsched.arithmetic import requests
-from dsched.arithmetic.requests import ResizeRules
 from dsched.config import Features, PluginRef, Profile, SchedulerConfiguration
 from dsched.config.feature_gates import UNSAID
 from dsched.config.plugins import DYNAMIC_RESOURCES
 from dsched.errors import ConfigError
-from dsched.framework import pod_info
+from dsched.framework.counting import emulate as emulate
 from dsched.framework.extender import Extending, ReadObjects
 from dsched.framework.interface import Registry
 from dsched.framework.runtime import Framework
@@ -35,6 +34,23 @@ def configuration(path: Path | None, plugins: Registry, features: Features = UNS
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     return parsed(text, str(path), plugins, features)
+
+
+def first_accepted(path: Path | None, plugins: Registry, possible: Sequence[Features]) -> SchedulerConfiguration:
+    """The configuration in a file as one of these takes it, the first that does: for a process that does not know yet
+    what is emulated.
+
+    Raises:
+        ConfigError: none of them takes it; what the first has against it.
+    """
+    first: ConfigError | None = None
+    for features in possible:
+        try:
+            return configuration(path, plugins, features)
+        except ConfigError as error:
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def parsed(text: str | bytes, source: str, plugins: Registry, features: Features = UNSAID) -> SchedulerConfiguration:
@@ -82,19 +98,6 @@ def extenders(configured: SchedulerConfiguration, read: ReadObjects | None = Non
     from dsched.extenders.extenders import Extenders
 
     return Extenders(configured.extenders, read)
-
-
-def emulate(features: Features) -> bool:
-    """Decide as this version from now on, where that is one for the whole process: in what pods request. Says whether
-    that is another way to count than before.
-
-    Every process calls it before it counts a pod; those that build frameworks do so by that.
-    """
-    resized = ResizeRules(features.since(37), features.enabled("InPlacePodLevelResourcesVerticalScaling"))
-    changed = requests.follow(resized)
-    if changed:
-        pod_info.forget_demands()
-    return changed
 
 
 def framework(profile: Profile, plugins: Registry, handle: Any, extenders: Extending | None = None) -> Framework:

@@ -1,9 +1,8 @@
 """What the leader emulates, for processes that decide nothing but count what pods take up: they count as it does."""
 
 from dsched import emulation
-from dsched.config import Features
-from dsched.config.feature_gates import DEFAULT
-from dsched.plugins import profiles
+from dsched.config.feature_gates import DEFAULT, Features
+from dsched.framework import counting
 from dsched.state import client, leader_config
 from dsched.state.client import Store
 
@@ -23,5 +22,5 @@ def read(store: Store) -> Features:
 def follow(store: Store) -> Features:
     """Count as the leader does from now on, in this process; raises as `read`."""
     found = read(store)
-    profiles.emulate(found)
+    counting.emulate(found)
     return found

@@ -1,7 +1,5 @@
 """What was asked to be emulated, what it comes to, and how it is written down."""
 
-from pathlib import Path
-
 import pytest
 
 from dsched import emulation
@@ -9,7 +7,6 @@ from dsched.config import feature_gates
 from dsched.config.feature_gates import DEFAULT, NEWEST, OLDEST, VERSIONS, Version
 from dsched.emulation import NOTHING, UNSAID, Asked, asked
 from dsched.errors import ConfigError
-from dsched.plugins import registry
 
 GATE = "TaintTolerationComparisonOperators"
 """There since 1.35, off by default."""
@@ -81,18 +78,3 @@ def test_an_older_release_wrote_nothing_and_decided_as_the_oldest_version() -> N
 def test_a_newer_release_may_have_written_what_is_not_known_here() -> None:
     with pytest.raises(ConfigError, match=r"cannot emulate kube-scheduler 1\.99 Wings=true"):
         emulation.read("1.99", "Wings=true")
-
-
-def test_a_file_is_good_if_it_is_for_any_version(tmp_path: Path) -> None:
-    file = tmp_path / "scheduler.yaml"
-    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    shape = "[{utilization: 0, score: 0}, {utilization: 100, score: 10}]"
-    args = f"profiles: [{{pluginConfig: [{{name: VolumeBinding, args: {{shape: {shape}}}}}]}}]\n"
-    file.write_text(head + args)
-    possible = NOTHING.possible(on_kubernetes=True)
-    assert possible[0] == DEFAULT
-    found = emulation.first_accepted(file, registry.intree(), possible)
-    assert found.features.enabled("StorageCapacityScoring")
-    file.write_text(head + "percentageOfNodesToScore: 200\n")
-    with pytest.raises(ConfigError, match="percentageOfNodesToScore"):
-        emulation.first_accepted(file, registry.intree(), possible)

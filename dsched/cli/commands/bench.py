@@ -20,7 +20,7 @@ from dsched.bench.workloads import Case
 from dsched.cli import console, options
 from dsched.cli.render.aligned import aligned
 from dsched.errors import ConfigError
-from dsched.leader.evaluators.router import Mode
+from dsched.leader.evaluators.mode import Mode
 from dsched.state import client
 from dsched.supervisor import embedded
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dsched import config, emulation
+from dsched import config
 from dsched.cli import console, emulating, forms
 from dsched.cli.commands.config_reload import reload
 from dsched.clock import SystemClock
@@ -134,7 +134,7 @@ def problems(path: Path, plugins: Registry, possible: Sequence[Features]) -> Ite
         possible: what may be emulated; the file is right if it is for one of them.
     """
     try:
-        configured = emulation.first_accepted(path, plugins, possible)
+        configured = profiles.first_accepted(path, plugins, possible)
     except ConfigError as error:
         yield from error.errors or [str(error).removeprefix(f"{path} ")]
         return

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dsched import emulation, log, tracing
+from dsched import log, tracing
 from dsched.cli import emulating, options
 from dsched.cli.commands import config as configuration
 from dsched.cli.options import (
@@ -28,12 +28,12 @@ from dsched.config import SchedulerConfiguration
 from dsched.errors import DschedError
 from dsched.framework import plugin_timeout
 from dsched.leader import serving
-from dsched.leader.evaluators.router import Mode
+from dsched.leader.evaluators.mode import Mode
 from dsched.leader.main import Leader
 from dsched.leader.observers.explanations import Explain
 from dsched.leader.settings import Settings, default_identity
 from dsched.observe.address import LOOPBACK
-from dsched.plugins import registry
+from dsched.plugins import profiles, registry
 from dsched.state import address, location
 from dsched.state.client import connect
 from dsched.state.lease import LONGEST_S
@@ -118,7 +118,7 @@ def leader(
     log.configure(log_level)
     asked, plugins = emulating.asked(emulated_version, feature_gates), registry.load()
     file = config_file.absolute() if config_file and config_file.name else None
-    loaded = emulation.first_accepted(file, plugins, asked.possible(on_kubernetes=cluster is Kind.KUBERNETES))
+    loaded = profiles.first_accepted(file, plugins, asked.possible(on_kubernetes=cluster is Kind.KUBERNETES))
     if write_config_to is not None:
         _write(loaded, write_config_to)
         return

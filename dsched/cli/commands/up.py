@@ -1,5 +1,6 @@
 """``dsched up`` and ``down``: a whole system on this machine."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,13 +9,12 @@ import typer
 
 from dsched import ending, log
 from dsched.cli import console, emulating, forms, options
-from dsched.cli.commands import config as configuration
 from dsched.clock import SystemClock
 from dsched.cluster.opening import Kind
+from dsched.config import Features
 from dsched.errors import ConfigError
-from dsched.leader.evaluators.router import Mode
+from dsched.leader.evaluators.mode import Mode
 from dsched.observe.address import LOOPBACK, PORT_VARIABLE
-from dsched.plugins import registry
 from dsched.state import address, client
 from dsched.supervisor import background, commands, supervise
 
@@ -111,8 +111,8 @@ def up(
         log.configure()
     asked = emulating.asked(emulated_version, feature_gates)
     possible = asked.possible(on_kubernetes=cluster is Kind.KUBERNETES)
-    if config is not None and (wrong := list(configuration.problems(config, registry.load(), possible))):
-        raise ConfigError("\n".join(f"{config}: {problem}" for problem in wrong))
+    if config is not None:
+        _check(config, possible)
     options.trace_to(otlp)
     system = commands.System(
         data_dir=(data_dir or address.default_data_dir()).absolute(),
@@ -149,6 +149,19 @@ def down(
         console.out.print(f"nothing runs with the data folder {folder}", markup=False)
     else:
         console.out.print(f"stopped: {', '.join(stopped) or 'a system that had started nothing yet'}", markup=False)
+
+
+def _check(config: Path, possible: Sequence[Features]) -> None:
+    """
+    Raises:
+        ConfigError: something is wrong with the file, whatever is emulated.
+    """
+    # What builds plugins takes longer to import than all the rest, here and in the supervisor; most have no file.
+    from dsched.cli.commands import config as configuration
+    from dsched.plugins import registry
+
+    if wrong := list(configuration.problems(config, registry.load(), possible)):
+        raise ConfigError("\n".join(f"{config}: {problem}" for problem in wrong))
 
 
 def _report(line: str) -> None:

@@ -9,12 +9,12 @@ from dsched.arithmetic import requests
 from dsched.cluster.standalone.stored import POD_SCHEDULED
 from dsched.manifests import kinds
 from dsched.model import coscheduling, quantity
+from dsched.model.meta import decoded
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import DISRUPTION_TARGET, INITIALLY_SCHEDULED
 from dsched.model.resource_claims import ResourceClaim
-from dsched.observe import devices
+from dsched.observe.device_words import asked
 from dsched.observe.words import amount, duration
-from dsched.plugins.object_views import decoded
 
 Object = Mapping[str, Any]
 Used = Mapping[str, Mapping[str, int]]
@@ -243,7 +243,7 @@ def _held_devices(offered: Object, view: View) -> str:
 
 def _claim_requests(claim: Object, view: View) -> str:
     record = decoded(claim, ResourceClaim)
-    return "; ".join(map(devices.asked, record.spec.devices.requests)) or _NONE
+    return "; ".join(map(asked, record.spec.devices.requests)) or _NONE
 
 
 def _selectors(cls: Object, view: View) -> str:

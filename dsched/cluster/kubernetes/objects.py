@@ -20,9 +20,8 @@ from dsched.cluster.kubernetes.http.exchange import Answer, Request
 from dsched.cluster.kubernetes.resources import BY_KIND, Resource
 from dsched.errors import ClusterError, ClusterUnavailable
 from dsched.model.devices import DEVICE_TAINT_RULE, RESOURCE_SLICE, DeviceTaintRule, ResourceSlice
-from dsched.model.meta import ApiRecord, NodeName
+from dsched.model.meta import ApiRecord, NodeName, decoded
 from dsched.model.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, DeviceClass, ResourceClaim
-from dsched.plugins.object_views import decoded
 
 PATIENCE_S = 30.0
 """How long one page is asked for."""

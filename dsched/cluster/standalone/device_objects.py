@@ -6,9 +6,8 @@ from typing import TypeVar
 from dsched.cluster.standalone.objects import Objects, read_object, readable
 from dsched.manifests import kinds
 from dsched.model.devices import DeviceTaintRule, ResourceSlice
-from dsched.model.meta import ApiRecord, NodeName
+from dsched.model.meta import ApiRecord, NodeName, decoded
 from dsched.model.resource_claims import DeviceClass, ResourceClaim
-from dsched.plugins.object_views import decoded
 from dsched.state.client import Store
 
 Record = TypeVar("Record", bound=ApiRecord)

@@ -7,7 +7,6 @@ does not come back in time is asked for once more, then judged here.
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
-from enum import StrEnum
 
 import msgspec
 
@@ -22,6 +21,7 @@ from dsched.framework.validation import PluginFailure, failed
 from dsched.leader.dispatch import Dispatcher, new_request
 from dsched.leader.evaluators.assignment import Assignment
 from dsched.leader.evaluators.cost import Costs
+from dsched.leader.evaluators.mode import Mode
 from dsched.leader.evaluators.request import Question, Shard, ShardedRequest
 from dsched.leader.observers.traces import Traces
 from dsched.log import cut, logger
@@ -45,14 +45,6 @@ IN_VAIN = 2.0
 TRIES = 2
 LONGEST_S = 3600.0
 """What an evaluation may say that it took; what says more is no evaluator."""
-
-
-class Mode(StrEnum):
-    """Where classes are judged."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    DISTRIBUTED = "distributed"
 
 
 class Router:

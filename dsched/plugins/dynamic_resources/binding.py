@@ -17,10 +17,10 @@ from dsched import metrics
 from dsched.config import Features
 from dsched.framework.interface import Code, Status
 from dsched.model.claim_requests import ClaimWrite, CreatedClaim, ExtendedClaim
+from dsched.model.meta import decoded
 from dsched.model.resource_claims import RESOURCE_CLAIM, ResourceClaim
 from dsched.plugins.dynamic_resources import held_claims
 from dsched.plugins.dynamic_resources.reserved import Errand
-from dsched.plugins.object_views import decoded
 
 Ending = Literal["success", "failure", "timeout", "error"]
 """How the wait for binding conditions ended: they are met, one says that the device failed, they were not met in time,

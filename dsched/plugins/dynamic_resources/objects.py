@@ -11,9 +11,9 @@ from dsched.framework.snapshot import Snapshot
 from dsched.model import names, queues
 from dsched.model.claim_requests import FINALIZER
 from dsched.model.devices import DEVICE_TAINT_RULE, RESOURCE_SLICE, DeviceTaintRule, ResourceSlice
-from dsched.model.meta import OwnerReference, PodUid
+from dsched.model.meta import OwnerReference, PodUid, decoded
 from dsched.model.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, Allocation, DeviceClass, ResourceClaim
-from dsched.plugins.object_views import Views, decoded
+from dsched.plugins.object_views import Views
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 """Before the name of a class, the extended resource that every class stands for (``ResourceDeviceClassPrefix``)."""

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from dsched.arithmetic.volumes import Offer
 from dsched.framework.snapshot import Snapshot
 from dsched.model import meta, volumes
-from dsched.model.meta import NodeName
+from dsched.model.meta import NodeName, decoded
 from dsched.model.volumes import (
     CsiDriver,
     CsiNode,
@@ -17,7 +17,7 @@ from dsched.model.volumes import (
     StorageClass,
     VolumeAttachment,
 )
-from dsched.plugins.object_views import Views, decoded
+from dsched.plugins.object_views import Views
 
 Record = TypeVar("Record", bound=meta.ApiRecord)
 

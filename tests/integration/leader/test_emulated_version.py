@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dsched import emulation
 from dsched.clock import SystemClock
 from dsched.cluster.interface import Cluster
 from dsched.cluster.kubernetes import version as version_module
@@ -16,7 +15,7 @@ from dsched.cluster.kubernetes.cluster import Kubernetes
 from dsched.cluster.opening import Kind
 from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.config.feature_gates import DEFAULT
-from dsched.emulation import Asked, asked
+from dsched.emulation import NOTHING, Asked, asked
 from dsched.errors import ConfigError, DschedError
 from dsched.leader import term as term_module
 from dsched.leader.gauges import EmulatedVersion
@@ -24,7 +23,7 @@ from dsched.leader.main import Leader
 from dsched.leader.settings import Settings
 from dsched.leader.sources import Sources
 from dsched.metrics import CONFIG_REFUSED
-from dsched.plugins import registry
+from dsched.plugins import profiles, registry
 from dsched.state import keys, leader_config, leaders, lease
 from dsched.state.client import Store
 from tests.integration.cluster.kubernetes.fake_api import FakeApi
@@ -45,7 +44,7 @@ class Running:
     def __init__(self, store: Store, cluster: Cluster, what: Asked, file: Path | None) -> None:
         plugins = registry.intree()
         possible = what.possible(on_kubernetes=cluster.kind == Kind.KUBERNETES)
-        loaded = emulation.first_accepted(file, plugins, possible)
+        loaded = profiles.first_accepted(file, plugins, possible)
         settings = Settings(identity="one", lease_s=0.6)
         self.store = store
         self.leader = Leader(settings, store, cluster, loaded, plugins, SystemClock(), config_file=file, asked=what)
@@ -95,7 +94,7 @@ def run(store: Store, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> Iterator
     running: list[Running] = []
     clusters: list[Kubernetes] = []
 
-    def run(what: Asked = emulation.NOTHING, file: Path | None = None, cluster: Cluster | None = None) -> Running:
+    def run(what: Asked = NOTHING, file: Path | None = None, cluster: Cluster | None = None) -> Running:
         if cluster is None:
             cluster = Kubernetes(Access(api.kubeconfig()))
             clusters.append(cluster)

@@ -48,6 +48,23 @@ def test_apply_imports_nothing_that_only_other_commands_need():
     assert imported_by("apply", "--help", of=others) == []
 
 
+@pytest.mark.parametrize("name", ["up", "down", "get"])
+def test_what_starts_a_system_and_what_shows_objects_build_no_plugins(name):
+    # Of the options of a leader, its mode is in the leader's room, which imports nothing itself.
+    heavy = [each for each in HEAVY if each not in ("dsched.leader", "dsched.framework")]
+    assert imported_by(name, "--help", of=(*heavy, "dsched.leader.main", "dsched.framework.table")) == []
+
+
+def test_the_redis_client_is_loaded_without_opentelemetry_which_can_be_loaded_afterwards():
+    script = (
+        "import sys\nimport dsched.state.client\n"
+        "assert 'redis' in sys.modules and 'opentelemetry' not in sys.modules\n"
+        "import opentelemetry.sdk.metrics\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_measure_sees_what_a_heavy_command_imports():
     assert "numpy" in imported_by("simulate", "--help")
 
