@@ -232,6 +232,7 @@ class WorkerApp:
             DschedError: it cannot.
         """
         self.system.following.check()
+        opening.load(opening.from_environment())
         tracing.check()
         where = address_of_metrics()
         if where is not None:

@@ -60,6 +60,14 @@ def environment(chosen: Chosen) -> dict[str, str]:
     return {KIND: chosen.kind.value, KUBECONFIG: chosen.kubeconfig or "", CONTEXT: chosen.context or ""}
 
 
+def load(chosen: Chosen) -> None:
+    """Import what opens it: for processes that are about to fork, so that each one that is forked need not."""
+    if chosen.kind is Kind.STANDALONE:
+        import dsched.cluster.standalone.cluster
+    else:
+        import dsched.cluster.kubernetes.cluster  # noqa: F401
+
+
 def import_client(chosen: Chosen) -> None:
     """Import what reads credentials, which takes a while: for processes that are about to fork, or to be waited for.
 

@@ -103,8 +103,8 @@ def _leader(system: System, number: int) -> Spec:
 
 def _worker(kind: str, number: int) -> Spec:
     name = f"{kind}-{number}"
-    celery = (sys.executable, "-m", "celery", "-A", f"workers.{kind}", "worker", "--hostname", f"{name}@%h")
-    return Spec(name, (*celery, *WORKER_OPTIONS), WORKERS_NEXT, grace_s=15.0)
+    worker = (sys.executable, "-m", "workers", kind, "--hostname", f"{name}@%h")
+    return Spec(name, (*worker, *WORKER_OPTIONS), WORKERS_NEXT, grace_s=15.0)
 
 
 def _absolute_paths(environ: Mapping[str, str]) -> str:

@@ -33,7 +33,7 @@ def test_leaders_are_told_mode_and_decisions():
 
 def test_workers_are_named_and_not_chatty():
     words = commands.specs(SYSTEM)[2].command
-    assert words[1:9] == ("-m", "celery", "-A", "workers.evaluator", "worker", "--hostname", "evaluator-1@%h", "--pool")
+    assert words[1:7] == ("-m", "workers", "evaluator", "--hostname", "evaluator-1@%h", "--pool")
     assert {"--without-gossip", "--without-mingle", "--without-heartbeat"} < set(words)
 
 
