@@ -39,6 +39,9 @@ settings.load_profile("dsched")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Hundreds of processes are started: without byte code each compiles all that it imports, which takes as long again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 SHARED = Path(__file__).parents[2] / "shared"
 
 

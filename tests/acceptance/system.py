@@ -9,18 +9,23 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner, Result
+
+from dsched.cli.main import app
 from tests.acceptance import processes
 
 TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)*(.*)", re.MULTILINE)
 COMMAND_S = 180.0
 """A command that takes this long hangs."""
+ELSEWHERE = ("DSCHED_", "CELERY_")
+"""Variables that begin so would point commands to another system."""
 
 Json = dict[str, Any]
 
 
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without what would point commands to another system."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DSCHED_", "CELERY_"))}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ELSEWHERE)}
     return {**kept, **more}
 
 
@@ -67,6 +72,23 @@ class System:
         done = self.run(*words, *self.where(), stdin=stdin)
         assert done.returncode == exit_code, f"dsched {' '.join(words)}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout if exit_code == 0 else done.stderr
+
+    def here(self, *words: str, stdin: str | None = None) -> Result:
+        """Run a command about this system in this process, from its options to what it prints. For tests that are about
+        something else: a process of its own takes nearly all of its time to start. Not in several threads at once."""
+        elsewhere = {name: None for name in os.environ if name.startswith(ELSEWHERE)}
+        own = {name: value for name, value in self.environment.items() if name.startswith(ELSEWHERE)}
+        return CliRunner().invoke(app, [*words, *self.where()], input=stdin, env={**elsewhere, **own})
+
+    def told(self, *words: str, stdin: str | None = None) -> str:
+        """What a command about this system prints, run in this process.
+
+        Raises:
+            AssertionError: it has failed.
+        """
+        done = self.here(*words, stdin=stdin)
+        assert done.exit_code == 0, f"dsched {' '.join(words)}: {done.exit_code}\n{done.output}{done.exception}"
+        return done.stdout
 
     def begin(self, *words: str) -> "subprocess.Popen[str]":
         """Start a command about this system without waiting for it."""
@@ -117,9 +139,9 @@ class System:
         assert left == {}, f"left running after dsched down: {left}"
 
     def status(self) -> Json:
-        """``dsched status``, whatever its exit code."""
-        done = self.run("status", "--data-dir", str(self.data_dir), *self.where(), "--output", "json")
-        assert done.stdout, done.stderr
+        """``dsched status``, whatever its exit code; run in this process, for it is asked again and again."""
+        done = self.here("status", "--data-dir", str(self.data_dir), "--output", "json")
+        assert done.stdout, f"{done.output}{done.exception}"
         answer: Json = json.loads(done.stdout)
         return answer
 
@@ -183,18 +205,18 @@ class System:
     # -- objects ---------------------------------------------------------------------------------------------------
 
     def apply(self, *objects: Json) -> str:
-        """Apply objects; what was said about them."""
-        return self.ask("apply", "-f", "-", stdin=json.dumps(listed(objects)))
+        """Apply objects, in this process; what was said about them."""
+        return self.told("apply", "-f", "-", stdin=json.dumps(listed(objects)))
 
     def get(self, kind: str, *words: str) -> list[Json]:
-        """Objects of a kind, of all namespaces unless told otherwise."""
-        answer = json.loads(self.ask("get", kind, *(words or ("-A",)), "-o", "json"))
+        """Objects of a kind, read in this process; of all namespaces unless told otherwise."""
+        answer = json.loads(self.told("get", kind, *(words or ("-A",)), "-o", "json"))
         items: list[Json] = answer["items"] if answer["kind"] == "List" else [answer]
         return items
 
     def settle(self, timeout_s: float = 150.0) -> None:
-        """Wait until the scheduler has nothing left to try."""
-        self.ask("wait", "--for", "settled", "-A", "--timeout", f"{timeout_s:g}")
+        """Wait until the scheduler has nothing left to try; in this process."""
+        self.told("wait", "--for", "settled", "-A", "--timeout", f"{timeout_s:g}")
 
     def logs(self) -> str:
         """The ends of all logs, for messages."""

@@ -22,7 +22,7 @@ QUOTED = "p%40ss%2Fw%3Ard%2520%23%3F"
 def place_one(system: System) -> None:
     """A pod goes all the way, through leader, broker and binder."""
     system.apply(node_manifest(), pod_manifest())
-    system.ask("wait", "--for", "scheduled", "--timeout", "60")
+    system.told("wait", "--for", "scheduled", "--timeout", "60")
     (pod,) = system.get("pods", "-n", "default")
     assert pod["spec"]["nodeName"] == "n1"
 
@@ -34,7 +34,7 @@ def test_systems_side_by_side_know_nothing_of_each_other(make_system: MakeSystem
     one.apply(node_manifest("n1"), pod_manifest("default/first"))
     two.apply(node_manifest("n2"), pod_manifest("default/second"))
     for system, pod, node in ((one, "first", "n1"), (two, "second", "n2")):
-        system.ask("wait", "--for", "scheduled", "--timeout", "60")
+        system.told("wait", "--for", "scheduled", "--timeout", "60")
         (found,) = system.get("pods")
         assert (found["metadata"]["name"], found["spec"]["nodeName"]) == (pod, node)
     one.down()

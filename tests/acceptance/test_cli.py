@@ -72,7 +72,8 @@ def test_a_file_that_is_not_there(shop: System):
 
 
 def test_applying_again_changes_nothing(shop: System):
-    assert "node/n1 unchanged" in shop.apply(node_manifest("n1", labels={"disk": "ssd"}))
+    again = json.dumps(node_manifest("n1", labels={"disk": "ssd"}))
+    assert "node/n1 unchanged" in shop.ask("apply", "-f", "-", stdin=again)
 
 
 # -- get, describe -----------------------------------------------------------------------------------------------------
@@ -120,13 +121,24 @@ def test_get_in_every_form(pods: System):
     ],
 )
 def test_get_by_labels(pods: System, selector: str, found: set[str]):
-    names = {each["metadata"]["name"] for each in pods.get("pods", "-n", "look", "-l", selector)}
-    assert names == found
+    items = json.loads(pods.ask("get", "pods", "-n", "look", "-l", selector, "-o", "json"))["items"]
+    assert {each["metadata"]["name"] for each in items} == found
 
 
 def test_get_of_what_is_not_there(pods: System):
     assert "there is no pod look/none" in pods.ask("get", "pod", "none", "-n", "look", exit_code=1)
     assert pods.ask("get", "pods", "-n", "nowhere") == ""
+
+
+def test_status_in_every_form(pods: System):
+    told = json.loads(pods.ask("status", "-o", "json"))
+    assert [child["name"] for child in told["children"]] == ["redis", "leader-1", "evaluator-1", "binder-1"]
+    state = told["state"]
+    assert state["leader"].startswith("leader-1-")
+    assert (state["nodes"], state["queues"]["active"]) == (2, 0)
+    text = pods.ask("status")
+    assert f"leader      {state['leader']}, epoch {state['epoch']}" in text
+    assert f"supervisor  pid {told['supervisor_pid']}" in text
 
 
 def test_describe_tells_what_the_scheduler_knows(pods: System):

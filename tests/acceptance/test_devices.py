@@ -59,7 +59,7 @@ def test_no_device_is_given_twice_and_none_is_lost(system: System) -> None:
     devices = given(system)
     assert len(devices) == len(set(devices)) == NODES * DEVICES_EACH
     assert "clean" in system.ask("fsck")
-    system.ask("delete", "pod", *bound(system))
+    system.told("delete", "pod", *bound(system))
     wait_until("the others get them", lambda: len(bound(system)) == PODS - NODES * DEVICES_EACH)
     system.settle()
     assert len(given(system)) == PODS - NODES * DEVICES_EACH

@@ -5,12 +5,13 @@ import random
 import shutil
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance import processes
+from tests.acceptance import fixtures, processes
 from tests.acceptance.fixtures import MakeSystem
 from tests.acceptance.processes import wait_until
 from tests.acceptance.system import System
@@ -39,10 +40,35 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def with_plugin(site: Path) -> dict[str, str]:
+    """Variables of processes that find the plugin."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))}
+
+
 @pytest.fixture
 def system(make_system: MakeSystem, site: Path) -> System:
     """A system with the plugin; not started yet."""
-    return make_system(PYTHONPATH=os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH")))))
+    return make_system(**with_plugin(site))
+
+
+@pytest.fixture(scope="module")
+def one_for_all(redis_program: Path, tmp_path_factory: pytest.TempPathFactory, site: Path) -> Iterator[System]:
+    """A running system whose gangs give up soon; see `hasty`."""
+    system = System(tmp_path_factory.mktemp("hasty"), **with_plugin(site))
+    try:
+        up(system, deadline_s=2)
+        yield system
+    finally:
+        fixtures.end([system])
+
+
+@pytest.fixture
+def hasty(one_for_all: System) -> Iterator[System]:
+    """A running system whose gangs give up after two seconds, with nothing in its cluster."""
+    yield one_for_all
+    one_for_all.told("delete", "pods", "--all", "-n", "default")
+    one_for_all.told("delete", "nodes", "--all")
+    one_for_all.settle()
 
 
 def configure(system: System, deadline_s: int = 10) -> None:
@@ -91,7 +117,7 @@ def test_the_walk_through_of_the_readme(system: System):
     """In all processes: evaluators filter by zone, binders bind."""
     up(system, "--mode", "distributed", "--evaluators", "2", "--binders", "2")
     system.ask("apply", "-f", manifest("nodes"), "-f", manifest("train"))
-    system.ask("wait", "--for", "scheduled", "--timeout", "60")
+    system.told("wait", "--for", "scheduled", "--timeout", "60")
     assert bound(system, "train") == ["node-b1", "node-b2", "node-b3"]
     system.ask("apply", "-f", manifest("render"))
     system.settle()
@@ -101,7 +127,7 @@ def test_the_walk_through_of_the_readme(system: System):
     assert any("rejected due to timeout after waiting 10s at plugin Gang" in each for each in told)
     nothing_is_left(system)
     system.ask("apply", "-f", manifest("node-a3"))
-    system.ask("wait", "--for", "scheduled", "--timeout", "60")
+    system.told("wait", "--for", "scheduled", "--timeout", "60")
     assert bound(system, "render") == ["node-a1", "node-a2", "node-a3"]
     nothing_is_left(system)
     log = (system.data_dir / "logs" / "leader-1.log").read_text()
@@ -109,8 +135,8 @@ def test_the_walk_through_of_the_readme(system: System):
     assert "refused" not in log, "an evaluator has another configuration"
 
 
-def test_two_gangs_that_want_the_same_room(system: System):
-    up(system, deadline_s=2)
+def test_two_gangs_that_want_the_same_room(hasty: System):
+    system = hasty
     system.apply(node_manifest("n1", cpu="3"), node_manifest("n2", cpu="2"))
     one, other = gang("one", 4), gang("other", 4)
     system.apply(*(pod for pair in zip(one, other, strict=True) for pod in pair))
@@ -119,20 +145,20 @@ def test_two_gangs_that_want_the_same_room(system: System):
     assert sorted(landed.values()) == [0, 4]
     nothing_is_left(system)
     first, second = sorted(landed, key=lambda name: -landed[name])
-    system.ask("delete", "pods", "-l", f"example.com/gang={first}")
-    system.ask("wait", "--for", "scheduled", "--timeout", "60")
+    system.told("delete", "pods", "-l", f"example.com/gang={first}")
+    system.told("wait", "--for", "scheduled", "--timeout", "60")
     assert len(bound(system, second)) == 4
     nothing_is_left(system)
 
 
-def test_a_gang_that_is_not_complete_says_so(system: System):
-    up(system)
+def test_a_gang_that_is_not_complete_says_so(hasty: System):
+    system = hasty
     *some, last = gang("one", 3)
     system.apply(node_manifest(), *some)
     system.settle()
     assert "gang one: 2 of 3 members exist" in system.ask("queue", "gated")
     system.apply(last)
-    system.ask("wait", "--for", "scheduled", "--timeout", "60")
+    system.told("wait", "--for", "scheduled", "--timeout", "60")
     nothing_is_left(system)
 
 
@@ -152,14 +178,14 @@ def test_a_leader_that_is_killed_while_members_wait(system: System):
     assert bound(system, "one") == []
     assert system.ask("fsck").startswith("clean: ")
     system.apply(node_manifest("n2", cpu="1"))
-    system.ask("wait", "--for", "scheduled", "--timeout", "60")
+    system.told("wait", "--for", "scheduled", "--timeout", "60")
     assert bound(system, "one") == ["n1", "n1", "n2"]
     nothing_is_left(system)
 
 
-def test_a_leader_that_is_killed_again_and_again(system: System):
+def test_a_leader_that_is_killed_again_and_again(hasty: System):
     """Gangs come all the time, and other pods that go first, to take what a gang gives back."""
-    up(system, deadline_s=2)
+    system = hasty
     system.apply(*(node_manifest(f"n{number}", cpu="4") for number in range(4)))
     rng = random.Random(7)
     sizes = {f"gang-{number}": rng.randint(2, 5) for number in range(6)}

@@ -36,7 +36,7 @@ class Watched:
         """Apply pods and wait until they are bound and the leader knows it."""
         bound = self.bound()
         self.system.apply(*[pod_manifest(f"shop/{name}") for name in names])
-        self.system.ask("wait", "--for", "scheduled", "-n", "shop", "--timeout", "120")
+        self.system.told("wait", "--for", "scheduled", "-n", "shop", "--timeout", "120")
         wait_until("the leader has counted the pods", lambda: self.bound() >= bound + len(names))
 
     def bound(self) -> float:
@@ -125,7 +125,7 @@ def test_binders_tell_of_devices(watched: Watched) -> None:
     }
     claim["status"]["devices"] = [{"driver": "gpu.example.com", "pool": "n1", "device": "slow", "conditions": [ready]}]
     watched.system.apply(claim)
-    watched.system.ask("wait", "--for", "scheduled", "-n", "shop", "--timeout", "120")
+    watched.system.told("wait", "--for", "scheduled", "-n", "shop", "--timeout", "120")
     after = watched.scrape("binder-1")
 
     def more(name: str, **labels: str) -> float:

@@ -103,7 +103,7 @@ def test_names_keep_systems_on_one_redis_apart(one_redis: RedisServer, make_syst
     before = content(one_redis, "cell")
     second.apply(pod("web-2"), pod("web-3", cpu="64"))
     second.settle()
-    second.ask("delete", "pod", "web-0")
+    second.told("delete", "pod", "web-0")
     second.settle()
     assert placed(second) == {"web-1": "", "web-2": "b1", "web-3": ""}
     after = content(one_redis, "cell")

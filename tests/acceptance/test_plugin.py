@@ -75,7 +75,7 @@ def test_its_reason_is_told(system: System):
     system.settle()
     assert "0/1 nodes are available: 1 node(s) had an odd number." in system.ask("get", "pods", "-o", "wide")
     system.apply(node_manifest("n2"))
-    system.ask("wait", "--for", "scheduled", "--timeout", "60")
+    system.told("wait", "--for", "scheduled", "--timeout", "60")
 
 
 def test_a_plugin_that_is_not_there_is_refused_before_anything_starts(make_system: MakeSystem):

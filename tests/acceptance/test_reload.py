@@ -134,7 +134,7 @@ def test_workers_for_another_cluster_refuse_and_say_so(
     system.leader()
     wrong.worker("binder")
     system.apply(node_manifest("n1"), pod("shop/a"))
-    told = wait_until("status tells", lambda: [line for line in system.ask("status").splitlines() if "DSCHED" in line])
+    told = wait_until("status tells", lambda: [line for line in system.told("status").splitlines() if "DSCHED" in line])
     assert "started for a kubernetes cluster, the leader schedules a standalone one" in told[0]
     assert "DSCHED_CLUSTER=standalone" in told[0]
     assert seen.node("a") == ""

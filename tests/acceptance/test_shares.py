@@ -40,7 +40,7 @@ def shown(page: Served, name: str) -> dict[str, object]:
 def test_what_is_borrowed_and_what_is_taken_back(teams: System, browser: Browser) -> None:
     with served(teams) as page:
         teams.ask("apply", "-f", str(EXAMPLE / "research.yaml"))
-        teams.ask("wait", "--for", "scheduled")
+        teams.told("wait", "--for", "scheduled")
         browser.open(f"{page.url}/shares")
         browser.wait_for("28 used, 12 borrowed; due 28", "#shares")
         titles = "return [...document.querySelectorAll('#shares .bar title')].map((each) => each.textContent)"
@@ -49,7 +49,7 @@ def test_what_is_borrowed_and_what_is_taken_back(teams: System, browser: Browser
         browser.picture("ui-shares", 680)
 
         teams.ask("apply", "-f", str(EXAMPLE / "production.yaml"))
-        teams.ask("wait", "--for", "scheduled")
+        teams.told("wait", "--for", "scheduled")
         browser.wait_for("16 used; due 16", "#shares")
         browser.wait_for("6 lately", "#shares")
         wait_until("production has what is guaranteed to it", lambda: shown(page, "production").get("used") == 16)

@@ -132,7 +132,7 @@ def test_a_new_user_finds_out_why_a_pod_waits(first, page, browser):
     rates = "return [...document.querySelectorAll('.key')].map((each) => each.innerText).join(' ')"
     wait_until("the rush shows", lambda: "scheduled 0/s" not in str(browser.run(rates)))
     browser.picture("ui-overview")
-    first.ask("delete", "pods", "--all", "-n", "rush")
+    first.told("delete", "pods", "--all", "-n", "rush")
 
     browser.click(".tiles a[href$='unschedulable']")
     browser.wait_for("Insufficient cpu", "#pods")
@@ -217,7 +217,7 @@ def test_a_page_that_is_open_stays_up_to_date(first, browser):
         browser.wait_for("No pod here has “late”")
         first.apply(pod_manifest("default/late", nodeSelector={"disk": "none"}))
         browser.wait_for("default/late", "#pods")
-        first.ask("delete", "pod", "late")
+        first.told("delete", "pod", "late")
         browser.wait_for("No pod here has “late”")
         page.stop()
         browser.wait_for("connection lost", "#live")
@@ -304,4 +304,4 @@ def test_nodes_can_be_added_while_the_map_is_open(first, page, browser):
     wait_until("the map is drawn", lambda: browser.run("return document.querySelector('#map').dataset.nodes") == "12")
     first.apply(node_manifest("new-node"))
     wait_until("it shows", lambda: browser.run("return document.querySelector('#map').dataset.nodes") == "13")
-    first.ask("delete", "node", "new-node")
+    first.told("delete", "node", "new-node")

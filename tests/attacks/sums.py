@@ -53,10 +53,10 @@ def two_pods_of_8ei(stand: Stand) -> None:
     for words in (["top", "--once"], ["describe", "node", "n1"], ["get", "nodes"]):
         system.ask(*words, "-o", "json")
         system.ask(*words)
-    system.ask("delete", "pod", "first", "-n", "shop")
+    system.told("delete", "pod", "first", "-n", "shop")
     processes.wait_until("nothing is beyond 64 bits", lambda: system.status()["state"]["beyond"] == [])
-    system.ask("delete", "pod", "second", "-n", "shop")
-    system.ask("wait", "--for", "scheduled", "-A", "--timeout", "60")
+    system.told("delete", "pod", "second", "-n", "shop")
+    system.told("wait", "--for", "scheduled", "-A", "--timeout", "60")
     assert system.status()["state"]["epoch"] == epoch
     assert system.ask("fsck").startswith("clean")
 

@@ -51,7 +51,12 @@ def test_commands_work_as_shown(page: Path, environment: dict[str, str]) -> None
     shown = [line for line in commands(page) if line not in RUN_BY_CI and line != "make demo"]
     brings_its_own = any(line.startswith("dsched up") for line in shown)
     needs_a_system = not brings_its_own and any("dsched" in line for line in shown)
-    before = ["dsched up --detach", "dsched apply -f examples/01-first-cluster", "dsched wait --for settled"]
+    # Pages that start no system say nothing of how many workers there are.
+    before = [
+        "dsched up --detach --evaluators 1 --binders 1",
+        "dsched apply -f examples/01-first-cluster",
+        "dsched wait --for settled",
+    ]
     try:
         done = shell([*(before if needs_a_system else []), *shown], environment)
         assert done.returncode == 0, done.stdout + done.stderr
