@@ -150,7 +150,12 @@ def make_csi_node(name: str, limits: Mapping[str, int | None] | None = None, mig
 
 def make_driver(name: str, *, storage_capacity: bool | None = True) -> Json:
     """A CSI driver that says, or does not say, where it has room."""
-    return {"kind": "CSIDriver", "metadata": {"name": name}, "spec": {"storageCapacity": storage_capacity}}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": name},
+        "spec": {"storageCapacity": storage_capacity},
+    }
 
 
 def make_capacity(
@@ -158,6 +163,7 @@ def make_capacity(
 ) -> Json:
     """Room for volumes of a class, for nodes with these labels; None for no nodes at all."""
     return {
+        "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIStorageCapacity",
         "metadata": {"name": name, "namespace": "kube-system"},
         "storageClassName": class_name,
@@ -171,6 +177,7 @@ def make_attachment(name: str, node: str, volume: str | None, attacher: str = "d
     """A volume that is attached to a node."""
     source = {} if volume is None else {"persistentVolumeName": volume}
     return {
+        "apiVersion": "storage.k8s.io/v1",
         "kind": "VolumeAttachment",
         "metadata": {"name": name},
         "spec": {"attacher": attacher, "nodeName": node, "source": source},

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,10 @@ type step struct {
 	Gone    []change       `json:"gone"`
 	Refuse  map[string]int `json:"refuse"`
 	Advance int            `json:"advance"`
+	// Names are what the statuses of pod groups say of their claims from now on.
+	Names map[string][]scheduling.PodGroupResourceClaimStatus `json:"names"`
+	// Drivers say of devices that pods wait for that a condition of theirs holds: "ready" or "failed".
+	Drivers string `json:"drivers"`
 }
 
 // moment is what there is when nothing is left to be done.
@@ -178,6 +183,40 @@ func (s slowPods) Bind(ctx context.Context, binding *core.Binding, options metav
 	return s.PodInterface.Bind(ctx, binding, options)
 }
 
+func (s slowCore) PersistentVolumes() typed.PersistentVolumeInterface {
+	return slowVolumes{s.CoreV1Interface.PersistentVolumes(), s.of}
+}
+
+type slowVolumes struct {
+	typed.PersistentVolumeInterface
+	of *running
+}
+
+func (s slowVolumes) Update(ctx context.Context, volume *core.PersistentVolume, options metav1.UpdateOptions) (*core.PersistentVolume, error) {
+	s.of.asked.Add(1)
+	defer s.of.asked.Add(-1)
+	s.of.deciding.RLock()
+	defer s.of.deciding.RUnlock()
+	return s.PersistentVolumeInterface.Update(ctx, volume, options)
+}
+
+func (s slowCore) PersistentVolumeClaims(namespace string) typed.PersistentVolumeClaimInterface {
+	return slowVolumeClaims{s.CoreV1Interface.PersistentVolumeClaims(namespace), s.of}
+}
+
+type slowVolumeClaims struct {
+	typed.PersistentVolumeClaimInterface
+	of *running
+}
+
+func (s slowVolumeClaims) Update(ctx context.Context, claim *core.PersistentVolumeClaim, options metav1.UpdateOptions) (*core.PersistentVolumeClaim, error) {
+	s.of.asked.Add(1)
+	defer s.of.asked.Add(-1)
+	s.of.deciding.RLock()
+	defer s.of.deciding.RUnlock()
+	return s.PersistentVolumeClaimInterface.Update(ctx, claim, options)
+}
+
 func (s slow) ResourceV1() typedresource.ResourceV1Interface {
 	return slowDevices{s.Interface.ResourceV1(), s.of}
 }
@@ -231,6 +270,7 @@ func (s slowClaims) UpdateStatus(ctx context.Context, claim *resource.ResourceCl
 }
 
 func runSequence(raw json.RawMessage) (any, error) {
+	waits.begin()
 	var given sequence
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return nil, err
@@ -297,11 +337,14 @@ func (r *running) step(given *step) error {
 		}
 	}
 	r.orphans()
+	r.named(given.Names)
+	r.drive(given.Drivers)
 	if err := r.rest(); err != nil {
 		return err
 	}
 	for range given.Advance {
 		r.after++
+		waits.second()
 		r.clock.SetTime(r.clock.Now().Truncate(time.Second).Add(time.Second))
 		if r.seconds++; r.seconds%30 == 0 {
 			tryOld(r.scheduler.SchedulingQueue.(*backend.PriorityQueue), klog.FromContext(r.ctx))
@@ -323,7 +366,7 @@ func (r *running) rest() error {
 		}
 		if r.ready() {
 			r.scheduler.ScheduleOne(r.ctx)
-		} else if heard == 0 && !r.bound() {
+		} else if heard == 0 && !r.bound() && !waits.look() {
 			return nil
 		}
 	}
@@ -426,16 +469,24 @@ func (r *running) set(kind string, raw json.RawMessage) error {
 			made.Spec.SchedulerName = r.first
 		}
 		if known {
-			given, before := made.Status.ResourceClaimStatuses, old.(*core.Pod)
+			kubelet, given, before := made.Status, made.Status.ResourceClaimStatuses, old.(*core.Pod)
 			made.Spec.NodeName, made.Status = before.Spec.NodeName, *before.Status.DeepCopy()
 			if len(made.Status.ResourceClaimStatuses) == 0 {
 				made.Status.ResourceClaimStatuses = given
+			}
+			if kubelet.ContainerStatuses != nil && made.Spec.NodeName != "" {
+				made.Status.ContainerStatuses, made.Status.Conditions = kubelet.ContainerStatuses, kubelet.Conditions
+				made.Status.Resources, made.Status.AllocatedResources = kubelet.Resources, kubelet.AllocatedResources
 			}
 		}
 	case *resource.ResourceClaim:
 		if known {
 			before := old.(*resource.ResourceClaim)
 			made.Status, made.Finalizers, made.DeletionTimestamp = before.Status, before.Finalizers, before.DeletionTimestamp
+		}
+	case *core.PersistentVolumeClaim:
+		if known {
+			keepBinding(made, old.(*core.PersistentVolumeClaim))
 		}
 	case *scheduling.PodGroup:
 		made.Generation = 1
@@ -493,6 +544,7 @@ func (r *running) serve(action clienttesting.Action) (bool, apiruntime.Object, e
 	defer r.mu.Unlock()
 	kind := map[string]string{
 		"pods": "pods", "podgroups": "podGroups", "resourceclaims": "resourceClaims",
+		"persistentvolumes": "persistentVolumes", "persistentvolumeclaims": "persistentVolumeClaims",
 	}[action.GetResource().Resource]
 	switch asked := action.(type) {
 	case clienttesting.DeleteAction:
@@ -618,8 +670,23 @@ func (r *running) update(kind string, asked apiruntime.Object, status bool) (boo
 		kind := schema.GroupKind{Group: resource.GroupName, Kind: "ResourceClaim"}
 		return true, nil, apierrors.NewInvalid(kind, claim.Name, field.ErrorList{many})
 	}
+	if claim, is := changed.(*resource.ResourceClaim); is && claim.Status.Allocation == nil {
+		claim.Status.Devices = nil
+	}
+	before, _ := meta.Accessor(found)
+	if storedAs(kind) && before.GetResourceVersion() != accessor.GetResourceVersion() {
+		other := errors.New("the object has been modified; please apply your changes to the latest version and try again")
+		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: strings.ToLower(kind)}, accessor.GetName(), other)
+	}
 	r.change(key, changed)
-	return true, changed.DeepCopyObject(), nil
+	written := changed.DeepCopyObject()
+	switch made := changed.(type) {
+	case *core.PersistentVolume:
+		r.takes(made)
+	case *core.PersistentVolumeClaim:
+		r.provide(made)
+	}
+	return true, written, nil
 }
 
 // free does as the controllers do once a pod or a group is gone: nobody who uses a claim, no devices; a claim that was made
@@ -641,6 +708,9 @@ func (r *running) free(object apiruntime.Object) {
 			return user.UID == gone.GetUID()
 		})
 		own := metav1.IsControlledBy(claim, gone)
+		if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "PodGroup" {
+			own = r.over(claim.Namespace, resource.ResourceClaimConsumerReference{Name: owner.Name, UID: owner.UID})
+		}
 		if len(left) == len(claim.Status.ReservedFor) && !own {
 			continue
 		}
@@ -696,7 +766,7 @@ func (r *running) over(namespace string, user resource.ResourceClaimConsumerRefe
 // deallocate takes the devices from a claim that nobody uses; it is gone after that, where it was to be deleted.
 func (r *running) deallocate(key string, claim *resource.ResourceClaim) {
 	claim = claim.DeepCopy()
-	claim.Status.ReservedFor, claim.Status.Allocation, claim.Finalizers = nil, nil, nil
+	claim.Status.ReservedFor, claim.Status.Allocation, claim.Status.Devices, claim.Finalizers = nil, nil, nil, nil
 	r.change(key, claim)
 	if claim.DeletionTimestamp != nil {
 		delete(r.api, key)

@@ -27,6 +27,9 @@ NET = "net"
 """A pool that any node can reach, or those of a rack."""
 MOST = 256
 """So many may use a claim."""
+SLOW = 0.3
+READY, FAILED = "ready", "failed"
+"""What drivers may say of devices that pods wait for, and the conditions that say so."""
 BROKEN = {"key": "broken", "effect": "NoSchedule"}
 
 
@@ -46,6 +49,8 @@ class Devices:
         self._rules: dict[str, Json] = {}
         self._late = chance.random() < 0.15
         """Whether two of the classes are not there."""
+        self.slow = chance.random() < SLOW
+        """Whether some devices have to be made ready for their pods, which wait for that."""
         self._number = 0
         self._classes = [
             make_class("gpu"),
@@ -75,8 +80,10 @@ class Devices:
     def _device(self, name: str) -> Json:
         chance = self._chance
         attributes = {"model": chance.choice("ab"), "numa": chance.randrange(2)}
-        taints = {"taints": [BROKEN]} if chance.random() < 0.05 else {}
-        return make_device(name, attributes=attributes, **taints)
+        more: Json = {"taints": [BROKEN]} if chance.random() < 0.05 else {}
+        if self.slow and chance.random() < 0.5:
+            more |= {"bindingConditions": [READY], "bindingFailureConditions": [FAILED]}
+        return make_device(name, attributes=attributes, **more)
 
     def _shared_slice(self) -> Json:
         devices = [self._device(f"net{at}") for at in range(self._chance.randint(1, 3))]
@@ -144,6 +151,12 @@ class Devices:
         """How pods name the claim that they share, and their group, where it has claims."""
         return {"name": "shared", "resourceClaimName": f"{group}-all"}
 
+    def made_from_template(self, group: str) -> Json:
+        """The claim of a group, which it names itself."""
+        claim = self._of_any_kind(f"{group}-made")
+        claim["metadata"]["annotations"] = {"resource.kubernetes.io/pod-claim-name": "shared"}
+        return claim
+
     def _of_any_kind(self, name: str) -> Json:
         requests, more = self._wish()
         return self._claim(name, *requests, **more)
@@ -203,6 +216,8 @@ class Devices:
             self._claim_goes,
             self._claim_comes,
         ]
+        if self.slow and self._chance.random() < 0.5:
+            return {"drivers": self._chance.choice([READY, READY, FAILED])}
         return self._chance.choice(changes)()
 
     def _class_comes(self) -> Happening:

@@ -16,10 +16,11 @@ from tests.builders import make_term
 from tests.devices import asking, make_claim, make_slice
 from tests.integration.leader.binders.working import device_class
 from tests.manifests import group_manifest, node_manifest, pod_manifest
-from tests.parity import sequence_settings
+from tests.parity import sequence_settings, sequence_sizes
 from tests.parity.sequence_devices import Devices
 from tests.parity.sequence_generated import Generated
 from tests.parity.sequence_settings import ANOTHER, CARD
+from tests.parity.sequence_volumes import Volumes
 from tests.storage import make_claim as make_volume_claim
 from tests.storage import make_volume
 
@@ -56,6 +57,8 @@ LISTS = {"nodes": kinds.NODE, "pods": kinds.POD, "podGroups": kinds.POD_GROUP} |
 """Kinds by the names that their lists have in the judge's program."""
 _ORDER = {name: kinds.ALL.index(kind) for name, kind in LISTS.items()}
 """In which objects that come at once are told, as they are when they are applied."""
+BY_TEMPLATE: Json = {"name": "shared", "resourceClaimTemplateName": "shared"}
+"""How a group, and its pods, name the claim that they share where it is made from a template."""
 ENDING = "2023-11-14T22:13:20Z"
 
 
@@ -68,11 +71,14 @@ class Sequence:
         graceful: whether pods on nodes that preemption deletes stay until somebody takes them away.
     """
 
-    def __init__(self, seed: int, *, group_claims: bool = False, generated: bool = False) -> None:
+    def __init__(
+        self, seed: int, *, group_claims: bool = False, generated: bool = False, volumes: bool = False
+    ) -> None:
         """
         Args:
             group_claims: groups may have claims, which are their pods'.
             generated: pods ask for devices as extended resources, and by templates.
+            volumes: pods have claims for volumes.
         """
         self._group_claims = group_claims
         self._chance = chance = Random(seed)
@@ -89,6 +95,10 @@ class Sequence:
         self._late_claims: list[Json] = []
         self._own_claims: list[Json] = []
         """Of pods that are to come, made for them."""
+        self._made_for_groups: dict[str, Json] = {}
+        """Claims of groups that come from a template, and are there once somebody names them."""
+        self._named: dict[str, list[Json]] = {}
+        """What statuses say of them, by name and uid of the group; nothing yet, where nobody has named them."""
         self._crowded, self._large = chance.random() < 0.3, chance.random() < 0.1
         fewest = 101 if self._sampled else 5 if self._large else 1
         self._nodes = [self._node(f"n{number}") for number in range(chance.randint(fewest, fewest + 7))]
@@ -103,6 +113,10 @@ class Sequence:
             self._claims = False
             for node in self._nodes:
                 self._amounts_differ(node)
+        self._volumes: Volumes | None = None
+        if volumes:
+            self._devices_of_kinds, self._claims = None, False
+            self._volumes = Volumes(chance, self._nodes, ZONE, RACK)
         self._begin()
         for number in range(chance.randint(1, 3)):
             self._come(f"g{number}")
@@ -113,6 +127,15 @@ class Sequence:
     def plain(self) -> Json:
         """As the judge's program reads it."""
         return {"name": self.name, "config": self.config, "steps": self.steps, "graceful": self.graceful}
+
+    @property
+    def _slow(self) -> bool:
+        """Whether pods may wait in their binds, for devices or volumes.
+
+        What is being deleted then ends that in dsched at once, pods and nodes, while kube-scheduler goes on until it
+        fails; and it has the clock on the wall for who waits too long.
+        """
+        return self._volumes is not None or (self._devices_of_kinds is not None and self._devices_of_kinds.slow)
 
     def shuffled(self, seed: int) -> Json:
         """The same, but that the nodes of a step come in another order, which may decide between equally good ones."""
@@ -174,6 +197,8 @@ class Sequence:
         more = {CARD: str(cards)} if cards else {}
         asked = {"cpu": f"{size}m", "memory": f"{memory or size}Mi", **more}
         container["resources"] = {"requests": asked, "limits": more}
+        if self._chance.random() < sequence_sizes.LEVEL:
+            sequence_sizes.of_the_pod(self._chance, found["spec"], size, memory or size)
         if port:
             container["ports"] = [{"containerPort": port, "hostPort": port}]
         return found
@@ -184,7 +209,10 @@ class Sequence:
         node = self._chance.choice(self._nodes)["metadata"]["name"]
         found = self._pod(name, self._chance.randrange(100, 1800), group, priority=priority, nodeName=node)
         began = f"2023-01-{1 + self._number // 60:02}T00:{self._number % 60:02}:00Z"
-        self._there.append({**found, "status": {"phase": "Running", "startTime": began}})
+        status: Json = {"phase": "Running", "startTime": began}
+        if self._chance.random() < sequence_sizes.RESIZED:
+            status |= sequence_sizes.told_by_the_kubelet(self._chance)
+        self._there.append({**found, "status": status})
         return self._there[-1]
 
     def _group(self, name: str, min_count: int | None, priority: int, **spec: Any) -> Json:
@@ -299,7 +327,17 @@ class Sequence:
                 claims = [each for each in claims if not _owner(each)]
             self._happens(resourceClaims=[] if late else claims, seconds=0)
             self._late_claims += claims if late else []
+        if self._volumes is not None:
+            self._volumes_come(self._volumes.claimed_by(found, group))
         return found
+
+    def _volumes_come(self, claimed: Json) -> None:
+        """With pods that are to come; the claims perhaps after them."""
+        late = self._chance.random() < 0.15
+        self._late_claims += claimed["persistentVolumeClaims"] if late else []
+        self._happens(
+            **{**claimed, "persistentVolumeClaims": [] if late else claimed["persistentVolumeClaims"]}, seconds=0
+        )
 
     def _claim(self, pods: list[Json]) -> None:
         """Each of these pods has a claim of its own, or most of them."""
@@ -325,9 +363,12 @@ class Sequence:
                 self._there_already(f"{name}-{pod}", name, priority)
         for number in range(chance.randint(6, 12) if self._crowded else chance.randint(0, 6)):
             self._there_already(f"run-{number}", priority=chance.choice([0, 0, 5, 20, -3]))
+        surroundings = self._surroundings()
+        for name, found in (self._volumes.begin(self._there) if self._volumes is not None else {}).items():
+            surroundings[name] = surroundings.get(name, []) + found
         self._happens(
             **self._devices(),
-            **self._surroundings(),
+            **surroundings,
             nodes=self._nodes,
             podGroups=groups,
             pods=self._there + self._elsewhere(),
@@ -400,12 +441,15 @@ class Sequence:
         if self._crowded:
             priority = chance.choice([10, 30])
         spec: Json = {}
+        by_template = self._group_claims and chance.random() < 0.3
         if chance.random() < 0.5:
             spec["schedulingConstraints"] = {"topology": [{"key": chance.choice([RACK, RACK, ZONE, HOST, "nowhere"])}]}
         least = chance.choice([None, size, max(1, size - 1), max(1, size // 2), size + 1])
         group, pods = self._group(name, least, priority, **spec), self._pods(name, size, priority)
         if self._group_claims and chance.random() < 0.8:
             group["spec"]["resourceClaims"] = [Devices.of_all(name)]
+            if by_template:
+                self._comes_from_a_template(name, pods)
         self._waiting |= {pod["metadata"]["name"]: pod for pod in pods}
         if chance.random() < 0.15:
             self._refused()
@@ -422,6 +466,35 @@ class Sequence:
             self._happens(podGroups=[group], pods=now)
         if late:
             self._happens(pods=late)
+        if name in self._made_for_groups and chance.random() < 0.5:
+            self._claim_is_named()
+
+    def _comes_from_a_template(self, name: str, pods: list[Json]) -> None:
+        """The claim that a group and its pods share."""
+        assert self._devices_of_kinds is not None
+        self._groups[name]["spec"]["resourceClaims"] = [BY_TEMPLATE]
+        self._made_for_groups[name] = self._devices_of_kinds.made_from_template(name)
+        self._named[name] = []
+        for pod in pods:
+            claims = pod["spec"].get("resourceClaims", [])
+            pod["spec"]["resourceClaims"] = [BY_TEMPLATE if each == Devices.of_all(name) else each for each in claims]
+
+    def _claim_is_named(self) -> None:
+        """Somebody has made the claim of a group, and says so of the group and its pods."""
+        name = self._chance.choice(sorted(self._made_for_groups))
+        claim = self._made_for_groups.pop(name)
+        metadata = self._groups[name]["metadata"]
+        owner = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "controller": True}
+        claim["metadata"]["ownerReferences"] = [owner | {each: metadata[each] for each in ("name", "uid")}]
+        says = self._named[name] = self._named[metadata["uid"]] = [
+            {"name": "shared", "resourceClaimName": claim["metadata"]["name"]}
+        ]
+        pods = []
+        for pod in self._waiting.values():
+            if _group_of(pod) == name and BY_TEMPLATE in pod["spec"].get("resourceClaims", ()):
+                pods.append({**copy.deepcopy(pod), "status": {"resourceClaimStatuses": says}})
+        self._waiting |= {pod["metadata"]["name"]: pod for pod in pods}
+        self._happens(resourceClaims=[claim], pods=pods, names={f"default/{name}": says})
 
     @property
     def _changes(self) -> list[Callable[[], None]]:
@@ -438,10 +511,15 @@ class Sequence:
             self._node_moves,
             self._budgets_change,
             self._running_wants_another_size,
+            self._kubelet_resizes,
             self._namespace_changes,
         ]
         if self._devices_of_kinds is not None:
             often += [self._devices_change, self._devices_change]
+        if self._made_for_groups:
+            often += [self._claim_is_named, self._claim_is_named]
+        if self._volumes is not None:
+            often += [self._volumes_change, self._volumes_change, self._volumes_change, self._single_comes]
         return [*often, *often, *often, *seldom, self._time_goes_by]
 
     def _devices_change(self) -> None:
@@ -451,6 +529,14 @@ class Sequence:
             self._happens(resourceClaims=claims)
         else:
             self._happens(**self._devices_of_kinds.happening())
+
+    def _volumes_change(self) -> None:
+        assert self._volumes is not None
+        if self._late_claims:
+            claims, self._late_claims = self._late_claims, []
+            self._happens(persistentVolumeClaims=claims)
+        else:
+            self._happens(**self._volumes.happening())
 
     def _node_moves(self) -> None:
         """To another rack."""
@@ -469,6 +555,17 @@ class Sequence:
             pod = self._there[place] = copy.deepcopy(self._there[place])
             size = self._chance.randrange(50, 1800)
             pod["spec"]["containers"][0]["resources"]["requests"] |= {"cpu": f"{size}m", "memory": f"{size}Mi"}
+            if "resources" in pod["spec"]:
+                sequence_sizes.of_the_pod(self._chance, pod["spec"], size, size)
+            self._happens(pods=[pod])
+
+    def _kubelet_resizes(self) -> None:
+        """It says that a pod that runs is of another size, or cannot be."""
+        if self._there:
+            place = self._chance.randrange(len(self._there))
+            pod = self._there[place] = copy.deepcopy(self._there[place])
+            pod["status"].pop("conditions", None)
+            pod["status"] |= sequence_sizes.told_by_the_kubelet(self._chance)
             self._happens(pods=[pod])
 
     def _namespace_changes(self) -> None:
@@ -499,15 +596,21 @@ class Sequence:
         name = self._of_mine()
         spec = {"priority": self._groups[name]["spec"].get("priority", 0)}
         if self._devices_of_kinds is not None and self._chance.random() < 0.5:
-            spec["resourceClaims"] = [Devices.of_all(name)]
-        self._waits(self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, **spec))
+            spec["resourceClaims"] = [BY_TEMPLATE if name in self._named else Devices.of_all(name)]
+        pod = self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, **spec)
+        if says := self._named.get(name, []) if "resourceClaims" in spec else []:
+            pod["status"] = {"resourceClaimStatuses": says}
+        self._waits(pod)
 
     def _single_comes(self) -> None:
         self._number += 1
         spec: Json = {"priority": self._chance.choice([0, 15, 50])}
         if self._two and self._chance.random() < 0.5:
             spec["schedulerName"] = ANOTHER
-        self._waits(self._pod(f"single-{self._number}", self._chance.randrange(200, 2200), **spec))
+        pod = self._pod(f"single-{self._number}", self._chance.randrange(200, 2200), **spec)
+        if self._volumes is not None:
+            self._volumes_come(self._volumes.claimed_by([pod], pod["metadata"]["name"], single=True))
+        self._waits(pod)
 
     def _node_comes(self) -> None:
         self._nodes.append(self._node(f"n{len(self._nodes)}"))
@@ -568,7 +671,7 @@ class Sequence:
 
     def _pod_ends(self) -> None:
         """A pod is being deleted, but somebody holds it back."""
-        if self._waiting:
+        if self._waiting and not self._slow:
             name = self._chance.choice(sorted(self._waiting))
             pod = copy.deepcopy(self._waiting.pop(name))
             pod["metadata"] |= {"deletionTimestamp": ENDING, "finalizers": ["example.com/held"]}
@@ -601,7 +704,7 @@ class Sequence:
 
     def _node_goes(self) -> None:
         """Its pods stay."""
-        if len(self._nodes) > 1:
+        if len(self._nodes) > 1 and not self._slow:
             node = self._nodes.pop(self._chance.randrange(len(self._nodes)))
             self._happens(gone=[("nodes", node["metadata"]["name"])])
 
@@ -615,7 +718,9 @@ class Sequence:
         return self._chance.choice(sorted(name for name in self._groups if name.startswith("g")))
 
     def _time_goes_by(self) -> None:
-        self._happens(seconds=LONG_S if self._chance.random() < 0.15 else self._chance.choice([1, 4, 20]))
+        self._happens(
+            seconds=LONG_S if self._chance.random() < 0.15 and not self._slow else self._chance.choice([1, 4, 20])
+        )
 
     def _waits(self, pod: Json) -> None:
         if self._generated is not None and "resourceClaims" not in pod["spec"]:
@@ -624,7 +729,13 @@ class Sequence:
         self._happens(pods=[pod])
 
     def _happens(
-        self, *, gone: list[tuple[str, str]] | None = None, seconds: int | None = None, **objects: list[Json]
+        self,
+        *,
+        gone: list[tuple[str, str]] | None = None,
+        seconds: int | None = None,
+        drivers: str = "",
+        names: dict[str, list[Json]] | None = None,
+        **objects: list[Json],
     ) -> None:
         here = {each["metadata"]["uid"] for each in objects.get("pods", ())}
         own = [each for each in self._own_claims if _owner(each) in here]
@@ -632,14 +743,24 @@ class Sequence:
             self._own_claims = [each for each in self._own_claims if each not in own]
             objects["resourceClaims"] = [*objects.get("resourceClaims", ()), *own]
         comes = [{"kind": kind, "object": each} for kind, found in objects.items() for each in found]
+        for group in objects.get("podGroups", ()):  # one that comes again is told again
+            metadata = group["metadata"]
+            if says := self._named.get(metadata["uid"]):
+                names = {**(names or {}), f"default/{metadata['name']}": says}
         step: Json = {
             "set": sorted(comes, key=lambda each: _ORDER[each["kind"]]),
             "gone": [{"kind": kind, "key": LISTS[kind].key("default", name)} for kind, name in gone or ()],
             "refuse": self._refuse,
             "advance": self._chance.choice(SECONDS) if seconds is None else seconds,
+            "drivers": drivers,
+            "names": names or {},
         }
         self.steps.append(step)
         self._refuse = {}
+
+
+def _group_of(pod: Json) -> str:
+    return str(pod["spec"].get("schedulingGroup", {}).get("podGroupName", ""))
 
 
 def _owner(claim: Json) -> str:

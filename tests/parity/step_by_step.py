@@ -13,13 +13,18 @@ from typing import Any
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, PodEvent
 from dsched.cluster.standalone.claim_controller import FAILED_CREATION
 from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.manifests import kinds
 from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey, PodUid
+from dsched.model.volumes import SELECTED_NODE, ClaimBinding, NodeSelection
 from dsched.plugins import profiles
 from dsched.plugins.dynamic_resources.objects import EXTENDED_CLAIM
+from dsched.state.queue import QueueName
 from dsched.state.results import Outcome
 from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
+from tests.parity.sequence_devices import FAILED, READY
+from tests.parity.sequence_volumes import FAILS, PROVISIONING, made_for
 from tests.parity.sequences import ENDING, LISTS
 
 Json = dict[str, Any]
@@ -85,6 +90,29 @@ class Telling(StandaloneCluster):
                 self._tell("event", each.key, reason="Scheduled", message=text)
         return outcomes
 
+    def select_nodes(self, selections: Many[NodeSelection]) -> Many[str]:
+        problems = super().select_nodes(selections)
+        for each, problem in zip(selections, problems, strict=True):
+            if not problem:
+                self._provide(each)
+        return problems
+
+    def _provide(self, selection: NodeSelection) -> None:
+        """As whoever makes volumes does, at once: it is made, or the node taken off its claim again."""
+        (claim,) = self.get_objects("PersistentVolumeClaim", [selection.claim])
+        assert claim is not None
+        if claim["spec"].get("volumeName"):
+            return
+        metadata = claim["metadata"]
+        if metadata["annotations"].get(PROVISIONING) == FAILS:
+            notes = {name: note for name, note in metadata["annotations"].items() if name != SELECTED_NODE}
+            after = {**claim, "metadata": {**metadata, "annotations": notes}}
+            assert self._volumes._put(kinds.PERSISTENT_VOLUME_CLAIM, selection.claim, claim, after)
+        elif (volume := made_for(claim, selection.node)) is not None:
+            self._rig.apply(volume)
+            binding = ClaimBinding(selection.claim, selection.claim_uid, volume["metadata"]["name"], "")
+            assert self.bind_volumes([binding]) == [""]
+
     def delete_pods(self, pods: Many[tuple[PodKey, PodUid]], reason: str, message: str) -> None:
         for key, _ in pods:
             self._tell("delete", key)
@@ -125,6 +153,8 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
         comes = [each["object"] for each in step["set"] if not _in_the_way(cluster, each["object"])]
         if comes:
             rig.apply(*comes)
+        _name(cluster, step["names"])
+        _drive(cluster, rig, step["drivers"])
         led.run()
         for _ in range(step["advance"]):
             cluster.after += 1
@@ -141,6 +171,31 @@ def _in_the_way(cluster: Telling, wanted: Json) -> bool:
         return False
     (found,) = cluster.get_objects("ResourceClaim", [f"{metadata['namespace']}/{metadata['name']}"])
     return found is not None and found["metadata"]["uid"] != metadata["uid"]
+
+
+def _name(cluster: Telling, names: Mapping[str, list[Json]]) -> None:
+    """Groups are told of the claims that were made for them."""
+    for key, says in names.items():
+        (group,) = cluster.get_objects("PodGroup", [key])
+        if group is not None:
+            assert not cluster._claims.make_for_groups([(group, {"resourceClaimStatuses": says}, [])])
+
+
+def _drive(cluster: Telling, rig: Rig, what: str) -> None:
+    """Drivers say of devices that pods wait for that a condition of theirs holds."""
+    kinds_of = {READY: "bindingConditions", FAILED: "bindingFailureConditions"}
+    for claim in cluster.list().others.get("ResourceClaim", ()) if what else ():
+        status = claim.get("status") or {}
+        told = list(status.get("devices") or ())
+        known = [(each["pool"], each["device"]) for each in told]
+        for each in (status.get("allocation") or {"devices": {"results": ()}})["devices"]["results"]:
+            says = each.get(kinds_of[what]) or ()
+            if says and (each["pool"], each["device"]) not in known:
+                device = {name: each[name] for name in ("driver", "pool", "device")}
+                holds = [_says(kind, "True", "Told", "so it is") for kind in says]
+                told.append({**device, "conditions": holds})
+        if told:
+            rig.apply({**claim, "status": {**status, "devices": told}})
 
 
 def _one_by_one(led: Led) -> None:
@@ -202,9 +257,11 @@ def _says(*words: str) -> Json:
 
 
 def _queue(led: Led) -> dict[str, str]:
-    """Where pods stand, those of groups with these."""
+    """Where pods stand, those of groups with these; who is being bound has left it."""
     pending, found = led.term.memory.pending, {}
     for pod in pending:
+        if pod.place is QueueName.RESERVED:
+            continue
         group = pending.group(pod.group) if pod.group else None
         place = str(pod.place if group is None else group.place)
         found[str(pod.key)] = "alone" if pod.group and group is None else _PLACES.get(place, place)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.built
 
 SEED = "DSCHED_SEQUENCES_SEED"
 """Environment variable: the seed of a run that is to be run again."""
-SEQUENCES = 15
+SEQUENCES = 12
 RUNS, MANY_RUNS = 6, 30
 """Of one sequence by kube-scheduler, which decides by chance between what is equally good."""
 
@@ -40,6 +40,8 @@ def as_before() -> Iterator[None]:
 
 GENERATED = "generated"
 """Pods ask for devices as extended resources, and by templates."""
+VOLUMES = "volumes"
+"""Pods have claims for volumes."""
 NEVER = NEVER_S = 10_000
 """Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
 
@@ -67,7 +69,11 @@ def gates(also: str) -> list[str]:
     return [f"{GROUPS}=true", *(f"{gate}={str(gate == also).lower()}" for gate in (TOPOLOGY, CLAIMS))]
 
 
-@pytest.mark.parametrize("also", [TOPOLOGY, "", CLAIMS, GENERATED], ids=["topology", "groups", "claims", GENERATED])
+@pytest.mark.parametrize(
+    "also",
+    [TOPOLOGY, "", CLAIMS, GENERATED, VOLUMES],
+    ids=["topology", "groups", "claims", GENERATED, VOLUMES],
+)
 def test_a_leader_does_what_kube_scheduler_does(
     connect: Callable[[str], Store],
     tmp_path: Path,
@@ -85,7 +91,12 @@ def test_a_leader_does_what_kube_scheduler_does(
     chance, compared = Random(f"{seed}{also}"), 0
     with program.running(path, gates=gates(also)) as asked:
         for _ in range(SEQUENCES):
-            sequence = Sequence(chance.randrange(1 << 32), group_claims=also == CLAIMS, generated=also == GENERATED)
+            sequence = Sequence(
+                chance.randrange(1 << 32),
+                group_claims=also == CLAIMS,
+                generated=also == GENERATED,
+                volumes=also == VOLUMES,
+            )
             theirs = certain(asked, sequence, RUNS)
             if theirs is None:
                 continue

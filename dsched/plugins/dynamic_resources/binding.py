@@ -78,26 +78,38 @@ class ClaimCluster(Protocol):
         ...
 
 
+class Answer(NamedTuple):
+    """What PreBind says of one pod.
+
+    Attributes:
+        looked: whether everything is written, and devices were looked at that have to get ready, or had to before.
+    """
+
+    status: Status | None
+    looked: bool = False
+
+
 def bind(
     errands: Sequence[Errand], cluster: ClaimCluster, now_ms: int, timeout_s: float, told: PreBindMetrics
-) -> list[Status | None]:
+) -> list[Answer]:
     """Write what has to be written, all at once, and look whether the devices are ready: Wait while they are not. One
     answer an errand."""
     asked = [_claims(errand, cluster, told) for errand in errands]
     writes = [write for each in asked if not isinstance(each, Status) for write in each.writes]
     problems = iter(cluster.allocate_claims(writes) if writes else ())
-    answers: list[Status | None] = []
+    answers: list[Answer] = []
     for errand, each in zip(errands, asked, strict=True):
         if isinstance(each, Status):
-            answers.append(each)
+            answers.append(Answer(each))
             continue
         # As many answers are taken as there are writes, whatever the first of them says.
         refused = [problem for problem in islice(problems, len(each.writes)) if problem]
         if refused:
-            answers.append(_error(refused[0]))
+            answers.append(Answer(_error(refused[0])))
+        elif each.waits:
+            answers.append(Answer(_wait(each.waits, cluster, errand.since_ms, now_ms, timeout_s, told), looked=True))
         else:
-            waits = each.waits
-            answers.append(_wait(waits, cluster, errand.since_ms, now_ms, timeout_s, told) if waits else None)
+            answers.append(Answer(None))
     return answers
 
 

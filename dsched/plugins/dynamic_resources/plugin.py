@@ -484,12 +484,12 @@ class DynamicResources:
         told = PreBindMetrics(pods[0][1].pod.spec.scheduler_name, self._features)
         errands = list(asked.values())
         found = binding.bind(errands, self._handle.cluster, self._clock.now_ms(), self._binding_timeout_s, told)
-        statuses = dict(zip(asked, found, strict=True))
-        for number, status in statuses.items():
-            if status is not None and status.code is Code.WAIT:
+        answers = dict(zip(asked, found, strict=True))
+        for number, answer in answers.items():
+            if answer.looked:  # ready or not: kube-scheduler says it before it looks
                 _, pod, node = pods[number]
                 self._tell_of_wait(pod, node, asked[number])
-        return [statuses.get(number) for number in range(len(pods))]
+        return [answers[number].status if number in answers else None for number in range(len(pods))]
 
     def _tell_of_wait(self, pod: PodInfo, node: NodeName, errand: Errand) -> None:
         """Once a decision, as far as this process knows: it is asked every second while a pod waits."""

@@ -43,6 +43,7 @@ def binder_of(rig: Rig, cluster: StandaloneCluster) -> Any:
     """A binder that runs the plugins of the binding cycle, as a worker does. It needs ``DSCHED_REDIS_URL``."""
 
     def frameworks(config: Any, handle: Any) -> dict[str, Framework]:
+        handle.clock = rig.clock  # claims say since when they have their devices, by the cluster's clock
         return profiles.frameworks(rig.configuration, rig.plugins, handle)
 
     system = SimpleNamespace(

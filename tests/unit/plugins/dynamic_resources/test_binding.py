@@ -55,9 +55,9 @@ def waiting_claim(*conditions: str) -> dict[str, Any]:
 def bind(
     errand: Errand, cluster: Cluster, now_ms: int, timeout_s: float, told: PreBindMetrics | None = None
 ) -> Status | None:
-    return binding.bind([errand], cluster, now_ms, timeout_s, told or PreBindMetrics("default-scheduler", features()))[
-        0
-    ]
+    told = told or PreBindMetrics("default-scheduler", features())
+    (answer,) = binding.bind([errand], cluster, now_ms, timeout_s, told)
+    return answer.status
 
 
 def errand(*, waits: bool = False, extended: bool = False) -> Errand:
@@ -152,7 +152,7 @@ def test_creations(minor: int, more: tuple[int, int], made: bool) -> None:
 def test_a_claim_that_was_there_is_not_counted_again() -> None:
     before = creations("success")
     made = Errand([], ExtendedClaim(POD, UID, {}))
-    assert binding.bind([made], Cluster(), 0, 600, PreBindMetrics("p", features())) == [None]
+    assert bind(made, Cluster(), 0, 600, PreBindMetrics("p", features())) is None
     assert creations("success") == before
 
 

@@ -36,6 +36,16 @@ def test_it_is_said_once_a_decision() -> None:
     assert len(told) == 2
 
 
-def test_nothing_is_said_of_devices_that_are_ready() -> None:
-    handle = SimpleNamespace(cluster=Cluster(waiting_claim("Attached")), clock=ManualClock(), event=None)
+def test_it_is_said_of_devices_that_are_ready_by_now() -> None:
+    # As where a bind that waited for them is refused, and tried again.
+    told: list[tuple[str, ...]] = []
+    handle = SimpleNamespace(
+        cluster=Cluster(waiting_claim("Attached")), clock=ManualClock(), event=lambda pod, *words: told.append(words)
+    )
     assert asked(DynamicResources(DynamicResourcesArgs(), handle, features()), 0) is None
+    assert [words[1] for words in told] == ["BindingConditionsPending"]
+
+
+def test_nothing_is_said_where_claims_cannot_be_written() -> None:
+    handle = SimpleNamespace(cluster=Cluster(waiting_claim(), refusal="no"), clock=ManualClock(), event=None)
+    assert asked(DynamicResources(DynamicResourcesArgs(), handle, features()), 0) is Code.ERROR
