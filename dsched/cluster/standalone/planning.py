@@ -30,7 +30,7 @@ _CLAIM_STATUSES = ("resourceClaimStatuses", "extendedResourceClaimStatus")
 _SERVER_OWNED = frozenset({"resourceVersion", "managedFields", "generation", "selfLink"})
 _Part = Mapping[str, Any]
 
-_MAY_CHANGE = "removed schedulingGates, added tolerations, container resources and images"
+_MAY_CHANGE = "removed schedulingGates, added tolerations, container resources and images, cpu and memory of resources"
 _CONTAINERS = ("containers", "initContainers")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -261,9 +261,25 @@ def _allowed(name: str, old: Any, new: Any, gated: bool) -> bool:
         return all(toleration in (new or ()) for toleration in old or ())
     if name in _CONTAINERS:
         return [_lasting(container) for container in old or ()] == [_lasting(container) for container in new or ()]
+    if name == "resources":
+        return _resized(old or {}, new or {})
     if name == "nodeSelector" and gated:
         return (old or {}).items() <= (new or {}).items()
     return name == "affinity" and gated and _narrower(old or {}, new or {})
+
+
+def _resized(old: _Part, new: _Part) -> bool:
+    """Whether of what a pod asks for as a whole only CPU and memory have changed, and nothing is left out
+    (``validatePodLevelResourcesResize``)."""
+    for amounts in old.keys() | new.keys():
+        before, after = old.get(amounts) or {}, new.get(amounts) or {}
+        if before == after:
+            continue
+        if amounts not in ("requests", "limits") or before.keys() - after.keys():
+            return False
+        if any(before.get(each) != after[each] for each in after if each not in ("cpu", "memory")):
+            return False
+    return True
 
 
 def _lasting(container: _Part) -> _Part:

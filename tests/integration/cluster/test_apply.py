@@ -114,7 +114,7 @@ def test_a_gate_is_removed(cluster, apply, reserve):
 
 IMMUTABLE = (
     "pod default/web: spec is immutable except for removed schedulingGates, added tolerations, container resources and "
-    "images (changed: {}); delete it first"
+    "images, cpu and memory of resources (changed: {}); delete it first"
 )
 
 

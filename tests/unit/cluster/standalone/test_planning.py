@@ -8,11 +8,17 @@ from dsched.cluster.standalone.planning import forbidden
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ZONE_A = {"key": "zone", "operator": "In", "values": ["a"]}
+HUGE, MORE = {"cpu": "1", "hugepages-2Mi": "2Mi"}, {"cpu": "1", "hugepages-2Mi": "4Mi"}
 FAST = {"key": "disk", "operator": "Exists"}
 
 
 def spec(**fields: Any) -> dict[str, Any]:
     return {"containers": [{"name": "main", "image": "a", "resources": {}}], **fields}
+
+
+def whole(**amounts: str) -> dict[str, Any]:
+    """What a pod requests as a whole."""
+    return {"requests": amounts}
 
 
 def affinity(*terms: list[dict[str, Any]]) -> dict[str, Any]:
@@ -34,6 +40,8 @@ TOLERATION = {"key": "a", "operator": "Exists"}
         (spec(schedulingGates=GATES), spec(schedulingGates=GATES, nodeSelector={"a": "b"})),
         (spec(schedulingGates=GATES), spec(affinity=affinity([ZONE_A]))),
         (spec(schedulingGates=GATES, affinity=affinity([ZONE_A])), spec(affinity=affinity([ZONE_A, FAST]))),
+        (spec(resources=whole(cpu="1", memory="1Gi")), spec(resources=whole(cpu="2", memory="1Gi"))),
+        (spec(), spec(resources=whole(cpu="2"))),
     ],
 )
 def test_allowed(old: dict[str, Any], new: dict[str, Any]):
@@ -55,6 +63,9 @@ def test_allowed(old: dict[str, Any], new: dict[str, Any]):
         (spec(schedulingGates=GATES, affinity=affinity([ZONE_A])), spec(), ["affinity"]),
         (spec(schedulingGates=GATES, affinity=affinity([FAST])), spec(affinity=affinity([FAST], [FAST])), ["affinity"]),
         (spec(schedulingGates=GATES), spec(affinity={"podAffinity": {REQUIRED: []}}), ["affinity"]),
+        (spec(resources=whole(cpu="1")), spec(), ["resources"]),
+        (spec(resources=whole(cpu="1", memory="1Gi")), spec(resources=whole(cpu="1")), ["resources"]),
+        (spec(resources=whole(**HUGE)), spec(resources=whole(**MORE)), ["resources"]),
     ],
 )
 def test_forbidden(old: dict[str, Any], new: dict[str, Any], fields: list[str]):
