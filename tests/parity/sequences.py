@@ -575,7 +575,7 @@ class Sequence:
         self._happens(namespaces=[{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
 
     def _pod_goes(self) -> None:
-        if self._waiting:
+        if self._waiting and not self._slow:
             name = self._chance.choice(sorted(self._waiting))
             del self._waiting[name]
             self._happens(gone=[("pods", name)])
@@ -662,7 +662,7 @@ class Sequence:
 
     def _pod_is_another(self) -> None:
         """At once there is another pod of that name."""
-        if self._waiting:
+        if self._waiting and not self._slow:
             name = self._chance.choice(sorted(self._waiting))
             self._number += 1
             pod = self._waiting[name] = copy.deepcopy(self._waiting[name])
