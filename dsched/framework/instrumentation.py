@@ -29,8 +29,9 @@ def measured(point: str, plugins: str) -> Callable[[Call], Call]:
             started = collect.now()
             try:
                 answer = method(framework, *args, **more)
-            except PluginFailure:
-                collect.extension_point(point, "Error", framework.profile_name, collect.now() - started)
+            except PluginFailure as failure:
+                status = str(failure.status.code)
+                collect.extension_point(point, status, framework.profile_name, collect.now() - started)
                 raise
             status = "Success" if answer is None else outcome(answer)
             collect.extension_point(point, status, framework.profile_name, collect.now() - started)
@@ -66,7 +67,9 @@ class WholeRun:
         self._started = collect.now()
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        profile, status = self._framework.profile_name, "Success" if kind is None else "Error"
+        profile = self._framework.profile_name
+        failed = str(error.status.code) if isinstance(error, PluginFailure) else "Error"
+        status = "Success" if kind is None else failed
         collect.extension_point(self._point, status, profile, collect.now() - self._started)
         if kind is None:
             ran = [runner.name for runner in self._runners if runner.name not in self._skipped]

@@ -20,6 +20,8 @@ from dsched.plugins.dynamic_resources.allocation.pools import Pool
 
 MOST_S = 0.25
 """How long a pod may hold up all others while devices are searched for it."""
+ATTEMPT_S = 0.5
+"""So long questions about a pod may follow each other in one attempt; the next attempt comes a second later."""
 SLOW_S = 0.05
 """A node where a search has taken longer is not searched in the cycle any more."""
 MOST_TIMES = 3

@@ -24,7 +24,7 @@ from dsched.plugins.dynamic_resources.allocation.allocator import Allocator, Ste
 from dsched.plugins.dynamic_resources.allocation.best_fit import BEST
 from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, AllocationTimeout, InvalidPools
 from dsched.plugins.dynamic_resources.allocation.search import Expired, never
-from dsched.plugins.dynamic_resources.device_search import ENDED, Answer, Answers, Depends, DeviceSearch
+from dsched.plugins.dynamic_resources.device_search import ATTEMPT_S, ENDED, Answer, Answers, Depends, DeviceSearch
 from dsched.plugins.dynamic_resources.extended_resources import Asked, Extended
 from dsched.plugins.dynamic_resources.held_claims import HeldClaim
 from dsched.plugins.dynamic_resources.inventory import Inventory
@@ -46,8 +46,6 @@ _FIXED = (
     EARLIER_CLAIM,
     INVALID_POOLS,
 )
-TOLD_FOR_S = 0.5
-"""How long it counts that the time was over: for an attempt, not for the next one, which comes a second later."""
 _MOST_ALTERNATIVES = 8
 """A request has so many at most; the first of them scores as much (``FirstAvailableDeviceRequestMaxSize``)."""
 
@@ -170,7 +168,7 @@ class Judgement:
     def begin(self) -> None:
         """An attempt, which may ask several times: where the time was over in the last one is searched again."""
         if self._late:
-            since = self._limits.now() - TOLD_FOR_S
+            since = self._limits.now() - ATTEMPT_S
             again = [row for row, told in self._late.items() if told <= since]
             self._unknown.update(again)
             for row in again:

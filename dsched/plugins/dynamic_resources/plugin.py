@@ -154,6 +154,8 @@ class DynamicResources:
         self._waits_told: LRU[Hashable, None] = LRU(_MOST_WAITS)
         self._last: _Looked | None = None
         self._searches: Searches | None = getattr(handle, "searches", None)
+        self._held_up: tuple[str, float] = "", 0.0
+        """The pod that was asked about last, and until when it may hold up others."""
         self._limits = Limits(self._clock.monotonic, self._begin, self._given_up, self._late)
         self._groups = features.enabled(pod_claims.GROUPS)
         self._topology = features.enabled("TopologyAwareWorkloadScheduling")
@@ -239,7 +241,7 @@ class DynamicResources:
         judgement, supposed = self._asked(state), state.read(Supposed)
         if supposed is None or supposed.nothing:
             may_wait = self._searches is not None and not pod.pod.group_key
-            over = self._hold() if may_wait else never
+            over = self._hold(pod) if may_wait else never
             codes, statuses = judgement.codes(table, lambda: _open_rows(rows, open_), over)
             if judgement.search is not None and self._searches is not None:
                 self._searches.ask(judgement.search, pod.uid)
@@ -607,8 +609,14 @@ class DynamicResources:
             return never
         return partial(self._over, self._clock.monotonic() + self._filter_timeout_s)
 
-    def _hold(self) -> Expired:
-        return partial(self._over, self._clock.monotonic() + device_search.MOST_S)
+    def _hold(self, pod: PodInfo) -> Expired:
+        """Of all questions about a pod in one attempt together, such as what would be if others were gone."""
+        uid, end = self._held_up
+        now = self._clock.monotonic()
+        if uid != pod.uid or now > end + device_search.ATTEMPT_S:
+            end = now + device_search.MOST_S
+            self._held_up = pod.uid, end
+        return partial(self._over, end)
 
     def _over(self, end: float) -> bool:
         return self._clock.monotonic() >= end

@@ -5,7 +5,8 @@ from prometheus_client import REGISTRY
 
 from dsched.engine.evaluation import evaluate
 from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import SKIP, Scope, Status, unschedulable
+from dsched.framework.interface import SKIP, Code, Scope, Status, unschedulable
+from dsched.framework.long_search import NotYet
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.validation import PluginFailure, outcome
 from dsched.metrics import collect
@@ -125,6 +126,17 @@ def test_a_failing_point_is_an_error(answer):
     with pytest.raises(PluginFailure):
         framework_of(Picky).run_pre_filter(CycleState(), POD, two_nodes())
     assert counts.more(POINTS, "PreFilter", NAME, "Error") == 1
+
+
+def test_an_answer_that_is_not_there_yet_is_no_error(monkeypatch):
+    def not_yet(self, state, pod, node):
+        raise NotYet("Measured", "it is searched for")
+
+    monkeypatch.setattr(Picky, "filter", not_yet)
+    counts = Counts()
+    failure = evaluate(framework_of(Picky), POD, two_nodes()).failure
+    assert failure == Status(Code.WAIT, ("it is searched for",), "Measured")
+    assert (counts.more(POINTS, "Filter", NAME, "Wait"), counts.more(POINTS, "Filter", NAME, "Error")) == (1, 0)
 
 
 def test_plugins_are_measured_call_by_call(every_call):

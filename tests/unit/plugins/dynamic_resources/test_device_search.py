@@ -127,6 +127,20 @@ def test_an_attempt_may_ask_twice_about_the_time() -> None:
     assert [failure(attempts.begin(pod)) for _ in range(2)] == [LATE, LATE]
 
 
+@pytest.mark.parametrize(("later_s", "waits"), [(5.2, True), (6.0, False)])
+def test_all_questions_of_an_attempt_have_one_time(
+    later_s: float, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_search, "MOST_S", 5.0)
+    snapshot, pod = cluster(make_class("gpu"), pairs("n1", 3), aligned("mine", 2)), PodInfo(claiming("mine"))
+    attempts = Attempts(snapshot)
+    assert attempts.begin(pod).feasible.any()
+    put(snapshot, make_claim("default/other", asking(), allocated=[result("d0", pool="n1")]))
+    attempts.clock.advance(later_s)
+    found = attempts.begin(pod).failure
+    assert (found is not None and found.code is Code.WAIT) is waits
+
+
 def test_what_changes_meanwhile_is_searched_anew() -> None:
     other = make_claim("default/other", asking())
     snapshot = cluster(make_class("gpu"), pairs("n1", 1), aligned("mine", 2), other)
