@@ -278,19 +278,11 @@ class StandaloneCluster:
                 self._report(_REPORT_KEYS, [self._epoch, now, self._log_length, packed])
 
     def report_groups(self, statuses: Sequence[GroupStatus]) -> None:
-        """Write conditions of pod groups.
-
-        Raises:
-            Conflict: groups changed faster than they could be looked at.
-        """
+        """Write conditions of pod groups."""
         self._groups.report(group_conditions(statuses, stored.rfc3339(self._clock.now_ms())), self._epoch)
 
     def report_queues(self, statuses: Mapping[str, QueueStatus]) -> None:
-        """Write the status of queues where it has changed.
-
-        Raises:
-            Conflict: queues changed faster than they could be looked at.
-        """
+        """Write the status of queues where it has changed."""
         said = {name: partial(queues.told, status=status) for name, status in statuses.items()}
         self._queues.report(said, self._epoch)
 

@@ -12,12 +12,14 @@ from dsched.cluster import pod_groups
 from dsched.cluster.interface import GroupStatus
 from dsched.cluster.standalone import keys, stored
 from dsched.cluster.standalone.objects import Objects, read_object, readable
-from dsched.errors import Conflict
+from dsched.log import logger
 from dsched.manifests import kinds
 from dsched.state import client, pieces
 from dsched.state import keys as state_keys
 from dsched.state.client import Store
 from dsched.state.scripts import Script
+
+_log = logger(__name__)
 
 ATTEMPTS = 20
 """How often objects that keep changing are looked at again."""
@@ -43,14 +45,14 @@ class StatusWriter:
         self._report = Script(store, "statuses_report", stored.SCRIPTS)
 
     def report(self, told: Mapping[str, Told], epoch: str) -> None:
-        """Write what is said of objects, by key; those that are gone are passed over.
+        """Write what is said of objects, by key; those that are gone are passed over. One that somebody changes faster
+        than it can be looked at is told of in the log, and keeps what was said of it before: the others are written.
 
         Args:
             epoch: of the leader that reports; ``""`` for everybody else.
 
         Raises:
             StaleEpoch: another process leads by now.
-            Conflict: objects changed faster than they could be looked at.
         """
         waiting = dict(told)
         for _ in range(ATTEMPTS):
@@ -58,9 +60,9 @@ class StatusWriter:
                 return
             changed = self._once(waiting, epoch)
             waiting = {key: say for key, say in waiting.items() if key in changed}
-        if waiting:
-            what = f"{self._kind.singular} {', '.join(waiting)}"
-            raise Conflict(f"{what} changed all the time; report it again")
+        for key in waiting:
+            extra = {"action": "report_status", "kind": self._kind.name, "key": key, "attempts": ATTEMPTS}
+            _log.warning("status not written, the object changed all the time", extra=extra)
 
     def _once(self, told: Mapping[str, Told], epoch: str) -> set[str]:
         """Try once; returns the objects that have changed meanwhile."""

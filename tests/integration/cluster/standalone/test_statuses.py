@@ -8,7 +8,7 @@ import pytest
 from dsched.cluster.interface import Change, GroupStatus
 from dsched.cluster.standalone.applying import Applier
 from dsched.cluster.standalone.objects import Objects
-from dsched.cluster.standalone.statuses import StatusWriter
+from dsched.cluster.standalone.statuses import ATTEMPTS, StatusWriter
 from dsched.errors import ManifestError
 from dsched.manifests import kinds
 from dsched.model.pod_groups import GroupKey
@@ -92,16 +92,34 @@ def test_the_condition_stays_when_the_group_is_applied_again(store, cluster, app
     assert stored(store)["status"]["conditions"][0]["message"] == "no"
 
 
-def test_a_group_that_changed_meanwhile_is_looked_at_again(store, cluster, apply, uid, monkeypatch):
-    read, counts = StatusWriter._read, [4, 3]
+@pytest.fixture
+def counts(apply, monkeypatch) -> list[int]:
+    """What the group's minCount is set to after the writer has read it, the first of them each time."""
+    read, given = StatusWriter._read, list[int]()
 
     def changed_after(self, wanted):
         found = read(self, wanted)
-        if counts:
-            apply(group_manifest(min_count=counts.pop(0)))
+        if given:
+            apply(group_manifest(min_count=given.pop(0)))
         return found
 
     monkeypatch.setattr(StatusWriter, "_read", changed_after)
+    return given
+
+
+def test_a_group_that_changes_all_the_time_is_told_in_the_log(store, cluster, apply, uid, counts, caplog):
+    apply(group_manifest("default/other"))
+    counts += [3, 4] * ATTEMPTS
+    (other,) = Objects(store).get(GROUP, ["default/other"])
+    cluster.report_groups([status(uid), status(other["metadata"]["uid"], key="default/other")])
+    assert "status" not in stored(store)
+    assert Objects(store).get(GROUP, ["default/other"])[0]["status"]["conditions"]
+    (line,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert (line.action, line.kind, line.key) == ("report_status", "PodGroup", "default/train")
+
+
+def test_a_group_that_changed_meanwhile_is_looked_at_again(store, cluster, uid, counts):
+    counts += [4, 3]
     cluster.report_groups([status(uid)])
     found = stored(store)
     assert (counts, found["spec"]["schedulingPolicy"]) == ([], {"gang": {"minCount": 3}})
