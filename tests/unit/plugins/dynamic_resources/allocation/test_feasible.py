@@ -1,13 +1,17 @@
 """What many nodes are told at once is what each of them is told by itself, whether it was counted or searched."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dsched.model.meta import from_builtins
+from dsched.model.resource_claims import ResourceClaim
 from dsched.plugins.dynamic_resources.allocation.allocator import Allocator
 from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, InvalidPools
+from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
 from tests.devices import asking, make_claim, make_device, make_slice, result
 from tests.unit.plugins.dynamic_resources.allocation import random_devices
 from tests.unit.plugins.dynamic_resources.allocation.finding import Plain, allocator, node
@@ -38,6 +42,31 @@ def test_counting_is_searching(data: st.DataObject, plain: bool) -> None:
     found = allocator(claims, slices, held=held, rules=data.draw(random_devices.RULES))
     for name in NODES:
         assert counted(found, name) == searched(found, name)
+
+
+@given(st.data(), st.booleans())
+def test_following_steps_finds_the_same_without_searching(data: st.DataObject, best_fit: bool) -> None:
+    slices = data.draw(random_devices.clusters())
+    claims = data.draw(random_devices.claims())
+    features = AllocatorFeatures(best_fit=best_fit)
+    found = allocator(claims, slices, held=data.draw(random_devices.held(slices)), features=features)
+    other = found.alike([from_builtins(each, ResourceClaim) for each in claims])
+    for name in NODES:
+        before = None
+        with suppress(AllocationError, InvalidPools):
+            before = found.found(node(name))
+        if before is not None:
+            assert other.found(node(name), lambda: True, before.steps) == before
+
+
+def test_steps_that_lead_nowhere_any_more_are_left() -> None:
+    slices = [make_slice("n1", ["d0", "d1"])]
+    mine = [make_claim("default/mine", asking())]
+    before = allocator(mine, slices).found(node())
+    assert before is not None
+    held = make_claim("default/held", asking(), allocated=[result("d0", pool="n1")])
+    now = allocator(mine, slices, held=[held])
+    assert now.allocate(node(), steps=before.steps) == now.allocate(node()) != before.allocations
 
 
 def test_many_nodes_at_once() -> None:
