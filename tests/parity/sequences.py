@@ -132,8 +132,8 @@ class Sequence:
     def _slow(self) -> bool:
         """Whether pods may wait in their binds, for devices or volumes.
 
-        What is being deleted then ends that in dsched at once, pods and nodes, while kube-scheduler goes on until it
-        fails; and it has the clock on the wall for who waits too long.
+        What is being deleted then ends that in dsched at once, pods and nodes, and so does a node that becomes too
+        small, while kube-scheduler goes on until it fails; and it has the clock on the wall for who waits too long.
         """
         return self._volumes is not None or (self._devices_of_kinds is not None and self._devices_of_kinds.slow)
 
@@ -619,9 +619,9 @@ class Sequence:
     def _node_changes(self) -> None:
         place = self._chance.randrange(len(self._nodes))
         node = self._nodes[place] = copy.deepcopy(self._nodes[place])
-        if self._generated is not None and self._chance.random() < 0.5:
+        if self._generated is not None and not self._slow and self._chance.random() < 0.5:
             self._amounts_differ(node)
-        elif self._chance.random() < 0.5:
+        elif self._slow or self._chance.random() < 0.5:
             node["spec"] = {} if node.get("spec") else {"unschedulable": True}
         else:
             cpu = self._chance.randrange(800, 5000)
