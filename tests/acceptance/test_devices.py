@@ -73,7 +73,7 @@ kind: KubeSchedulerConfiguration
 profiles:
 - pluginConfig:
   - name: DynamicResources
-    args: {filterTimeout: 3s}
+    args: {filterTimeout: 10m}
 """
 
 
@@ -99,6 +99,4 @@ def test_a_search_without_end_holds_up_its_own_pod_only(system: System) -> None:
     wait_until("it is tried", lambda: "queue: inflight" in record())
     system.apply(*aligned("fits", 15), *(pod_manifest(f"default/web-{number}") for number in range(5)))
     wait_until("the others are bound", lambda: len(bound(system)) == 6)
-    late = "node n1: timed out trying to allocate devices"
-    wait_until("the time is over", lambda: late in record())
-    assert "endless" not in bound(system)
+    assert "queue: inflight" in record() and "FailedScheduling" not in record(), "its attempt goes on"
