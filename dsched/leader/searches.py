@@ -76,6 +76,11 @@ class Searches:
         """Whether there are pods to be taken that wait no more."""
         return bool(self._free)
 
+    @property
+    def busy(self) -> bool:
+        """Whether there are pods that wait, or that wait no more and are to be taken."""
+        return bool(self._held or self._free)
+
     def free(self, most: int = MOST_FREE) -> list[Candidate]:
         """Pods for which what they waited for was found, or not; those that stay are for the next time."""
         for search in self._ended():

@@ -145,6 +145,8 @@ class LeaderTerm:
         """The version to say next, and the number of the last script that it came to."""
         self._held_back = 0
         """How many pods limits hold back, as was said with `marked`."""
+        self._settled_after: int | None = None
+        """After how many releases it was said that nothing is left to try; None where that is not so any more."""
         self.sources: Listens = Silence()
         state = self.state = wiring.stored_state(store, epoch)
         self.searches = searches = Searches(self._search_ended)
@@ -297,7 +299,9 @@ class LeaderTerm:
         self._observer.phase(POP)
         busy = self.batches.decide() or self.memory.events.busy or self.searches.any_free
         self.searches.begin()
-        if not busy:
+        if busy:
+            self._settled_after = None
+        else:
             self.state.line.settle()
             self.mark(idle=True)
         self._observer.turned()
@@ -352,17 +356,22 @@ class LeaderTerm:
         """Say what has been taken in, once Redis has done all that it came to, and how many pods limits hold back.
 
         Args:
-            idle: nothing is left to be tried, so that this is known of the version.
+            idle: nothing is left to be tried, so that this is known of the version, and Redis has answered everything.
         """
-        if self._to_mark[0] == self.marked:
+        if idle or self._to_mark[0] == self.marked:
             self._to_mark = self.heard, self.state.line.count
         version, number = self._to_mark
         picking, held_back = self._picking, self._held_back
         if picking is not None and (idle or version != self.marked):
             held_back = picking.count_held_back() if idle else 0
-        if (version, held_back) != (self.marked, self._held_back) and self.state.line.answered(number):
-            self.state.queue.mark_intake(version, self.memory.frameworks, self._cluster.kind, held_back)
+        settled = idle and not self.searches.busy
+        news = (version, held_back) != (self.marked, self._held_back)
+        news |= settled and self._settled_after != self.state.reservations.released
+        if news and self.state.line.answered(number):
+            queue, frameworks = self.state.queue, self.memory.frameworks
+            queue.mark_intake(version, frameworks, self._cluster.kind, held_back, settled=settled)
             self.marked, self._held_back = version, held_back
+            self._settled_after = self.state.reservations.released if settled else None
 
     def held(self) -> Held:
         """What the term holds in memory; from any thread."""

@@ -73,7 +73,7 @@ INTAKE = Key(
     "hash",
     "version: up to which of the cluster the leader has taken everything in; schedulers: whose pods; cluster: "
     "standalone or kubernetes; held_back: how many entries of queue:active limits of queues hold back, when there was "
-    "nothing else to try",
+    "nothing else to try; settled: the epoch whose leader had nothing else left to try, absent while it may have",
 )
 WORKERS = Key(
     "workers",
@@ -163,6 +163,8 @@ QUEUES = (*_QUEUES, GROUP)
 """KEYS of the queue scripts, in their order."""
 QUEUES_AND_RESERVATIONS = (*_QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED, GROUP)
 """KEYS of the scripts that move pods into or out of a reservation."""
+RELEASE = (*_QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED, INTAKE, GROUP)
+"""KEYS of the script that ends a reservation without a bind."""
 RESERVE = (*_QUEUES, RESERVATIONS, NODE, DEVICES, DEVICES_USED, QUOTA, GROUP)
 """KEYS of the script that reserves."""
 

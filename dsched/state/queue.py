@@ -192,12 +192,18 @@ class Queue:
                 return recovered
 
     def mark_intake(
-        self, version: int, schedulers: Iterable[str], cluster: str = "standalone", held_back: int = 0
+        self,
+        version: int,
+        schedulers: Iterable[str],
+        cluster: str = "standalone",
+        held_back: int = 0,
+        *,
+        settled: bool = False,
     ) -> None:
-        """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in, and
-        how many active ones stay so because limits of queues hold them back; without waiting for Redis
-        (`Script.ahead`)."""
-        said: list[str | int] = [self._epoch, version, " ".join(schedulers), cluster, held_back]
+        """Note up to which version of which kind of cluster the pods of these scheduler names have been taken in, how
+        many active ones stay so because limits of queues hold them back, and whether nothing else is left to try, which
+        holds until a pod is popped or a reservation released; without waiting for Redis (`Script.ahead`)."""
+        said: list[str | int] = [self._epoch, version, " ".join(schedulers), cluster, held_back, int(settled)]
         self._mark.ahead(_MARK_KEYS, said)
 
 
@@ -224,7 +230,7 @@ def _before(move: Move, passed: tuple[str, str, str]) -> bool:
 
 _KEYS = keys.names(*keys.QUEUES)
 _MARK_KEYS = keys.names(keys.EPOCH, keys.INTAKE)
-_POP_KEYS = keys.names(keys.EPOCH, keys.ACTIVE, keys.BACKOFF, keys.INFLIGHT, keys.POD, keys.PAUSED)
+_POP_KEYS = keys.names(keys.EPOCH, keys.ACTIVE, keys.BACKOFF, keys.INFLIGHT, keys.POD, keys.PAUSED, keys.INTAKE)
 
 
 Records = Walk[tuple[str, dict[str, str]]]

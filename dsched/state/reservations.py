@@ -28,6 +28,7 @@ from dsched.state.pieces import cut, packed
 from dsched.state.scripts import Script
 
 _KEYS = keys.names(*keys.QUEUES_AND_RESERVATIONS)
+_RELEASE_KEYS = keys.names(*keys.RELEASE)
 _RESERVE_KEYS = keys.names(*keys.RESERVE)
 
 
@@ -79,6 +80,8 @@ class Reservations:
         self._allow = Script(store, "reservation_allow")
         self._adopt = Script(store, "reservation_adopt")
         self._drop = Script(store, "reservation_drop")
+        self.released = 0
+        """How often reservations were ended without a bind."""
 
     def reserve(self, requests: Sequence[Request], now_ms: int) -> list[str]:
         """Assume pods on nodes, each on its own or with its group: OK, CHANGED (evaluate it again), TAKEN (another
@@ -112,13 +115,14 @@ class Reservations:
 
     def release(self, releases: Sequence[tuple[Move, NodeName, Amounts]]) -> list[bool]:
         """End reservations without a bind and make each pod's move (to NOWHERE: forget it); says which stood."""
+        self.released += 1
         rows = []
         for move, node, amounts in releases:
             key, uid, _, target, score, place, order, fields = move.packed()
             rows.append([key, uid, node, texts(amounts), target, score, place, order, fields])
         stood: list[bool] = []
         for piece in cut(rows):
-            stood += [bool(reply) for reply in self._release(_KEYS, [self._epoch, packed(piece)])]
+            stood += [bool(reply) for reply in self._release(_RELEASE_KEYS, [self._epoch, packed(piece)])]
         return stood
 
     def confirm(self, pods: Sequence[tuple[PodKey, PodUid]]) -> list[bool]:

@@ -102,6 +102,8 @@ class Queues:
     Attributes:
         grouped: pods beside their pod groups, which stand in one of the queues for them.
         held_back: of what is active, what limits of queues hold back.
+        settled: whether the leader, and not only one before it, has said that nothing else is left to try, be it
+            because of what it has taken in, be it because of what pods have given back.
         schedulers: the names that pods of this system ask for; None where the leader has not said.
         cluster_version: of the cluster at the same moment.
     """
@@ -115,6 +117,7 @@ class Queues:
     grouped: int
     held_back: int
     intake: int
+    settled: bool
     schedulers: frozenset[str] | None
     cluster_version: int
 
@@ -122,7 +125,7 @@ class Queues:
     def at_rest(self) -> bool:
         """Nothing left to try, of all that there is."""
         moving = self.active - self.held_back + self.backoff + self.in_flight + self.reserved
-        return moving == 0 and self.intake >= self.cluster_version
+        return moving == 0 and self.settled and self.intake >= self.cluster_version
 
     def is_ours(self, scheduler: str) -> bool:
         return self.schedulers is None or scheduler in self.schedulers
@@ -193,7 +196,6 @@ class Waiting:
         self._cluster = StandaloneCluster(store, clock)
         self._wish = wish
         self._version = 0
-        self._rested_at = -1
         self.tally = Tally(wish)
         self.queues = self._look()
 
@@ -232,16 +234,14 @@ class Waiting:
         if queues.intake < queues.cluster_version:
             seen = "nothing" if queues.intake < 0 else f"version {queues.intake}"
             behind = f"; the leader has taken in {seen} of version {queues.cluster_version} (is one running?)"
+        elif not queues.settled:
+            behind = "; the leader has not said that nothing is left to try"
         return f"{self.counts()}{which}; {places}{behind}"
 
     def _reached(self, goal: Goal) -> bool:
         if not self.tally.open:
             return goal is Goal.SCHEDULED or self.queues.at_rest
-        if goal is not Goal.SETTLED or not self.queues.at_rest:
-            return False
-        # A pod that is held back may have been let go since, which the leader is about to see: it is looked twice.
-        steady, self._rested_at = not self.queues.held_back or self._rested_at == self._version, self._version
-        return steady and self._all_set_aside()
+        return goal is Goal.SETTLED and self.queues.at_rest and self._all_set_aside()
 
     def _all_set_aside(self) -> bool:
         """Whether every open pod of ours stands where nothing is tried, or beside a pod group that does."""
@@ -299,8 +299,9 @@ class Waiting:
             pipe.hlen(self._store.key(keys.INFLIGHT.name))
             pipe.hlen(self._store.key(keys.RESERVATIONS.name))
             pipe.hgetall(self._store.key(keys.INTAKE.name))
+            pipe.get(self._store.key(keys.EPOCH.name))
             pipe.get(self._store.key(cluster_keys.VERSION.name))
-            active, backoff, unschedulable, gated, grouped, in_flight, reserved, intake, version = pipe.execute()
+            active, backoff, unschedulable, gated, grouped, in_flight, reserved, intake, epoch, version = pipe.execute()
         return Queues(
             active=active,
             backoff=backoff,
@@ -311,6 +312,7 @@ class Waiting:
             grouped=grouped,
             held_back=int(intake.get(b"held_back", 0)),
             intake=int(intake.get(b"version", -1)),
+            settled=intake.get(b"settled", b"") == epoch,
             schedulers=_names(intake),
             cluster_version=int(version or 0),
         )

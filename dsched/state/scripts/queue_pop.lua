@@ -5,6 +5,7 @@
 -- KEYS[4] queue:inflight  hash    NS/NAME to "EPOCH BATCH"
 -- KEYS[5] pod:            prefix  of the pods' records, hashes pod:NS/NAME
 -- KEYS[6] control:paused  hash    a profile, or * for all of them, to when and why it was paused
+-- KEYS[7] intake          hash    settled, which it is no longer once a pod is in flight
 -- ARGV[1] epoch         int   the caller's epoch
 -- ARGV[2] batch         text  names the batch
 -- ARGV[3] count         int   pods at most
@@ -164,6 +165,9 @@ if #members == 0 and #wanted == 0 and popped[4] == "" and ARGV[5] == "1" then
     redis.call("ZREM", KEYS[3], key)
     take(key)
   end
+end
+if #flying > 0 then
+  redis.call("HDEL", KEYS[7], "settled")
 end
 in_bulk(flying, function(...)
   redis.call("HSET", KEYS[4], ...)

@@ -11,7 +11,8 @@
 -- KEYS[10] node:               prefix  of the nodes' usage, hashes node:NAME
 -- KEYS[11] devices            hash    uid to {holder: {device, share or counter: amount}}, JSON
 -- KEYS[12] devices:used       hash    device, share or counter to how much reserved pods take of it
--- KEYS[13] queue:group         zset    "GROUP NS/NAME" of pods beside their pod group, by when they were queued, microseconds
+-- KEYS[13] intake              hash    settled, which it is no longer: what is given back may help others
+-- KEYS[14] queue:group         zset    "GROUP NS/NAME" of pods beside their pod group, by when they were queued, microseconds
 -- ARGV[1] epoch     int      the caller's epoch
 -- ARGV[2] releases  msgpack  [[key, uid, node, {resource: amount}, to, score, place, order, [field, value, …]], …];
 --                            to "" forgets the pod
@@ -23,6 +24,7 @@
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
+redis.call("HDEL", KEYS[13], "settled")
 local released = {}
 for number, item in ipairs(cmsgpack.unpack(ARGV[2])) do
   local key, uid, node, amounts, to, score, place, order, fields = unpack(item)

@@ -9,9 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from dsched.cli.commands.wait import Goal, Waiting, Wish
+from dsched.clock import SystemClock
 from dsched.framework.interface import Code, PermitResult, Status
 from dsched.framework.pod_info import PodInfo
 from dsched.leader.intake import Intake
+from dsched.manifests import selector
 from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey
 from dsched.scheduler.ports import QueueName
@@ -420,3 +423,25 @@ def test_an_empty_system(rig: Rig, check: Checker) -> None:
     led.run()
     assert rig.node_of(WEB) == "n1"
     check.at_rest()
+
+
+def test_what_is_told_to_be_settled(rig: Rig) -> None:
+    """Not before the leader has looked whom a change helps, and not what the leader before it has said."""
+
+    def settled() -> bool:
+        return Waiting(rig.store, Wish(None, selector.parse("")), SystemClock()).run(Goal.SETTLED, 0)
+
+    rig.apply(node_manifest("n1", pods="1"), pod_manifest("shop/a"), pod_manifest("shop/b"))
+    led = rig.lead()
+    led.run()
+    assert (rig.queue("shop/b"), settled()) == ("unschedulable", True)
+    rig.apply(node_manifest("n2", pods="0"))
+    led.hear()
+    assert not settled(), "whom the node helps is to be seen"
+    led.run()
+    assert settled()
+    led = rig.elect()
+    assert not settled(), "it tries again what was rejected"
+    led.take_over()
+    led.run()
+    assert settled()

@@ -185,3 +185,22 @@ def test_intake_is_marked(store, queue):
         b"cluster": b"standalone",
         b"held_back": b"0",
     }
+
+
+def test_settled_until_a_pod_is_popped_or_another_version_is_marked(store, queue):
+    def settled() -> bool:
+        return store.redis.hget(store.key(keys.INTAKE.name), "settled") == store.redis.get(store.key(keys.EPOCH.name))
+
+    queue.mark_intake(17, ["default-scheduler"], settled=True)
+    assert queue.pop("1-1", 1, NOW_MS, from_backoff=True) == []
+    assert settled()
+    put(queue, "a")
+    assert queue.pop("1-2", 1, NOW_MS, from_backoff=True)
+    assert not settled()
+    queue.mark_intake(18, ["default-scheduler"], settled=True)
+    assert settled()
+    queue.mark_intake(19, ["default-scheduler"])
+    assert not settled()
+    queue.mark_intake(20, ["default-scheduler"], settled=True)
+    take_over(store)
+    assert not settled(), "the next leader has not looked"

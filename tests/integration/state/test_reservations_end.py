@@ -8,6 +8,7 @@ from dsched.cluster.standalone.cluster import StandaloneCluster
 from dsched.errors import StaleEpoch
 from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.scheduler.ports import QueueName
+from dsched.state import keys
 from dsched.state.reservations import OK, Reservations, read_reservations
 from dsched.state.results import Binds
 from tests.integration.state.support import (
@@ -48,6 +49,13 @@ def test_release_gives_back_once_and_queues_the_pod(store, queue, held, usage, t
     before = dump(store)
     assert held.release([released]) == [False]
     assert dump(store) == before
+
+
+def test_nothing_is_settled_once_something_was_given_back(store, queue, held, usage):
+    reserve(held, queue, usage, "a")
+    queue.mark_intake(7, ["default-scheduler"], settled=True)
+    held.release([(move("a", QueueName.RESERVED, QueueName.UNSCHEDULABLE), N1, ONE)])
+    assert store.redis.hkeys(store.key(keys.INTAKE.name)) == [b"version", b"schedulers", b"cluster", b"held_back"]
 
 
 def test_release_to_nowhere_forgets_the_pod(store, queue, held, usage):

@@ -14,7 +14,9 @@ from tests.unit.state.callers import CALLERS, EPOCH, WritingDown
 from tests.unit.state.headers import Source, sources
 
 SOURCES = sources()
-SHARED_LISTS = [[key.name for key in each] for each in (keys.QUEUES, keys.QUEUES_AND_RESERVATIONS, keys.RESERVE)]
+SHARED_LISTS = [
+    [key.name for key in each] for each in (keys.QUEUES, keys.QUEUES_AND_RESERVATIONS, keys.RELEASE, keys.RESERVE)
+]
 COMMANDS_OF_6_2 = {
     *("DEL", "EXISTS", "EXPIRE", "GET", "PEXPIRE", "PTTL", "SET", "TYPE"),
     *("LPUSH", "LRANGE", "LTRIM"),

@@ -23,10 +23,12 @@ def waiting(store: Store, namespace: str | None = None, text: str = "") -> Waiti
 
 
 def set_aside(store: Store, **queues: list[str]) -> None:
-    """Put pods into queues, and say that the leader has taken everything in."""
+    """Put pods into queues, and say that the leader has taken everything in and has nothing left to try."""
     for queue, members in queues.items():
         store.redis.zadd(store.key(f"queue:{queue}"), dict.fromkeys(members, 1))
-    store.redis.hset(store.key("intake"), "version", StandaloneCluster(store).newest_version())
+    version = StandaloneCluster(store).newest_version()
+    store.redis.set(store.key("leader:epoch"), 3)
+    store.redis.hset(store.key("intake"), mapping={"version": version, "settled": 3})
 
 
 def test_scheduled_when_every_pod_is_bound_or_finished(store: Store, tmp_path: Path):
@@ -63,8 +65,20 @@ def test_settled_when_limits_hold_back_what_is_active(store: Store, tmp_path: Pa
     set_aside(store, unschedulable=["a/b"], active=["a/c"])
     assert not waiting(store).run(Goal.SETTLED, 0.2)
     store.redis.hset(store.key("intake"), "held_back", 1)
-    assert not waiting(store).run(Goal.SETTLED, 0), "the leader may be about to let it go: it is looked twice"
-    assert waiting(store).run(Goal.SETTLED, 60)
+    assert waiting(store).run(Goal.SETTLED, 0)
+
+
+def test_not_settled_before_the_leader_says_that_nothing_is_left_to_try(store: Store, tmp_path: Path):
+    apply(store, tmp_path, pod_manifest("a/b"))
+    set_aside(store, unschedulable=["a/b"])
+    store.redis.hdel(store.key("intake"), "settled")
+    late = waiting(store)
+    assert not late.run(Goal.SETTLED, 0)
+    assert late.left().endswith("; the leader has not said that nothing is left to try")
+    set_aside(store)
+    assert waiting(store).run(Goal.SETTLED, 0)
+    store.redis.incr(store.key("leader:epoch"))
+    assert not waiting(store).run(Goal.SETTLED, 0), "another one leads, and has not said so"
 
 
 @pytest.mark.parametrize("queue", ["active", "unschedulable"])

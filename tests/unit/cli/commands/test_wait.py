@@ -63,7 +63,7 @@ def test_changes_are_followed():
     assert (found.open, found.done) == ({}, set())
 
 
-NOTHING = Queues(0, 0, 0, 0, 0, 0, 0, 0, intake=9, schedulers=None, cluster_version=9)
+NOTHING = Queues(0, 0, 0, 0, 0, 0, 0, 0, intake=9, settled=True, schedulers=None, cluster_version=9)
 REST = replace(NOTHING, unschedulable=5, gated=1, grouped=3)
 
 
@@ -83,6 +83,7 @@ def test_at_rest_when_limits_hold_back_all_that_is_active():
 
 def test_not_at_rest_before_the_leader_has_seen_everything():
     assert not replace(NOTHING, intake=8).at_rest
+    assert not replace(NOTHING, settled=False).at_rest
 
 
 def test_ours_are_pods_of_the_schedulers_named():
