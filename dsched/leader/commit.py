@@ -15,7 +15,6 @@ from dsched.engine.diagnosis import Diagnosis
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import amounts
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
-from dsched.leader.failure import Failures
 from dsched.leader.observers.loop_time import EVALUATE, HAND_OUT, REQUEUE, RESERVE
 from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.preemption import Preemptions
@@ -82,7 +81,6 @@ class Commit:
         *,
         cycle: Cycle,
         binding: BindTracker,
-        failures: Failures,
         preemptions: Preemptions,
         searches: Searches,
         observer: Observer,
@@ -93,7 +91,7 @@ class Commit:
         self._queue = state.queue
         self._cycle = cycle
         self._binding = binding
-        self._failures = failures
+        self._failures = binding.failures
         self._preemptions = preemptions
         self._searches = searches
         self._observer = observer

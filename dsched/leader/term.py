@@ -28,6 +28,7 @@ from dsched.leader.intake import Intake
 from dsched.leader.observers.loop_time import EVENTS, INTAKE, POP, SETTLE, TIMERS, WAIT, WRITE_EVERY_S
 from dsched.leader.observers.recording import LOOK_EVERY_S
 from dsched.leader.overflows import Overflows
+from dsched.leader.parts import LeaderMemory, StoredState
 from dsched.leader.promises import Promises
 from dsched.leader.queue_statuses import QueueStatuses
 from dsched.leader.requests import CommandRequests
@@ -39,6 +40,7 @@ from dsched.log import logger
 from dsched.metrics import TAKEOVER_DURATION, TURN_DURATION, collect
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import QueuedGroup
+from dsched.scheduler.quota.picking import Picking
 from dsched.state import time as redis_time
 from dsched.state import workers
 from dsched.state.client import Store, WrongType
@@ -104,6 +106,56 @@ class Timers:
         return max(0.0, min((timer.due - now for timer in self._timers), default=1.0))
 
 
+class Marks:
+    """Tells in Redis how far the leader has come with the cluster, what limits of queues hold back, and when nothing
+    else is left to try.
+
+    Attributes:
+        version: of the cluster, as it was told last.
+        settled: whether it was told that nothing is left to try, and no pod has been popped since.
+    """
+
+    def __init__(
+        self, state: StoredState, memory: LeaderMemory, picking: Picking | None, searches: Searches, cluster: str
+    ) -> None:
+        self._queue, self._line, self._reservations = state.queue, state.line, state.reservations
+        self._frameworks, self._picking, self._searches = memory.frameworks, picking, searches
+        self._cluster = cluster
+        self.version = 0
+        self.settled = False
+        self._next = 0, 0
+        """The version to tell next, and the number of the last script that it came to."""
+        self._held_back = 0
+        self._released = 0
+        """How often something had been given back when it was told last that nothing is left to try."""
+
+    def begin(self, version: int) -> None:
+        """The takeover has told this."""
+        self.version = version
+        self._next = version, 0
+
+    def say(self, heard: int, *, idle: bool = False) -> None:
+        """Tell what has been taken in, once Redis has done all that it came to.
+
+        Args:
+            heard: up to which version changes were taken in.
+            idle: nothing is left to be tried, so that this is known of the version, and Redis has answered everything.
+        """
+        if idle or self._next[0] == self.version:
+            self._next = heard, self._line.count
+        version, number = self._next
+        held_back = self._held_back
+        if self._picking is not None and (idle or version != self.version):
+            held_back = self._picking.count_held_back() if idle else 0
+        settled = idle and not self._searches.busy
+        news = (version, held_back) != (self.version, self._held_back)
+        news |= settled and (not self.settled or self._released != self._reservations.released)
+        if news and self._line.answered(number):
+            self._queue.mark_intake(version, self._frameworks, self._cluster, held_back, settled=settled)
+            self.version, self._held_back, self.settled = version, held_back, settled
+            self._released = self._reservations.released
+
+
 class LeaderTerm:
     """Leads under one epoch.
 
@@ -111,7 +163,7 @@ class LeaderTerm:
         state: what stands in Redis; memory: what is held here.
         sources: where letters come from, nowhere before it leads.
         heard: the version of the cluster up to which changes were heard.
-        marked: the one up to which it was said that they are taken in.
+        marks: what was said of how far that is taken in.
     """
 
     def __init__(
@@ -140,45 +192,33 @@ class LeaderTerm:
         self._progress = progress
         self._cluster = cluster
         self._stopping = False
-        self.heard, self.marked = 0, 0
-        self._to_mark = 0, 0
-        """The version to say next, and the number of the last script that it came to."""
-        self._held_back = 0
-        """How many pods limits hold back, as was said with `marked`."""
-        self._settled_after: int | None = None
-        """After how many releases it was said that nothing is left to try; None where that is not so any more."""
+        self.heard = 0
         self.sources: Listens = Silence()
         state = self.state = wiring.stored_state(store, epoch)
         self.searches = searches = Searches(self._search_ended)
         memory, picking = wiring.leader_memory(state, config, registry, cluster, clock, searches)
-        self.memory, self._picking = memory, picking
+        self.memory = memory
+        self.marks = Marks(state, memory, picking, searches, cluster.kind)
         self.dispatcher = Dispatcher(store)
         self.sender = BindSender(self.dispatcher)
         selector = Selector(settings.seed, tell_best=settings.decisions is not None)
         watching = wiring.watching(settings, config, state, memory, cluster=cluster, selector=selector, tracing=tracing)
-        self._observer, self.recording, self.traces = watching.observer, watching.recording, watching.traces
+        observer, self.recording, self.traces = watching.observer, watching.recording, watching.traces
+        self._observer = observer
         binding = wiring.binding(config, state, memory, cluster=cluster, sender=self.sender, traces=self.traces)
         self.binding = binding.tracker
         cycle = wiring.cycle(
             settings, config, state, memory, cluster, self.dispatcher, selector=selector, watching=watching
         )
         self.commit, self.batches = wiring.deciding(
-            config,
-            state,
-            memory,
-            picking,
-            cluster=cluster,
-            cycle=cycle,
-            binding=binding,
-            searches=searches,
-            observer=self._observer,
+            config, state, memory, picking, searches, cluster=cluster, cycle=cycle, binding=binding, observer=observer
         )
         self.intake = Intake(state, memory, cluster=cluster, binding=self.binding, answered=self.batches.finish)
         self.takeover = wiring.takeover(
             state, memory, cluster=cluster, binding=binding, intake=self.intake, before=before
         )
         self.audit = wiring.audit(
-            state, memory, cluster=cluster, binding=self.binding, intake=self.intake, heard=lambda: self.marked
+            state, memory, cluster=cluster, binding=self.binding, intake=self.intake, heard=lambda: self.marks.version
         )
         self.dumping = Dump(memory, audit=self.audit, compare=self._compare)
         self.upkeep = Upkeep(store, epoch, state.node_log, told)
@@ -251,8 +291,8 @@ class LeaderTerm:
         self.state.line.settle()
         TAKEOVER_DURATION.observe(collect.now() - began)
         self._progress.enter(Stage.LEADING, self.state.epoch)
-        self.marked = self.heard = version
-        self._to_mark = version, 0
+        self.heard = version
+        self.marks.begin(version)
 
     def _run(self) -> None:
         log.about(epoch=self.state.epoch)
@@ -287,7 +327,7 @@ class LeaderTerm:
         if (limits := self.memory.cache.limits) is not None:  # now that nothing is about to be reserved
             limits.refresh()
             limits.flush_ahead()
-        self.mark()
+        self.marks.say(self.heard)
         self._observer.phase(TIMERS)
         self.timers.run()
         self.dumping.step()
@@ -300,10 +340,10 @@ class LeaderTerm:
         busy = self.batches.decide() or self.memory.events.busy or self.searches.any_free
         self.searches.begin()
         if busy:
-            self._settled_after = None
+            self.marks.settled = False
         else:
             self.state.line.settle()
-            self.mark(idle=True)
+            self.marks.say(self.heard, idle=True)
         self._observer.turned()
         collect.flush()
         TURN_DURATION.observe(collect.now() - began)
@@ -351,27 +391,6 @@ class LeaderTerm:
                     self.state.results.ack(results)
                 case Broken(error=error):
                     raise error if isinstance(error, StateError) else StateError(f"cannot go on: {error}") from error
-
-    def mark(self, *, idle: bool = False) -> None:
-        """Say what has been taken in, once Redis has done all that it came to, and how many pods limits hold back.
-
-        Args:
-            idle: nothing is left to be tried, so that this is known of the version, and Redis has answered everything.
-        """
-        if idle or self._to_mark[0] == self.marked:
-            self._to_mark = self.heard, self.state.line.count
-        version, number = self._to_mark
-        picking, held_back = self._picking, self._held_back
-        if picking is not None and (idle or version != self.marked):
-            held_back = picking.count_held_back() if idle else 0
-        settled = idle and not self.searches.busy
-        news = (version, held_back) != (self.marked, self._held_back)
-        news |= settled and self._settled_after != self.state.reservations.released
-        if news and self.state.line.answered(number):
-            queue, frameworks = self.state.queue, self.memory.frameworks
-            queue.mark_intake(version, frameworks, self._cluster.kind, held_back, settled=settled)
-            self.marked, self._held_back = version, held_back
-            self._settled_after = self.state.reservations.released if settled else None
 
     def held(self) -> Held:
         """What the term holds in memory; from any thread."""

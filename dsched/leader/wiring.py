@@ -249,11 +249,11 @@ def deciding(
     state: StoredState,
     memory: LeaderMemory,
     picking: Picking | None,
+    searches: Searches,
     *,
     cluster: Cluster,
     cycle: Cycle,
     binding: Binding,
-    searches: Searches,
     observer: Observer,
 ) -> Deciding:
     """What decides batch after batch."""
@@ -263,7 +263,6 @@ def deciding(
         memory,
         cycle=cycle,
         binding=binding.tracker,
-        failures=binding.failures,
         preemptions=preemptions,
         searches=searches,
         observer=observer,

@@ -107,7 +107,11 @@ class AssumedPod:
 
 
 class BindTracker:
-    """The reserved pods of one epoch."""
+    """The reserved pods of one epoch.
+
+    Attributes:
+        failures: tell pods that they were not bound.
+    """
 
     def __init__(
         self,
@@ -132,7 +136,7 @@ class BindTracker:
         self._happened = memory.events.happened
         self._cluster = cluster
         self._sender = sender
-        self._failures = failures
+        self.failures = failures
         self._quarantine = quarantine
         self._traces = traces
         self.foreign_binds = ForeignBinds(memory.clock)
@@ -401,7 +405,7 @@ class BindTracker:
             took_s = self._clock.monotonic() - assumed.popped_at if assumed.popped_at else None
             collect.attempts("unschedulable" if plugins else "error", assumed.framework.profile_name, took_s)
             reason = UNSCHEDULABLE if plugins else SCHEDULER_ERROR
-            self._failures.tell([SchedulingStatus(pod.key, pod.uid, reason, message, NO_NODE)])
+            self.failures.tell([SchedulingStatus(pod.key, pod.uid, reason, message, NO_NODE)])
         elif (current := self._pending.get(assumed.info.key)) is not None and current.uid == assumed.info.uid:
             self._pending.drop(assumed.info.key)
         _log.info(

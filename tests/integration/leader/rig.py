@@ -147,7 +147,7 @@ class Led:
         """Take in what happened in the cluster."""
         self.term.hear(self.changes())
         self.term.state.line.settle()
-        self.term.mark()
+        self.term.marks.say(self.term.heard)
 
     def changes(self) -> list[Letter]:
         """What happened in the cluster since the leader last heard of it."""
@@ -184,7 +184,7 @@ class Led:
         busy: bool = self.term.turn(0.0)
         self.term.batches.finish()
         self.term.state.line.settle()
-        self.term.mark()
+        self.term.marks.say(self.term.heard)
         self.term.recording.turned()
         return busy
 

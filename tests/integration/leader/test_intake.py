@@ -242,8 +242,8 @@ def reprioritized(rig: Rig, led: Led, priority: int) -> None:
     import msgspec
 
     changed = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=priority))
-    event = Event(Change.MODIFIED, "Pod", WEB, led.term.marked, pod.uid, changed)
-    led.term.hear([Heard([event], led.term.marked)])
+    event = Event(Change.MODIFIED, "Pod", WEB, led.term.marks.version, pod.uid, changed)
+    led.term.hear([Heard([event], led.term.marks.version)])
 
 
 @pytest.mark.parametrize("place", ["active", "backoff", "unschedulable"])
@@ -530,7 +530,7 @@ def test_what_a_watch_repeats_of_a_pod_that_was_bound_meanwhile(rig: Rig, check:
     rig.apply(web())
     rig.bind_foreign(WEB, "n1")
     led = rig.lead()
-    led.term.marked = before
+    led.term.marks.version = before
     led.hear()
     assert rig.record(WEB) == {}
     led.run()
@@ -544,7 +544,7 @@ def test_what_a_watch_repeats_of_a_pod_that_was_replaced(rig: Rig, check: Checke
     rig.apply(web(uid="first"))
     rig.apply(web(uid="second"))
     led = rig.lead()
-    led.term.marked = before
+    led.term.marks.version = before
     led.run()
     assert rig.uid(WEB) == "second"
     assert rig.node_of(WEB) == "n1"

@@ -24,7 +24,7 @@ def test_a_pod_bound_to_the_new_node_counts_at_once(rig: Rig) -> None:
     rig.apply(node_manifest("n1"), big("second"))
     rig.binder.work(request)
     assert rig.node_of("shop/first") == "n1"
-    events, _ = rig.cluster.watch(led.term.marked, 0)
+    events, _ = rig.cluster.watch(led.term.marks.version, 0)
     heard = [event for event in events if event.change is not Change.BOUND]
     led.term.hear([Heard(heard, heard[-1].version)])
     led.term.batches.decide()

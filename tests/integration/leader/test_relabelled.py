@@ -182,7 +182,7 @@ def test_what_a_watch_repeats_does_not_bring_old_labels_back(rig: Rig) -> None:
     rig.apply(a("new"))
     rig.bind_foreign(A, "n1")
     led = rig.lead()
-    led.term.marked = led.term.heard = before
+    led.term.marks.version = led.term.heard = before
     led.hear()
     assert known(led, rig.uid(A)).metadata.labels == {"app": "new"}
 

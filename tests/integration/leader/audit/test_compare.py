@@ -93,7 +93,7 @@ def led(rig: Rig) -> Led:
 
 def deaf(led: Led) -> None:
     """The leader misses everything that happened since it last heard."""
-    led.term.marked = led.rig.cluster.newest_version()
+    led.term.marks.version = led.rig.cluster.newest_version()
 
 
 def test_nothing_is_found_where_nothing_is_wrong(led: Led) -> None:
