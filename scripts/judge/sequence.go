@@ -68,6 +68,8 @@ type step struct {
 	Names map[string][]scheduling.PodGroupResourceClaimStatus `json:"names"`
 	// Drivers say of devices that pods wait for that a condition of theirs holds: "ready" or "failed".
 	Drivers string `json:"drivers"`
+	// Nominate is what somebody else says which nodes pods that wait are to get; "": none.
+	Nominate map[string]string `json:"nominate"`
 }
 
 // moment is what there is when nothing is left to be done.
@@ -152,6 +154,16 @@ func (c *ticking) Now() time.Time { return c.FakeClock.Now().Add(time.Duration(c
 
 func (c *ticking) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
 
+// unhurried waits until nobody is left to be decided; what it returns is to be called once the answer is there.
+func (r *running) unhurried() func() {
+	r.asked.Add(1)
+	r.deciding.RLock()
+	return func() {
+		r.deciding.RUnlock()
+		r.asked.Add(-1)
+	}
+}
+
 // slow is an API server that answers to binds, and to what is written of claims, once nobody is left to be decided, which
 // takes less time.
 type slow struct {
@@ -176,10 +188,7 @@ type slowPods struct {
 }
 
 func (s slowPods) Bind(ctx context.Context, binding *core.Binding, options metav1.CreateOptions) error {
-	s.of.asked.Add(1)
-	defer s.of.asked.Add(-1)
-	s.of.deciding.RLock()
-	defer s.of.deciding.RUnlock()
+	defer s.of.unhurried()()
 	return s.PodInterface.Bind(ctx, binding, options)
 }
 
@@ -193,10 +202,7 @@ type slowVolumes struct {
 }
 
 func (s slowVolumes) Update(ctx context.Context, volume *core.PersistentVolume, options metav1.UpdateOptions) (*core.PersistentVolume, error) {
-	s.of.asked.Add(1)
-	defer s.of.asked.Add(-1)
-	s.of.deciding.RLock()
-	defer s.of.deciding.RUnlock()
+	defer s.of.unhurried()()
 	return s.PersistentVolumeInterface.Update(ctx, volume, options)
 }
 
@@ -210,10 +216,7 @@ type slowVolumeClaims struct {
 }
 
 func (s slowVolumeClaims) Update(ctx context.Context, claim *core.PersistentVolumeClaim, options metav1.UpdateOptions) (*core.PersistentVolumeClaim, error) {
-	s.of.asked.Add(1)
-	defer s.of.asked.Add(-1)
-	s.of.deciding.RLock()
-	defer s.of.deciding.RUnlock()
+	defer s.of.unhurried()()
 	return s.PersistentVolumeClaimInterface.Update(ctx, claim, options)
 }
 
@@ -237,10 +240,7 @@ type slowClaims struct {
 
 // Create has the scheduler hear of the claim at once: it looks for it every second of a clock that nobody sets.
 func (s slowClaims) Create(ctx context.Context, claim *resource.ResourceClaim, options metav1.CreateOptions) (*resource.ResourceClaim, error) {
-	s.of.asked.Add(1)
-	defer s.of.asked.Add(-1)
-	s.of.deciding.RLock()
-	defer s.of.deciding.RUnlock()
+	defer s.of.unhurried()()
 	made, err := s.ResourceClaimInterface.Create(ctx, claim, options)
 	if err != nil {
 		return nil, err
@@ -251,20 +251,14 @@ func (s slowClaims) Create(ctx context.Context, claim *resource.ResourceClaim, o
 
 func (s slowClaims) Update(ctx context.Context, claim *resource.ResourceClaim, options metav1.UpdateOptions) (*resource.ResourceClaim, error) {
 	if len(claim.Finalizers) > 0 { // while pods are decided, devices are only taken away
-		s.of.asked.Add(1)
-		defer s.of.asked.Add(-1)
-		s.of.deciding.RLock()
-		defer s.of.deciding.RUnlock()
+		defer s.of.unhurried()()
 	}
 	return s.ResourceClaimInterface.Update(ctx, claim, options)
 }
 
 func (s slowClaims) UpdateStatus(ctx context.Context, claim *resource.ResourceClaim, options metav1.UpdateOptions) (*resource.ResourceClaim, error) {
 	if claim.Status.Allocation != nil {
-		s.of.asked.Add(1)
-		defer s.of.asked.Add(-1)
-		s.of.deciding.RLock()
-		defer s.of.deciding.RUnlock()
+		defer s.of.unhurried()()
 	}
 	return s.ResourceClaimInterface.UpdateStatus(ctx, claim, options)
 }
@@ -338,6 +332,9 @@ func (r *running) step(given *step) error {
 	}
 	r.orphans()
 	r.named(given.Names)
+	if err := r.nominate(given.Nominate); err != nil {
+		return err
+	}
 	r.drive(given.Drivers)
 	if err := r.rest(); err != nil {
 		return err
@@ -350,6 +347,27 @@ func (r *running) step(given *step) error {
 			tryOld(r.scheduler.SchedulingQueue.(*backend.PriorityQueue), klog.FromContext(r.ctx))
 		}
 		if err := r.rest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nominate has somebody else say which nodes pods are to get.
+func (r *running) nominate(nodes map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(nodes)) {
+		r.mu.Lock()
+		found, is := r.api["pods/"+key].(*core.Pod)
+		if !is || found.Spec.NodeName != "" {
+			r.mu.Unlock()
+			continue
+		}
+		pod := found.DeepCopy()
+		pod.Status.NominatedNodeName = nodes[key]
+		r.objects.renew(pod)
+		r.api["pods/"+key] = pod
+		r.mu.Unlock()
+		if err := r.objects.tell(pod.DeepCopy()); err != nil {
 			return err
 		}
 	}
@@ -611,6 +629,9 @@ func (r *running) bind(asked *core.Binding) (bool, apiruntime.Object, error) {
 	}
 	pod := found.DeepCopyObject().(*core.Pod)
 	pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.Status.Conditions = asked.Target.Name, "", nil
+	if starts, err := time.Parse(time.RFC3339, pod.Annotations["example.com/starts"]); err == nil {
+		pod.Status.StartTime = &metav1.Time{Time: starts}
+	}
 	r.told = append(r.told, saying{r.after, "bind", asked.Namespace + "/" + asked.Name, asked.Target.Name, "", ""})
 	r.change(key, pod)
 	return true, asked, nil

@@ -20,6 +20,7 @@ from tests.parity import sequence_settings, sequence_sizes
 from tests.parity.sequence_devices import Devices
 from tests.parity.sequence_generated import Generated
 from tests.parity.sequence_settings import ANOTHER, CARD
+from tests.parity.sequence_singles import Singles
 from tests.parity.sequence_volumes import Volumes
 from tests.storage import make_claim as make_volume_claim
 from tests.storage import make_volume
@@ -60,6 +61,9 @@ _ORDER = {name: kinds.ALL.index(kind) for name, kind in LISTS.items()}
 BY_TEMPLATE: Json = {"name": "shared", "resourceClaimTemplateName": "shared"}
 """How a group, and its pods, name the claim that they share where it is made from a template."""
 ENDING = "2023-11-14T22:13:20Z"
+STARTS = "example.com/starts"
+"""Annotation: when a pod begins to run once it is bound, which the kubelet says. Of pods that began at the same time it
+is up to chance in kube-scheduler which is the less important one."""
 
 
 class Sequence:
@@ -72,14 +76,23 @@ class Sequence:
     """
 
     def __init__(
-        self, seed: int, *, group_claims: bool = False, generated: bool = False, volumes: bool = False
+        self,
+        seed: int,
+        *,
+        group_claims: bool = False,
+        generated: bool = False,
+        volumes: bool = False,
+        singles: bool = False,
     ) -> None:
         """
         Args:
             group_claims: groups may have claims, which are their pods'.
             generated: pods ask for devices as extended resources, and by templates.
             volumes: pods have claims for volumes.
+            singles: there are no groups, and pods ask for all sorts of things.
         """
+        self._no_groups = singles
+        self._singles: Singles | None = None
         self._group_claims = group_claims
         self._chance = chance = Random(seed)
         self.name = str(seed)
@@ -88,7 +101,7 @@ class Sequence:
         self.config = self._configuration()
         self._two = self.config is not None and len(self.config["profiles"]) > 1
         self.steps: list[Json] = []
-        self._number = 0
+        self._number, self._told = 0, 0
         self._refuse: dict[str, int] = {}
         self._waiting: dict[str, Json] = {}
         self._groups: dict[str, Json] = {}
@@ -117,6 +130,9 @@ class Sequence:
         if volumes:
             self._devices_of_kinds, self._claims = None, False
             self._volumes = Volumes(chance, self._nodes, ZONE, RACK)
+        if singles:
+            self._devices_of_kinds, self._claims = None, False
+            self._singles = Singles(chance, self._nodes)
         self._begin()
         for number in range(chance.randint(1, 3)):
             self._come(f"g{number}")
@@ -187,12 +203,15 @@ class Sequence:
     def _pod(
         self, name: str, size: int, group: str = "", *, cards: int = 0, port: int = 0, memory: int = 0, **spec: Any
     ) -> Json:
-        if group:
+        if group and not self._no_groups:
             spec["schedulingGroup"] = {"podGroupName": group}
         labels = {"app": group or self._chance.choice(["web", "db"])}
         if self._sampled:
             spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(PREFERRED, HIGH_NUMBERS)
         found = pod_manifest(f"default/{name}", labels=labels, uid=f"uid-{name}", **{"priority": 0, **spec})
+        self._told += 1
+        starts = f"2023-02-{1 + self._told // 60:02}T00:{self._told % 60:02}:00Z"
+        found["metadata"]["annotations"] = {STARTS: starts}
         (container,) = found["spec"]["containers"]
         more = {CARD: str(cards)} if cards else {}
         asked = {"cpu": f"{size}m", "memory": f"{memory or size}Mi", **more}
@@ -329,6 +348,8 @@ class Sequence:
             self._late_claims += claims if late else []
         if self._volumes is not None:
             self._volumes_come(self._volumes.claimed_by(found, group))
+        if self._singles is not None:
+            self._singles.dress(found)
         return found
 
     def _volumes_come(self, claimed: Json) -> None:
@@ -498,15 +519,19 @@ class Sequence:
 
     @property
     def _changes(self) -> list[Callable[[], None]]:
-        often = [self._pod_goes, self._group_wants_another_count, self._room_comes]
+        often = [self._pod_goes, self._room_comes]
         seldom = [self._pod_joins, self._single_comes, self._node_comes, self._node_changes, self._gate_opens]
-        seldom += [self._group_goes, self._group_is_another, self._pod_is_another, self._member_runs]
+        seldom += [self._pod_is_another, self._member_runs]
+        if self._singles is not None:
+            often += [self._node_is_dressed, self._somebody_promises]
+        else:
+            often += [self._group_wants_another_count]
+            seldom += [self._group_goes, self._group_is_another, self._group_stays_away]
         seldom += [
             self._pod_ends,
             self._refused,
             self._running_ends,
             self._labels_change,
-            self._group_stays_away,
             self._node_goes,
             self._node_moves,
             self._budgets_change,
@@ -537,6 +562,18 @@ class Sequence:
             self._happens(persistentVolumeClaims=claims)
         else:
             self._happens(**self._volumes.happening())
+
+    def _node_is_dressed(self) -> None:
+        assert self._singles is not None
+        self._happens(**self._singles.happening())
+
+    def _somebody_promises(self) -> None:
+        """A node, to pods that wait; or takes back what was promised."""
+        assert self._singles is not None
+        named = self._chance.sample(sorted(self._waiting), min(2, len(self._waiting)))
+        self._happens(
+            nominate={f"default/{name}": self._chance.choice([self._singles.promised(), ""]) for name in named}
+        )
 
     def _node_moves(self) -> None:
         """To another rack."""
@@ -598,6 +635,8 @@ class Sequence:
         if self._devices_of_kinds is not None and self._chance.random() < 0.5:
             spec["resourceClaims"] = [BY_TEMPLATE if name in self._named else Devices.of_all(name)]
         pod = self._pod(f"{name}-x{self._number}", self._chance.randrange(200, 2200), name, **spec)
+        if self._singles is not None:
+            self._singles.dress([pod])
         if says := self._named.get(name, []) if "resourceClaims" in spec else []:
             pod["status"] = {"resourceClaimStatuses": says}
         self._waits(pod)
@@ -614,6 +653,8 @@ class Sequence:
 
     def _node_comes(self) -> None:
         self._nodes.append(self._node(f"n{len(self._nodes)}"))
+        if self._singles is not None:
+            self._singles.dress_node(self._nodes[-1])
         self._happens(nodes=self._nodes[-1:])
 
     def _node_changes(self) -> None:
@@ -735,8 +776,13 @@ class Sequence:
         seconds: int | None = None,
         drivers: str = "",
         names: dict[str, list[Json]] | None = None,
+        nominate: dict[str, str] | None = None,
         **objects: list[Json],
     ) -> None:
+        if self._singles is not None and "pods" in objects:
+            objects["pods"] = self._singles.coming(objects["pods"])
+        if self._no_groups:
+            objects.pop("podGroups", None)
         here = {each["metadata"]["uid"] for each in objects.get("pods", ())}
         own = [each for each in self._own_claims if _owner(each) in here]
         if own:
@@ -754,6 +800,7 @@ class Sequence:
             "advance": self._chance.choice(SECONDS) if seconds is None else seconds,
             "drivers": drivers,
             "names": names or {},
+            "nominate": nominate or {},
         }
         self.steps.append(step)
         self._refuse = {}

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from typing import Any
 
-from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, PodEvent
+from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Change, Event, PodEvent, SchedulingStatus
 from dsched.cluster.standalone.claim_controller import FAILED_CREATION
 from dsched.cluster.standalone.cluster import StandaloneCluster
+from dsched.leader.sources import Heard
 from dsched.manifests import kinds
 from dsched.model.messages import BindRequest
-from dsched.model.meta import PodKey, PodUid
+from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.model.volumes import SELECTED_NODE, ClaimBinding, NodeSelection
 from dsched.plugins import profiles
 from dsched.plugins.dynamic_resources.objects import EXTENDED_CLAIM
@@ -25,7 +26,7 @@ from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
 from tests.parity.sequence_devices import FAILED, READY
 from tests.parity.sequence_volumes import FAILS, PROVISIONING, made_for
-from tests.parity.sequences import ENDING, LISTS
+from tests.parity.sequences import ENDING, LISTS, STARTS
 
 Json = dict[str, Any]
 Moment = dict[str, Any]
@@ -88,7 +89,15 @@ class Telling(StandaloneCluster):
                 self._tell("bind", each.key, node=each.node)
                 text = f"Successfully assigned {each.key} to {each.node}"
                 self._tell("event", each.key, reason="Scheduled", message=text)
+                self._start(each.key)
         return outcomes
+
+    def _start(self, key: PodKey) -> None:
+        """As the kubelet does."""
+        (pod,) = self.get_objects("Pod", [key])
+        assert pod is not None
+        starts = pod["metadata"]["annotations"][STARTS]
+        self._rig.apply({**pod, "status": {**pod.get("status", {}), "startTime": starts}})
 
     def select_nodes(self, selections: Many[NodeSelection]) -> Many[str]:
         problems = super().select_nodes(selections)
@@ -154,6 +163,7 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
         if comes:
             rig.apply(*comes)
         _name(cluster, step["names"])
+        _promise(cluster, led, step["nominate"])
         _drive(cluster, rig, step["drivers"])
         led.run()
         for _ in range(step["advance"]):
@@ -179,6 +189,21 @@ def _name(cluster: Telling, names: Mapping[str, list[Json]]) -> None:
         (group,) = cluster.get_objects("PodGroup", [key])
         if group is not None:
             assert not cluster._claims.make_for_groups([(group, {"resourceClaimStatuses": says}, [])])
+
+
+def _promise(cluster: Telling, led: Led, nominate: Mapping[str, str]) -> None:
+    """Somebody else says which nodes pods that wait are to get. An API server tells the leader, as it told what the
+    leader wrote itself."""
+    for key, node in nominate.items():
+        (pod,) = cluster.get_pods([PodKey(key)])
+        if pod is None or pod.node_name:
+            continue
+        cluster.report([SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=NodeName(node))])
+        led.hear()
+        for each in (pod, *cluster.get_pods([pod.key])):
+            assert each is not None
+            event = Event(Change.MODIFIED, "Pod", pod.key, led.term.heard, pod.uid, each)
+            led.term.hear([Heard([event], led.term.heard)])
 
 
 def _drive(cluster: Telling, rig: Rig, what: str) -> None:

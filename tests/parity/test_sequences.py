@@ -42,6 +42,8 @@ GENERATED = "generated"
 """Pods ask for devices as extended resources, and by templates."""
 VOLUMES = "volumes"
 """Pods have claims for volumes."""
+SINGLES = "singles"
+"""There are no groups: the gates that are on by default."""
 NEVER = NEVER_S = 10_000
 """Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
 
@@ -59,20 +61,23 @@ def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | Non
 
 def gone_through(sequence: Sequence, rig: Rig, also: str) -> list[Moment]:
     """By a leader."""
-    rig.configuration = config.default(features(topology=also == TOPOLOGY, claims=also == CLAIMS))
+    grouped = features(topology=also == TOPOLOGY, claims=also == CLAIMS)
+    rig.configuration = config.default(feature_gates.DEFAULT if also == SINGLES else grouped)
     found = moments(rig, sequence.plain)
     rig.over()
     return found
 
 
 def gates(also: str) -> list[str]:
+    if also == SINGLES:
+        return []
     return [f"{GROUPS}=true", *(f"{gate}={str(gate == also).lower()}" for gate in (TOPOLOGY, CLAIMS))]
 
 
 @pytest.mark.parametrize(
     "also",
-    [TOPOLOGY, "", CLAIMS, GENERATED, VOLUMES],
-    ids=["topology", "groups", "claims", GENERATED, VOLUMES],
+    [TOPOLOGY, "", CLAIMS, GENERATED, VOLUMES, SINGLES],
+    ids=["topology", "groups", "claims", GENERATED, VOLUMES, SINGLES],
 )
 def test_a_leader_does_what_kube_scheduler_does(
     connect: Callable[[str], Store],
@@ -96,6 +101,7 @@ def test_a_leader_does_what_kube_scheduler_does(
                 group_claims=also == CLAIMS,
                 generated=also == GENERATED,
                 volumes=also == VOLUMES,
+                singles=also == SINGLES,
             )
             theirs = certain(asked, sequence, RUNS)
             if theirs is None:

@@ -190,7 +190,7 @@ class Led:
 
     def turns(self) -> None:
         """Until there is nothing to decide."""
-        for _ in range(50):
+        for _ in range(200):
             if not self.turn():
                 return
         raise AssertionError("the leader does not come to rest")
