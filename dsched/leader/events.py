@@ -16,7 +16,7 @@ from heapq import merge
 from itertools import groupby
 from operator import attrgetter
 
-from dsched.framework.interface import ClusterEvent
+from dsched.framework.interface import ClusterEvent, Resource
 from dsched.framework.runtime import Framework
 from dsched.log import logger
 from dsched.metrics import RESCUED, collect
@@ -229,7 +229,8 @@ class Events:
             said = {"message": ""} if pod.place is QueueName.GATED else {}
             at_once = event is not None and self._hints.end_pause(event, pod)
             return self._pending.move(pod, self._pending.ready_place(pod, at_once=at_once), **said)
-        if pod.place is QueueName.GATED and pod.plugins == {status.plugin}:
+        changed = event is not None and event.resource is Resource.POD  # the pod itself, of which more may be said now
+        if pod.place is QueueName.GATED and pod.plugins == {status.plugin} and not changed:
             return None
         self._pending.held_back(pod, status.plugin)  # what that one waits for lets it go from now on
         return self._pending.move(pod, QueueName.GATED, message=status.message)
@@ -277,7 +278,7 @@ class Events:
             if isinstance(pod, QueuedGroup):
                 pods, moved = len(self._pending.members(pod.pod_group.key)), move.source is not move.target
                 collect.incoming_group(move.target, cause, pods, moved=moved)
-            elif not pod.group:
+            elif not pod.group and not (move.source is move.target is QueueName.GATED):
                 alone.append((move.target, cause))
         collect.came(alone)
 

@@ -65,8 +65,8 @@ class Failures:
         if _lost(decision) or decision.error is None:
             self._pending.crashed(pod, pod.crashes + 1 if _lost(decision) else 0)
         self._pending.requeued(pod, decision.framework, plugins, waiting)
-        target = self._pending.place_after_attempt(pod, decision.framework)
-        message = _message(decision, pod)
+        target, gated = self._pending.place_after_attempt(pod, decision.framework)
+        message = gated or _message(decision, pod)
         return self._pending.move(pod, target, message=message, error=int(not plugins))
 
     def give_up(self, decisions: Sequence[Decision], message: str, now_s: float = 0.0) -> None:

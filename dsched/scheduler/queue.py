@@ -461,20 +461,21 @@ class PendingPods:
         self._unindex(pod)
         pod.plugins, pod.waiting, pod.leaving = frozenset({plugin}), frozenset(), False
 
-    def place_after_attempt(self, pod: QueuedPod, framework: Framework) -> QueueName:
-        """Where a pod goes that was `requeued`: one that no plugin has rejected into backoff, if PreEnqueue lets it.
+    def place_after_attempt(self, pod: QueuedPod, framework: Framework) -> tuple[QueueName, str]:
+        """Where a pod goes that was `requeued`: one that no plugin has rejected into backoff, if PreEnqueue lets it;
+        and what PreEnqueue says of one that it gates.
 
         Source: pkg/scheduler/backend/queue/scheduling_queue.go ``moveToBackoffQ``.
         """
         if pod.group:
-            return QueueName.GROUP
+            return QueueName.GROUP, ""
         if pod.plugins:
-            return QueueName.UNSCHEDULABLE
+            return QueueName.UNSCHEDULABLE, ""
         status = framework.run_pre_enqueue(pod.info.pod)
         if status is None:
-            return QueueName.BACKOFF
+            return QueueName.BACKOFF, ""
         self.held_back(pod, status.plugin)
-        return QueueName.GATED
+        return QueueName.GATED, status.message
 
     def drop(self, key: PodKey) -> QueuedPod | None:
         """The pod is no longer pending."""

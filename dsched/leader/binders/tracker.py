@@ -385,8 +385,8 @@ class BindTracker:
         if pod is not None and pod.uid == assumed.info.uid and not gone:
             pod.end_promise()
             self._pending.requeued(pod, assumed.framework, plugins)
-            target = self._pending.place_after_attempt(pod, assumed.framework)
-            move = self._pending.move(pod, target, message=message, error=int(not plugins))
+            target, gated = self._pending.place_after_attempt(pod, assumed.framework)
+            move = self._pending.move(pod, target, message=gated or message, error=int(not plugins))
         else:
             pod = None
             move = Move(assumed.info.key, assumed.info.uid, QueueName.RESERVED, QueueName.NOWHERE, 0, "", 0)
