@@ -316,21 +316,12 @@ class Intake:
         if turned and pod.place in (QueueName.ACTIVE, QueueName.BACKOFF):
             self._moves[pod.key] = (pod, self._pending.move(pod, pod.place))
         elif pod.place is QueueName.GROUP:
-            self._helped_group(pod, event)
+            if (entry := self._groups.helped_by_change(pod, event)) is not None:
+                self._moves[entry[0].key] = entry
         elif pod.place is QueueName.GATED or (pod.place is QueueName.UNSCHEDULABLE and self._events.helps(event, pod)):
             move = self._events.move_for(pod, event)
             if move is not None:
                 self._moves[pod.key] = (pod, move)
-
-    def _helped_group(self, pod: QueuedPod, event: ClusterEvent) -> None:
-        """A pod beside its group has changed, which the group may be held back for."""
-        queued = self._pending.group(pod.group)
-        if queued is None or not queued.rejected:
-            return
-        if self._groups.helped_by_any_change(queued) or (pod.held and self._events.helps(event, pod)):
-            move = self._groups.released(queued)
-            if move is not None:
-                self._moves[queued.key] = (queued, move)
 
     def _changed_promise(self, pod: QueuedPod, old: Pod) -> None:
         """A promised pod counts as it is now, where it was promised; and where somebody else has changed its nominated

@@ -304,6 +304,16 @@ class QueuedGroups:
         status = self._gate(queued)
         return None if status is not None else self._entered(queued)
 
+    def helped_by_change(self, pod: QueuedPod, event: ClusterEvent) -> tuple[QueuedPod, Move] | None:
+        """A pod beside its group has changed, which the group may be held back for; what becomes of the group."""
+        queued = self._pending.group(pod.group)
+        if queued is None or not queued.rejected:
+            return None
+        if not self.helped_by_any_change(queued) and not (pod.held and self._hints.helps(event, pod)):
+            return None
+        move = self.released(queued)
+        return None if move is None else (queued, move)
+
     def helped_by_any_change(self, queued: QueuedGroup) -> bool:
         """Whether PreEnqueue is asked about a gated group whichever of its pods changes, and how: nothing has
         rejected one of them since it was last tried. Source: ``isPodWorthRequeuing``."""

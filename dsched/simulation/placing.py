@@ -187,9 +187,9 @@ class Simulation:
         if pod.resizes and message == ON_A_NODE.format(uid=pod.uid, key=pod.key):
             ending, message = Ending.RESIZABLE, ""
         self._note(PodOutcome(pod.key, ending, pod.info.node_name, pod.attempts, message), pod.uid)
-        nobody = frozenset[str]()
-        plugins = nobody if diagnosis is None else diagnosis.unschedulable_plugins | diagnosis.pending_plugins
-        self._queue.put_back(pod, plugins)
+        waiting = frozenset[str]() if diagnosis is None else diagnosis.pending_plugins
+        plugins = waiting if diagnosis is None else diagnosis.unschedulable_plugins | waiting
+        self._queue.put_back(pod, plugins, waiting)
         for victim in decision.victims:
             self._evict(victim, pod.key)
         if decision.victims:

@@ -12,6 +12,7 @@ import msgspec
 
 from dsched.cluster.standalone import stored
 from dsched.config import SchedulerConfiguration
+from dsched.engine.diagnosis import Diagnosis
 from dsched.framework.events import RESOURCES
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource
 from dsched.framework.pod_info import PodInfo
@@ -70,8 +71,8 @@ class Unfolding(Simulation):
         self._starts = starts
         self._looked_s = -1
         """The second in which all were looked at last."""
-        self._failed: dict[object, frozenset[str]] = {}
-        """Who rejected pods of a kind as things are."""
+        self._failed: dict[object, Diagnosis] = {}
+        """Why pods of a kind fail as things are."""
         self._failed_at = -1, -1
         in_tree = registry.intree().keys()
         self._in_tree = frozenset(
@@ -199,15 +200,15 @@ class Unfolding(Simulation):
         if self._failed_at != (version, self.now_ms):
             self._failed, self._failed_at = {}, (version, self.now_ms)
         kind = self._kind(popped)
-        if isinstance(popped, Candidate) and (plugins := self._failed.get(kind)) is not None:
-            self._queue.put_back(self._queue.tried(popped), plugins)
+        if isinstance(popped, Candidate) and (known := self._failed.get(kind)) is not None:
+            plugins = known.unschedulable_plugins | known.pending_plugins
+            self._queue.put_back(self._queue.tried(popped), plugins, known.pending_plugins)
             return
         decision = self._decide(popped, lambda decision, version: None)
         if kind is None or not isinstance(decision, Decision) or decision.diagnosis is None:
             return
         if decision.node is None and not decision.victims and self.memory.snapshot.version == version:
-            diagnosis = decision.diagnosis
-            self._failed[kind] = diagnosis.unschedulable_plugins | diagnosis.pending_plugins
+            self._failed[kind] = decision.diagnosis
 
     def _kind(self, popped: Candidate | GroupCandidate) -> object:
         """Equal for pods of a queue that fail alike as things are; None for those that are decided for themselves. Of

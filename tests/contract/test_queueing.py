@@ -1,301 +1,19 @@
 """The queue: in the leader, over Redis, and in a simulation, the same pods stand in the same places and have the same
 turns."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
-from dsched.clock import ManualClock
-from dsched.engine.diagnosis import Diagnosis
-from dsched.engine.select import Selector
-from dsched.framework.cycle_state import CycleState
-from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
-from dsched.framework.pod_info import PodInfo
-from dsched.leader.failure import Failures
-from dsched.model.meta import PodKey
-from dsched.model.node import Node
-from dsched.plugins import registry
-from dsched.scheduler.decision import Candidate, Decision
-from dsched.scheduler.memory import Memory
-from dsched.scheduler.ports import QueueName
-from dsched.simulation.offline_cycle import OfflineCycle
-from dsched.simulation.queue import SimulatedQueue
+from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.state.client import Store
-from dsched.state.queue import read_records
 from tests.builders import make_node
+from tests.contract.queueing import Both, Door, make
 from tests.integration.leader.rig import Rig
-from tests.manifests import Json, pod_manifest
 
-Turn = tuple[str, int]
-"""A pod and its attempt."""
-
-
-class Rejecting:
-    """Rejects pods, as the test says; nodes with a label of its name help pods of that team, or all of them."""
-
-    name = ""
-
-    def __init__(self, args: Any, handle: Any) -> None:
-        pass
-
-    def filter(self, state: Any, pod: Any, node: Any) -> None:
-        return None
-
-    def events_to_register(self) -> list[Registration]:
-        return [
-            Registration(Resource.NODE, frozenset({Action.ADD, Action.DELETE}), self._of_node),
-            Registration(Resource.POD, frozenset({Action.UPDATE}), self._of_itself),
-        ]
-
-    def _of_node(self, pod: Any, event: ClusterEvent) -> Hint:
-        node: Node = event.new or event.old
-        helps = node.metadata.labels.get(self.name) in ("all", pod.metadata.labels["team"])
-        return Hint.QUEUE if helps else Hint.SKIP
-
-    def _of_itself(self, pod: Any, event: ClusterEvent) -> Hint:
-        helps = pod.uid == event.new.uid and event.new.metadata.labels["team"] == "c"
-        return Hint.QUEUE if helps else Hint.SKIP
-
-
-class Size(Rejecting):
-    name = "Size"
-
-
-class Shape(Rejecting):
-    name = "Shape"
-
-
-CONFIGURATION = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins: {multiPoint: {enabled: [{name: Size}, {name: Shape}]}}
-"""
-REJECTING = {frozenset({"Size"}), frozenset({"Shape"}), frozenset({"Size", "Shape"})}
-
-
-class Queueing(ABC):
-    """Pods that wait, and what happens to them."""
-
-    clock: ManualClock
-
-    @abstractmethod
-    def came(self, infos: Sequence[PodInfo]) -> None: ...
-
-    @abstractmethod
-    def changed(self, info: PodInfo) -> None: ...
-
-    @abstractmethod
-    def gone(self, info: PodInfo) -> None: ...
-
-    @abstractmethod
-    def pop(self) -> Turn | None:
-        """The pod whose turn it is."""
-
-    @abstractmethod
-    def failed(self, turn: Turn, plugins: frozenset[str]) -> None:
-        """These plugins have rejected the pod in this attempt."""
-
-    @abstractmethod
-    def happened(self, event: ClusterEvent) -> None: ...
-
-    @abstractmethod
-    def passed(self, seconds: float) -> None:
-        """So much time has passed."""
-
-    @abstractmethod
-    def rescued(self) -> None:
-        """Pods have been unschedulable for long; nothing else is left to be tried."""
-
-    @abstractmethod
-    def places(self) -> dict[str, str]: ...
-
-
-class Leading(Queueing):
-    """The leader's, with the cluster that it listens to, step by step."""
-
-    def __init__(self, rig: Rig) -> None:
-        self._rig = rig
-        self.clock = rig.clock
-        rig.configure(CONFIGURATION, Size, Shape)
-        self._led = rig.lead()
-        self._memory, self._state = self._led.term.memory, self._led.term.state
-        self._failures = Failures(self._memory.pending, self._state.queue, rig.cluster)
-
-    def info(self, key: str) -> PodInfo:
-        """A pod as the leader has heard of it."""
-        found = self._memory.pending.get(PodKey(key))
-        assert found is not None, key
-        return found.info
-
-    def put(self, *pods: Json) -> None:
-        """What the cluster tells of pods."""
-        self._rig.apply(*pods)
-        self._hear()
-
-    def came(self, infos: Sequence[PodInfo]) -> None:
-        """It has heard of them."""
-
-    def changed(self, info: PodInfo) -> None:
-        """It has heard of it."""
-
-    def gone(self, info: PodInfo) -> None:
-        self._rig.delete_pod(info.key)
-        self._hear()
-
-    def _hear(self) -> None:
-        self._led.hear()
-        self._apply()
-
-    def _apply(self) -> None:
-        self._memory.events.apply()
-        self._state.line.settle()
-
-    def pop(self) -> Turn | None:
-        popped = self._state.queue.pop("1-1", 1, self.clock.now_ms(), from_backoff=True)
-        self._memory.pending.popped(popped)
-        return (popped[0].key, popped[0].attempt) if popped else None
-
-    def failed(self, turn: Turn, plugins: frozenset[str]) -> None:
-        info = self.info(turn[0])
-        framework = self._memory.frameworks[info.pod.spec.scheduler_name]
-        why = Diagnosis(0, None, (), plugins)
-        self._failures.requeue([Decision(Candidate(info, turn[1]), framework, CycleState(), diagnosis=why)])
-
-    def happened(self, event: ClusterEvent) -> None:
-        self._memory.events.happened(event)
-        self._apply()
-
-    def passed(self, seconds: float) -> None:
-        self.clock.advance(seconds)
-        self._led.term.flush_backoff()
-
-    def rescued(self) -> None:
-        self._memory.events.rescue(self.clock.now_ms())
-        self._state.line.settle()
-
-    def places(self) -> dict[str, str]:
-        """As Redis has them, and the leader's memory as well."""
-        self._led.agree()
-        return {record.key: str(record.queue) for record in read_records(self._rig.store)}
-
-
-class Simulated(Queueing):
-    def __init__(self, rig: Rig) -> None:
-        self.clock = ManualClock(rig.clock.now_ms())
-        plugins = {**registry.intree(), Size.name: Size, Shape.name: Shape}
-        self._made = OfflineCycle(rig.configuration, plugins, Memory(), Selector(0), self.clock)
-        self._queue = SimulatedQueue(self._made.frameworks, self._made.pending, self._made.groups, self.clock)
-        self._tried: dict[str, Candidate] = {}
-
-    def came(self, infos: Sequence[PodInfo]) -> None:
-        self._queue.add(infos)
-        for info in infos:
-            self._queue.happened(ClusterEvent(Resource.PENDING_POD, Action.ADD, new=info.pod))
-
-    def changed(self, info: PodInfo) -> None:
-        self._queue.changed(info)
-
-    def gone(self, info: PodInfo) -> None:
-        self._queue.gone(info)
-
-    def pop(self) -> Turn | None:
-        popped = self._queue.pop()
-        if popped is None:
-            return None
-        assert isinstance(popped, Candidate)
-        self._tried[popped.info.key] = popped
-        return popped.info.key, popped.attempt
-
-    def failed(self, turn: Turn, plugins: frozenset[str]) -> None:
-        self._queue.put_back(self._queue.tried(self._tried[turn[0]]), plugins)
-
-    def happened(self, event: ClusterEvent) -> None:
-        self._queue.happened(event)
-
-    def passed(self, seconds: float) -> None:
-        self.clock.advance(seconds)
-        self._queue.time_passed()
-
-    def rescued(self) -> None:
-        """It does so by itself, when nothing else is left."""
-
-    def places(self) -> dict[str, str]:
-        return {pod.key: str(pod.place) for pod in self._made.pending}
-
-
-class Both:
-    """The same happens to both, and comes to the same."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.leading = Leading(rig)
-        self.simulated = Simulated(rig)
-        self.all: tuple[Queueing, Queueing] = (self.leading, self.simulated)
-
-    def check(self) -> None:
-        one, other = (each.places() for each in self.all)
-        assert one == other
-
-    def put(self, *pods: Json) -> None:
-        """Pods come, in this order."""
-        for pod in pods:
-            self.leading.put(pod)
-            self.simulated.came([self.leading.info(_key(pod))])
-        self.check()
-
-    def change(self, pod: Json) -> None:
-        self.leading.put(pod)
-        self.simulated.changed(self.leading.info(_key(pod)))
-        self.check()
-
-    def gone(self, key: str) -> None:
-        info = self.leading.info(key)
-        for each in self.all:
-            each.gone(info)
-        self.check()
-
-    def pop(self) -> Turn | None:
-        one, other = (each.pop() for each in self.all)
-        assert one == other
-        self.check()
-        return one
-
-    def failed(self, turn: Turn, *plugins: str) -> None:
-        for each in self.all:
-            each.failed(turn, frozenset(plugins))
-        self.check()
-
-    def run_dry(self, *plugins: str) -> list[Turn]:
-        """Everybody has his turn, and is rejected."""
-        turns = []
-        while (turn := self.pop()) is not None:
-            turns.append(turn)
-            self.failed(turn, *plugins)
-        return turns
-
-    def helped(self, **labels: str) -> None:
-        """A node comes; its labels say whom it helps."""
-        for each in self.all:
-            each.happened(ClusterEvent(Resource.NODE, Action.ADD, new=make_node("n1", labels=labels)))
-        self.check()
-
-    def passed(self, seconds: float) -> None:
-        for each in self.all:
-            each.passed(seconds)
-        self.check()
-
-
-def _key(pod: Json) -> str:
-    return f"default/{pod['metadata']['name']}"
-
-
-def make(name: str, team: str = "a", priority: int = 0, *, gated: bool = False) -> Json:
-    gates = {"schedulingGates": [{"name": "later"}]} if gated else {}
-    return pod_manifest(f"default/{name}", labels={"team": team}, priority=priority, **gates)
+LATER = ["later"]
+"""A scheduling gate."""
 
 
 @pytest.fixture
@@ -309,14 +27,14 @@ def test_turns_go_by_priority_then_by_who_came_first(both: Both) -> None:
     both.put(make("a"), make("b", priority=5), make("c"), make("d", priority=5))
     turns = both.run_dry("Size")
     assert turns == [(f"default/{name}", 1) for name in "bdac"]
-    assert both.leading.places() == {f"default/{name}": "unschedulable" for name in "abcd"}
+    assert both.places() == {f"default/{name}": "unschedulable" for name in "abcd"}
 
 
 def test_who_was_helped_is_tried_again_before_his_pause_is_over_when_nobody_else_is_left(both: Both) -> None:
     both.put(make("a"), make("b", priority=5), make("other", "b"))
     both.run_dry("Size")
     both.helped(Size="a")
-    assert both.leading.places() == {
+    assert both.places() == {
         "default/a": "backoff",
         "default/b": "backoff",
         "default/other": "unschedulable",
@@ -348,7 +66,7 @@ def test_pauses_that_are_over_leave_the_order_to_priority(both: Both) -> None:
     often_and_seldom(both)
     both.passed(60)
     both.helped(Size="all")
-    assert set(both.leading.places().values()) == {"active"}
+    assert set(both.places().values()) == {"active"}
     assert both.run_dry("Size") == [("default/often", 5), ("default/seldom", 2)]
 
 
@@ -364,9 +82,9 @@ def test_a_pause_ends_while_others_are_tried(both: Both) -> None:
 
 
 def test_gates_hold_back_until_they_are_gone(both: Both) -> None:
-    both.put(make("gated", priority=9, gated=True), make("a"))
+    both.put(make("gated", priority=9, gates=LATER), make("a"))
     both.helped(Size="all", Shape="all")
-    assert both.leading.places() == {"default/gated": "gated", "default/a": "active"}
+    assert both.places() == {"default/gated": "gated", "default/a": "active"}
     both.change(make("gated", priority=9))
     assert both.run_dry("Size") == [("default/gated", 1), ("default/a", 1)]
 
@@ -401,43 +119,166 @@ def test_who_was_unschedulable_for_long_while_pods_have_gone_has_another_turn(bo
         each.happened(left)
         each.passed(400)
         each.rescued()
-    turns = [[each.pop() for _ in "abc"] for each in both.all]
-    assert turns[0] == turns[1] == [("default/b", 2), ("default/a", 2), ("default/c", 2)]
+    turns = [[candidate.info.key for each in "abc" if (candidate := one.pop())] for one in both.all]
+    assert turns[0] == turns[1] == ["default/b", "default/a", "default/c"]
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_any_sequence_gives_the_same_turns(both: Both, seed: int) -> None:
-    rng = Random(seed)
-    pods: dict[str, Json] = {}
-    turns, helped = 0, 0
-    for number in range(60):
-        what = rng.choices(["put", "try", "help", "pass", "open", "change", "gone"], [5, 8, 5, 3, 2, 1, 1])[0]
-        name = rng.choice(sorted(pods)) if pods else ""
-        if what == "put":
-            made = make(f"p{number}", rng.choice("ab"), rng.choice([0, 0, 5, -5]), gated=rng.random() < 0.2)
-            both.put(made)
-            pods[_key(made)] = made
-        elif what == "try":
-            popped = [turn for _ in range(rng.choice([1, 1, 2, 4])) if (turn := both.pop()) is not None]
-            turns += len(popped)
-            for turn in popped:
-                both.failed(turn, *rng.choice(sorted(REJECTING, key=sorted)))
-        elif what == "help":
-            both.helped(**{rng.choice(["Size", "Shape"]): rng.choice(["a", "b", "all"])})
-            helped += 1
-        elif what == "pass":
-            both.passed(rng.choice([0.001, 0.4, 1, 2.5, 7, 30]))
-        elif name and what == "gone":
-            both.gone(name)
-            del pods[name]
-        elif name and what in ("open", "change"):
-            pod = pods[name]
-            spec = {field: value for field, value in pod["spec"].items() if field != "schedulingGates"}
-            labels = {"team": rng.choice("abc") if what == "change" else pod["metadata"]["labels"]["team"]}
-            changed = {**pod, "spec": spec, "metadata": {**pod["metadata"], "labels": labels}}
-            if changed != pod:  # else the cluster tells nothing
-                both.change(changed)
-                pods[name] = changed
+# -- attempts that end in an error -------------------------------------------------------------------------------------
+
+
+def fail(both: Both, error: str = "no answer") -> list[str]:
+    """Everybody has his turn, and a plugin fails with him."""
+    tried = []
+    while (turn := both.pop()) is not None:
+        tried.append(turn[0])
+        both.failed(turn, error=error)
+    return tried
+
+
+def test_after_an_error_a_pod_waits_for_the_end_of_its_pause(both: Both) -> None:
+    both.put(make("a"), make("b"))
+    both.failed(both.pop() or ("", 0), error="no answer")
+    assert both.of("default/a").place == "backoff" and both.of("default/a")[1:4] == (1, 0, 1)
+    assert both.run_dry("Size") == [("default/b", 1)], "the pause of an error is waited for"
+    both.helped(Size="all")
+    assert both.run_dry("Size") == [("default/b", 2)]
+    both.passed(2)
+    assert both.places() == {"default/a": "active", "default/b": "unschedulable"}
+    assert both.pop() == ("default/a", 2)
+
+
+def test_pauses_after_errors_double_and_begin_anew_once_a_plugin_has_rejected_the_pod(both: Both) -> None:
+    both.put(make("a"))
+    pauses = []
+    for _ in range(6):
+        began_ms = both.leading.clock.now_ms()
+        assert fail(both) == ["default/a"]
+        pauses.append((both.of("default/a").ends_ms - began_ms) // 1000)
+        both.passed(pauses[-1])
+    assert pauses == [2, 3, 5, 9, 11, 11], "the second in which 1, 2, 4, 8, 10, 10 end is waited for to its end"
+    turn = both.pop()
+    assert turn == ("default/a", 7)
+    both.failed(turn, "Size")
+    assert both.of("default/a")[1:4] == (7, 1, 0)
+    both.helped(Size="all")
+    both.failed(both.pop() or ("", 0), error="no answer")
+    assert both.of("default/a")[1:4] == (8, 1, 1)
+
+
+def test_pods_after_errors_are_tried_again_in_the_order_of_the_queue(both: Both) -> None:
+    both.put(make("a"), make("b", priority=5), make("c"))
+    assert fail(both) == ["default/b", "default/a", "default/c"]
+    both.passed(30)
+    assert fail(both) == ["default/b", "default/a", "default/c"]
+
+
+def test_while_time_stands_still_a_pod_after_an_error_waits(both: Both) -> None:
+    both.put(make("a"))
+    fail(both)
+    assert both.pop() is None
+
+
+def test_after_an_error_pre_enqueue_is_asked(both: Both) -> None:
+    both.put(make("a"))
+    turn = both.pop()
+    Door.shut.add("a")
+    assert turn is not None
+    both.failed(turn, error="no answer")
+    assert both.of("default/a").place == "gated" and both.of("default/a").plugins == ("Door",)
+    Door.shut.clear()
+    both.helped(Door="a")
+    assert both.places() == {"default/a": "backoff"}
+    assert both.pop() == ("default/a", 2), "who was gated does not wait for the end of its pause"
+
+
+def test_one_that_is_gone_after_an_error_is_another_when_it_comes_back(both: Both) -> None:
+    both.put(make("a"))
+    fail(both)
+    both.gone("default/a")
+    both.put(make("a"))
+    both.passed(5)
+    assert both.pop() == ("default/a", 1)
+    assert both.pop() is None
+
+
+# -- attempts that end in Pending --------------------------------------------------------------------------------------
+
+
+def test_what_a_pending_plugin_waits_for_ends_the_pause(both: Both) -> None:
+    both.put(make("a"), make("b", priority=5))
+    for _ in "ab":
+        both.failed(both.pop() or ("", 0), waiting=["Size"])
+    both.put(make("c", priority=9))
+    assert both.pop() == ("default/c", 1)
+    both.helped(Size="a")
+    assert both.of("default/a").place == both.of("default/b").place == "active"
+    assert (both.pop(), both.pop()) == (("default/b", 2), ("default/a", 2))
+
+
+def test_what_only_others_wait_for_does_not_end_the_pause(both: Both) -> None:
+    both.put(make("a"), make("b"))
+    both.failed(both.pop() or ("", 0), "Shape", waiting=["Size"])
+    both.helped(Shape="a")
+    assert both.of("default/a").place == "backoff" and both.of("default/a").waiting == ("Size",)
+    both.helped(Size="a")
+    assert both.of("default/a").place == "backoff", "it is not looked at again"
+    both.failed(both.pop() or ("", 0), "Size")
+    assert both.pop() == ("default/a", 2)
+
+
+def test_a_change_of_the_pod_itself_may_be_what_is_waited_for(both: Both) -> None:
+    both.put(make("a"))
+    both.failed(both.pop() or ("", 0), waiting=["Size"])
+    both.change(make("a", "c"))
+    assert both.places() == {"default/a": "active"}
+
+
+def test_nobody_waits_any_more_after_another_attempt(both: Both) -> None:
+    both.put(make("a"))
+    both.failed(both.pop() or ("", 0), waiting=["Size"])
+    both.helped(Size="a")
     both.run_dry("Size")
-    assert turns and helped
-    assert set(both.leading.places().values()) <= {str(QueueName.UNSCHEDULABLE), str(QueueName.GATED)}
+    both.helped(Size="a")
+    assert both.of("default/a").place == "backoff" and both.of("default/a").waiting == ()
+
+
+# -- PreEnqueue --------------------------------------------------------------------------------------------------------
+
+
+def test_an_update_takes_gates_away_one_by_one(both: Both) -> None:
+    both.put(make("a", gates=["one", "two"]))
+    both.change(make("a", gates=["two"]))
+    assert both.of("default/a").place == "gated"
+    both.change(make("a"))
+    assert both.places() == {"default/a": "active"}
+
+
+def test_another_plugin_gates_once_the_first_does_no_more(both: Both) -> None:
+    Door.shut.add("a")
+    both.put(make("a", gates=LATER))
+    assert both.of("default/a").plugins == ("SchedulingGates",)
+    both.change(make("a"))
+    assert both.of("default/a").plugins == ("Door",) and both.of("default/a").why == "shut for a"
+    both.helped(Door="a")
+    assert both.of("default/a").place == "gated"
+    both.helped(Size="a")
+    Door.shut.clear()
+    both.helped(Size="a")
+    assert both.of("default/a").place == "gated", "it waits for what the plugin that gates it waits for"
+    both.helped(Door="b")
+    assert both.of("default/a").place == "gated"
+    both.helped(Door="a")
+    assert both.places() == {"default/a": "active"}
+
+
+def test_who_was_rejected_is_gated_when_it_is_helped_and_pauses_when_it_is_let_go(both: Both) -> None:
+    both.put(make("a"), make("b", "b"))
+    both.run_dry("Size")
+    Door.shut.add("a")
+    both.helped(Size="all")
+    assert both.places() == {"default/a": "gated", "default/b": "backoff"}
+    Door.shut.clear()
+    both.change(make("a", "c"))
+    assert both.places() == {"default/a": "backoff", "default/b": "backoff"}
+    both.passed(60)
+    assert both.run_dry("Shape") == [("default/a", 2), ("default/b", 2)]

@@ -52,6 +52,30 @@ def test_who_may_be_tried_again_asks_pre_enqueue_again() -> None:
     assert (high.ending, high.message, high.attempts) == (Ending.GATED, "Once: it had its turn", 1)
 
 
+def test_who_has_met_an_error_is_tried_again_once_anything_has_happened() -> None:
+    bound = []
+
+    def reserve(self: Any, state: Any, pod: Any, node: Any) -> Status | None:
+        if pod.key == "shop/a" and not bound:
+            return Status(Code.ERROR, ("no answer",))
+        bound.append(pod.key)
+        return None
+
+    def failing(self: Any, state: Any, pod: Any, node: Any) -> Status:
+        return Status(Code.ERROR, ("no answer",))
+
+    def unreserve(self: Any, state: Any, pod: Any, node: Any) -> None:
+        pass
+
+    once, always = plugin(reserve=reserve, unreserve=unreserve), plugin(reserve=failing, unreserve=unreserve)
+    told = Told([make_node()], [make_pod("shop/a"), make_pod("shop/b")], once)
+    assert told.tried == ["a", "b", "a"]
+    assert (told.of("a").ending, told.of("a").attempts) == (Ending.PLACED, 2)
+    alone = Told([make_node()], [make_pod("shop/a")], always)
+    assert alone.tried == ["a"]
+    assert (alone.of("a").ending, alone.of("a").message) == (Ending.FAILED, "no answer")
+
+
 def test_a_promise_in_the_manifest_is_kept() -> None:
     nodes = [make_node("n1", cpu=2), make_node("n2", cpu=2)]
     pods = [make_pod("shop/other", cpu=2), make_pod("shop/promised", cpu=2, nominated="n2")]
