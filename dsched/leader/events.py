@@ -273,12 +273,12 @@ class Events:
         """Count what has come into queues; pods of a group come there with it."""
         alone = []
         for number, ((pod, move), cause) in enumerate(zip(moves, causes, strict=True)):
-            if number in refused:
+            if number in refused or move.source is move.target is QueueName.GATED:
                 continue
             if isinstance(pod, QueuedGroup):
                 pods, moved = len(self._pending.members(pod.pod_group.key)), move.source is not move.target
                 collect.incoming_group(move.target, cause, pods, moved=moved)
-            elif not pod.group and not (move.source is move.target is QueueName.GATED):
+            elif not pod.group:
                 alone.append((move.target, cause))
         collect.came(alone)
 

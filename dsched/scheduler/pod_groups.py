@@ -215,7 +215,7 @@ class QueuedGroups:
         takes the group out and puts it in again. A gated group stays so unless a newcomer comes, which is heard of by
         the plugin that gates the group, and itself passes. Those that have passed are not asked again as long as
         nothing has changed that they are asked about."""
-        gated = queued.place is QueueName.GATED
+        gated, before = queued.place is QueueName.GATED, queued.plugins
         if gated and (newcomer is None or not self._hints.heeded(Resource.PENDING_POD, Action.ADD, queued)):
             return None
         status = None if newcomer is None else self._held_back(newcomer)
@@ -227,8 +227,8 @@ class QueuedGroups:
         else:
             self._pending.hold(newcomer, None)
         if status is not None:
-            move = self._pending.move(queued, QueueName.GATED, message=status.message)
-            return None if queued.place is QueueName.GATED else (queued, move)
+            move = self._held_by(queued, status, before)
+            return None if move is None else (queued, move)
         if queued.place in (QueueName.ACTIVE, QueueName.BACKOFF):
             return None
         return queued, self._entered(queued)
@@ -292,17 +292,16 @@ class QueuedGroups:
         return Changes([(queued, self._entering(queued, target))])
 
     def released(self, queued: QueuedGroup, event: ClusterEvent | None = None) -> Move | None:
-        """The move of a gated group that an event may have helped; None where it is held back still, or where the event
-        is none that the plugin which gates the group wants to hear of.
+        """The move of a gated group that an event may have helped; None where the same plugin holds it back still, or
+        where the event is none that the plugin which gates the group wants to hear of.
 
         Source: backend/queue/scheduling_queue.go ``moveEntitiesToActiveOrBackoffQueue``.
         """
         if event is not None and not self._hints.heeded(event.resource, event.action, queued):
             return None
-        if self._still_held(queued):
-            return None
-        status = self._gate(queued)
-        return None if status is not None else self._entered(queued)
+        before = queued.plugins
+        status = self._still_held(queued) or self._gate(queued)
+        return self._entered(queued) if status is None else self._held_by(queued, status, before)
 
     def helped_by_change(self, pod: QueuedPod, event: ClusterEvent) -> tuple[QueuedPod, Move] | None:
         """A pod beside its group has changed, which the group may be held back for; what becomes of the group."""
@@ -334,17 +333,23 @@ class QueuedGroups:
                 found.append(queued)
         return found
 
-    def _still_held(self, queued: QueuedGroup) -> bool:
-        """Whether one of the pods that held back the group before does so now. While many are held back, and let go one
-        by one, most of them need not be asked each time. The last one says what gates the group."""
+    def _held_by(self, queued: QueuedGroup, status: Status, before: frozenset[str]) -> Move | None:
+        """The move of a group that PreEnqueue holds back; None where it is gated by the same plugin already."""
+        if queued.place is QueueName.GATED and queued.plugins == before:
+            return None
+        return self._pending.move(queued, QueueName.GATED, message=status.message)
+
+    def _still_held(self, queued: QueuedGroup) -> Status | None:
+        """What is said of the last of the pods that held back the group before and do so now, if there is one. While
+        many are held back, and let go one by one, most of them need not be asked each time."""
         for pod in reversed(self._pending.members(queued.pod_group.key)):
             if pod.held:
                 status = self._held_back(pod)
                 self._pending.hold(pod, None if status is None else status.plugin)
                 if status is not None:
                     queued.plugins = frozenset({status.plugin})
-                    return True
-        return False
+                    return status
+        return None
 
     def _entering(self, queued: QueuedGroup, target: QueueName) -> Move:
         """The move into a place, or to where PreEnqueue holds it back.

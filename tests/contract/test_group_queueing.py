@@ -56,6 +56,18 @@ def test_a_gang_waits_for_its_pods_and_is_tried_with_all_of_them(both: Both) -> 
     assert both.places()["default/train-1"] == "inflight"
 
 
+def test_a_gated_group_is_told_what_gates_it_now(both: Both) -> None:
+    gang(both, 3, 1)
+    before = both.of(TRAIN)
+    assert before.plugins == ("GangScheduling",) and before.why
+    both.put(member(1, gates=LATER))
+    now = both.of(TRAIN)
+    assert now.plugins == ("SchedulingGates",)
+    assert now.why == "waiting for scheduling gates: [later]"
+    both.change(member(1))
+    assert both.of(TRAIN) == before
+
+
 def test_pods_without_their_group_wait_for_it_alone(both: Both) -> None:
     both.put(member(0), member(1, gates=LATER))
     assert both.of("default/train-0").place == both.of("default/train-1").place == "gated"
