@@ -106,13 +106,27 @@ class Events:
     @property
     def busy(self) -> bool:
         """Whether there is more to be applied, in the next turn."""
-        return bool(self._leaving or self._gathered)
+        return bool(self._leaving or self._gathered or self._pending.any_activated)
 
     def apply(self) -> int:
-        """Find the pods that the gathered events may help, and move a piece of them; returns how many."""
+        """Find the pods that the gathered events may help, and move a piece of them, and those that plugins have
+        activated; returns how many."""
         if self._gathered:
             self._find()
-        return self.move_on()
+        activated = self._activate() if self._pending.any_activated else 0
+        return activated + self.move_on()
+
+    def _activate(self) -> int:
+        moves = [(pod, self._activated(pod, flying=flying)) for pod, flying in self._pending.activated()]
+        made = [(pod, move) for pod, move in moves if move is not None]
+        return self.make(made, [collect.FORCE_ACTIVATE] * len(made))
+
+    def _activated(self, pod: QueuedPod, *, flying: bool) -> Move | None:
+        """Source: backend/queue/scheduling_queue.go ``activate``, ``isPodWorthRequeuing``."""
+        if pod.place is QueueName.BACKOFF:
+            return None if flying else self._pending.move(pod, QueueName.ACTIVE)
+        tried = pod.place is QueueName.UNSCHEDULABLE or (pod.place is QueueName.GATED and self._gated_by_plugin(pod))
+        return self.move_for(pod, at_once=not flying) if tried else None
 
     def _find(self) -> None:
         gathered, self._gathered = self._gathered[:EVENTS_AT_ONCE], self._gathered[EVENTS_AT_ONCE:]
@@ -212,9 +226,12 @@ class Events:
     def _since(self, us: int, labels: Sequence[str]) -> list[str]:
         return [label for label in labels if self._last_us.get(label, 0) > us]
 
-    def move_for(self, pod: QueuedPod, event: ClusterEvent | None = None) -> Move | None:
+    def move_for(self, pod: QueuedPod, event: ClusterEvent | None = None, *, at_once: bool = False) -> Move | None:
         """The move of a rejected pod that may be tried again, because of an event or without one; None for one that has
         to stay where it is. Who let it enter is asked again each time.
+
+        Args:
+            at_once: its pause is over, whatever the event.
 
         Source: backend/queue/scheduling_queue.go ``requeueEntityWithQueueingStrategy``, ``moveToActiveQ``,
         ``moveToBackoffQ``.
@@ -227,7 +244,7 @@ class Events:
         status = framework.run_pre_enqueue(pod.info.pod)
         if status is None:
             said = {"message": ""} if pod.place is QueueName.GATED else {}
-            at_once = event is not None and self._hints.end_pause(event, pod)
+            at_once = at_once or (event is not None and self._hints.end_pause(event, pod))
             return self._pending.move(pod, self._pending.ready_place(pod, at_once=at_once), **said)
         changed = event is not None and event.resource is Resource.POD  # the pod itself, of which more may be said now
         if pod.place is QueueName.GATED and pod.plugins == {status.plugin} and not changed:

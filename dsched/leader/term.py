@@ -327,7 +327,8 @@ class LeaderTerm:
         if (limits := self.memory.cache.limits) is not None:  # now that nothing is about to be reserved
             limits.refresh()
             limits.flush_ahead()
-        self.marks.say(self.heard)
+        if self.heard != self.marks.version:
+            self.marks.say(self.heard)
         self._observer.phase(TIMERS)
         self.timers.run()
         self.dumping.step()

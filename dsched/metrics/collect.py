@@ -16,6 +16,7 @@ MANY_ATTEMPTS = 15
 
 ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
+FORCE_ACTIVATE = "ForceActivate"
 UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
 POD_ADD = "UnschedulablePodAdd"
 POD_UPDATE = "UnschedulablePodUpdate"

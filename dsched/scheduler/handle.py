@@ -1,6 +1,6 @@
 """What plugins may reach in the leader, and wherever its decisions are tried out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from dsched.clock import Clock
 from dsched.framework.long_search import Searches
@@ -54,6 +54,15 @@ class LeaderHandle:
     def pending_pods(self) -> Iterator[QueuedPod]:
         """Pods that are not bound, those that Permit holds back among them."""
         return iter(self._pending)
+
+    def activate(self, keys: Iterable[PodKey]) -> None:
+        """Have pods that are not bound tried again, once the present batch is over: at once, whatever their pauses, if
+        PreEnqueue lets them. Those that are in flight now wait for the end of their pause, should they not be placed.
+        Of a pod group that is the whole group.
+
+        Source: k8s.io/kube-scheduler framework/interface.go ``PodActivator``.
+        """
+        self._pending.activate(keys)
 
     def preempting(self, key: PodKey) -> Nomination:
         """What preemption has brought a pod so far; nothing for a pod that is not pending here."""

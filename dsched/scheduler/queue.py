@@ -5,7 +5,7 @@ Every change of place is prepared here as a `Move` and takes effect here once Re
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, groupby
@@ -257,6 +257,7 @@ class PendingPods:
         self._last_us = 0
         self._suspects: set[PodKey] = set()
         self._poppable: set[PodKey] = set()
+        self._activated: dict[PodKey, tuple[QueuedPod, bool]] = {}
         self.heard: Callable[[tape.Line], None] | None = None
 
     def __len__(self) -> int:
@@ -294,6 +295,28 @@ class PendingPods:
     def any_rejected(self) -> bool:
         """Whether there are unschedulable or gated pods that some plugin rejected."""
         return any(self._rejected_by.values())
+
+    def activate(self, keys: Iterable[PodKey]) -> None:
+        """Have pods tried again soon, each with its group; those that are not pending are left out.
+
+        Source: pkg/scheduler/backend/queue/scheduling_queue.go ``Activate``.
+        """
+        for key in keys:
+            pod = self._pods.get(key)
+            queued = self._groups.get(pod.group) if pod is not None and pod.group else pod
+            if queued is not None:
+                self._activated[queued.key] = queued, queued.place is QueueName.INFLIGHT
+
+    @property
+    def any_activated(self) -> bool:
+        """Whether `activated` has somebody."""
+        return bool(self._activated)
+
+    def activated(self) -> list[tuple[QueuedPod, bool]]:
+        """Who was to be activated since the last call and still stands here; and whether it was in flight then: such a
+        pod waits for the end of its pause, as after any event that has happened meanwhile."""
+        taken, self._activated = self._activated, {}
+        return [entry for key, entry in taken.items() if self.standing(key) is entry[0]]
 
     def rejected_by(self, plugin: str) -> Iterator[Mapping[PodKey, QueuedPod]]:
         """Unschedulable and gated pods that the plugin rejected, those of a class together."""

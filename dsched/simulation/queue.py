@@ -63,6 +63,8 @@ class SimulatedQueue:
         self._happened = 0
         self._tried_at: dict[PodKey, tuple[int, int]] = {}
         """Departures, and all that had happened, when it was tried last."""
+        self._activated_at: dict[PodKey, int] = {}
+        """How much had happened when it was activated last."""
         self._why: dict[PodKey, str] = {}
         """Of pods and groups that are gated: by whom and why."""
 
@@ -93,6 +95,7 @@ class SimulatedQueue:
             active: pauses do not end; where queues divide the cluster.
             rescue: when nobody else is left, as if time had passed.
         """
+        self.activate()
         while True:
             if self._picking is not None and (picked := self._picking.pick(1)):
                 return self._popped(picked[0])
@@ -112,6 +115,20 @@ class SimulatedQueue:
             # It may be gone: its group has no pods any more, its resize is not waited for; or it stands elsewhere.
             if pod is not None and (pod.place, pod.order, pod.turn) == (place, order, turn):
                 return self._popped(pod)
+
+    def activate(self) -> None:
+        """Those that plugins have activated; each once as long as nothing happens, so that an end is reached."""
+        for pod, flying in self._pending.activated():
+            if self._activated_at.get(pod.key) == self._happened or self._spent(pod):
+                continue
+            self._activated_at[pod.key] = self._happened
+            if pod.place is QueueName.BACKOFF and not flying:
+                self._stand(pod, QueueName.ACTIVE)
+            elif isinstance(pod, QueuedGroup):
+                if pod.place is QueueName.GATED and (move := self._groups.released(pod)) is not None:
+                    self._moved(pod, move)
+            elif pod.place in (QueueName.GATED, QueueName.UNSCHEDULABLE):
+                self._enter(pod, self._ready(pod) if flying else QueueName.ACTIVE)
 
     def end_pauses(self) -> bool:
         """Those in backoff become active, to take their turns among the others; False where there are none."""

@@ -173,6 +173,7 @@ class Queueing(ABC):
     """Pods that wait, and what happens to them."""
 
     clock: ManualClock
+    pending: PendingPods
 
     @abstractmethod
     def came(self, infos: Sequence[PodInfo]) -> None: ...
@@ -208,6 +209,10 @@ class Queueing(ABC):
 
     @abstractmethod
     def happened(self, event: ClusterEvent) -> None: ...
+
+    @abstractmethod
+    def activated(self, keys: Sequence[PodKey]) -> None:
+        """A plugin has pods tried again."""
 
     @abstractmethod
     def passed(self, seconds: float) -> None:
@@ -251,10 +256,11 @@ class Leading(Queueing):
         self._led = rig.lead()
         self._led.term.batches.size = 1
         self._memory, self._state = self._led.term.memory, self._led.term.state
+        self.pending = self._memory.pending
 
     def info(self, key: str) -> PodInfo:
         """A pod as the leader has heard of it."""
-        found = self._memory.pending.get(PodKey(key))
+        found = self.pending.get(PodKey(key))
         assert found is not None, key
         return found.info
 
@@ -320,6 +326,10 @@ class Leading(Queueing):
         self._memory.events.happened(event)
         self._apply()
 
+    def activated(self, keys: Sequence[PodKey]) -> None:
+        self.pending.activate(keys)
+        self._apply()
+
     def passed(self, seconds: float) -> None:
         self.clock.advance(seconds)
         self._led.term.flush_backoff()
@@ -332,12 +342,11 @@ class Leading(Queueing):
         """As Redis has them, and the leader's memory as well."""
         self._led.agree()
         records = {record.key: record for record in read_records(self._rig.store)}
-        pending: PendingPods = self._memory.pending
-        for pod in pending:
+        for pod in self.pending:
             fields = records[pod.key].fields
             kept = {name: int(fields.get(name, "0")) for name in ("attempts", "rejections", "errors")}
             assert kept == {"attempts": pod.attempts, "rejections": pod.rejections, "errors": pod.errors}, pod.key
-        return standing(pending, {key: record.fields.get("message", "") for key, record in records.items()})
+        return standing(self.pending, {key: record.fields.get("message", "") for key, record in records.items()})
 
 
 class Simulated(Queueing):
@@ -345,9 +354,9 @@ class Simulated(Queueing):
         self.clock = ManualClock(rig.clock.now_ms())
         self._cluster = Memory()
         self._made = OfflineCycle(rig.configuration, rig.plugins, self._cluster, Selector(0), self.clock)
-        self._pending = self._made.pending
+        self.pending = self._made.pending
         self._queue = SimulatedQueue(
-            self._made.frameworks, self._pending, self._made.groups, self.clock, self._made.picking
+            self._made.frameworks, self.pending, self._made.groups, self.clock, self._made.picking
         )
 
     def came(self, infos: Sequence[PodInfo]) -> None:
@@ -408,6 +417,10 @@ class Simulated(Queueing):
     def happened(self, event: ClusterEvent) -> None:
         self._queue.happened(event)
 
+    def activated(self, keys: Sequence[PodKey]) -> None:
+        self.pending.activate(keys)
+        self._queue.activate()
+
     def passed(self, seconds: float) -> None:
         self.clock.advance(seconds)
         self._queue.time_passed()
@@ -417,7 +430,7 @@ class Simulated(Queueing):
         self._queue.rescue()
 
     def standing(self) -> dict[str, Standing]:
-        return standing(self._pending, {key: why.partition(": ")[2] for key, why in self._queue._why.items()})
+        return standing(self.pending, {key: why.partition(": ")[2] for key, why in self._queue._why.items()})
 
 
 class Both:
@@ -543,6 +556,13 @@ class Both:
         """A node comes; its labels say whom it helps."""
         for each in self.all:
             each.happened(ClusterEvent(Resource.NODE, Action.ADD, new=make_node("n1", labels=labels)))
+        self.check()
+
+    def activate(self, *keys: str) -> None:
+        """A plugin has pods tried again. In a simulation that is so once as long as nothing happens."""
+        self.helped(Size="nobody")
+        for each in self.all:
+            each.activated([PodKey(key) for key in keys])
         self.check()
 
     def passed(self, seconds: float) -> None:

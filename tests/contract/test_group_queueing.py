@@ -117,6 +117,16 @@ def test_after_errors_the_pause_of_a_group_is_by_how_many_there_were_in_a_row(bo
     assert (both.of(TRAIN).attempts, both.of(TRAIN).errors) == (2, 0)
 
 
+def test_a_group_is_activated_with_any_of_its_pods(both: Both) -> None:
+    gang(both, 2, 2)
+    gang(both, 2, 1, "serve")
+    rejected(both)
+    both.activate("default/train-1", "default/serve-0")
+    assert both.places()[TRAIN] == "active"
+    assert both.places()[entity_key("default/serve")] == "gated", "it has not enough pods"
+    assert both.pop() == (TRAIN, 2)
+
+
 def test_what_is_left_of_a_group_that_was_placed_has_its_turn_at_once(both: Both) -> None:
     gang(both, 2, 3)
     both.put(make("a"))

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from dsched.framework.interface import Action, ClusterEvent, Resource
+from dsched.model.meta import PodKey
+from dsched.scheduler.decision import GroupEnd
 from dsched.state.client import Store
 from tests.builders import make_node
-from tests.contract.queueing import Both, Door, make
+from tests.contract.queueing import Both, Door, End, make
 from tests.integration.leader.rig import Rig
 
 LATER = ["later"]
@@ -121,6 +123,49 @@ def test_who_was_unschedulable_for_long_while_pods_have_gone_has_another_turn(bo
         each.rescued()
     turns = [[candidate.info.key for each in "abc" if (candidate := one.pop())] for one in both.all]
     assert turns[0] == turns[1] == ["default/b", "default/a", "default/c"]
+
+
+# -- plugins that have pods tried again --------------------------------------------------------------------------------
+
+
+def test_activated_pods_have_their_turn_whatever_their_pauses(both: Both) -> None:
+    both.put(make("a"), make("b"), make("c"))
+    both.run_dry("Size")
+    both.activate("default/b", "default/nobody")
+    assert both.places() == {"default/a": "unschedulable", "default/b": "active", "default/c": "unschedulable"}
+    assert both.run_dry("Size") == [("default/b", 2)]
+    both.helped(Size="all")
+    assert both.of("default/b").place == "backoff"
+    both.activate("default/b")
+    assert both.of("default/b").place == "active"
+
+
+def test_a_pod_that_is_activated_after_an_error_does_not_wait(both: Both) -> None:
+    both.put(make("a"))
+    fail(both)
+    assert both.of("default/a").place == "backoff"
+    both.activate("default/a")
+    assert both.pop() == ("default/a", 2)
+
+
+def test_a_pod_that_is_activated_in_flight_waits_for_its_pause(both: Both) -> None:
+    both.put(make("a"))
+    turn = both.pop() or ("", 0)
+    both.helped(Size="nobody")
+    for each in both.all:
+        each.pending.activate([PodKey("default/a")])
+    for each, tried in zip(both.all, both._tried[turn[0]], strict=True):
+        each.ended(tried, {"default/a": End(frozenset({"Size"}))}, GroupEnd.UNSCHEDULABLE)
+        each.activated([])
+    assert both.of("default/a").place == "backoff"
+
+
+def test_activated_pods_are_held_back_still(both: Both) -> None:
+    Door.shut = {"b"}
+    both.put(make("gated", gates=LATER), make("shut", "b"))
+    Door.shut = set()
+    both.activate("default/gated", "default/shut")
+    assert both.places() == {"default/gated": "gated", "default/shut": "active"}
 
 
 # -- attempts that end in an error -------------------------------------------------------------------------------------

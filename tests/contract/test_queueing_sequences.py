@@ -96,6 +96,10 @@ class Sequence:
     def help(self) -> None:
         self.both.helped(**{self.one("Size", "Shape", "Door"): self.one("a", "b", "all")})
 
+    def activate(self) -> None:
+        if self.pods:
+            self.both.activate(self.one(*sorted(self.pods)))
+
     def wait(self) -> None:
         self.both.passed(self.one(0.001, 0.4, 1, 2.5, 7, 30))
 
@@ -148,6 +152,7 @@ class Sequence:
         "pop": pop,
         "end": end,
         "help": help,
+        "activate": activate,
         "wait": wait,
         "turn the door": turn_door,
         "change": change,

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from dsched.cluster.interface import BindVerdict
 from dsched.framework.interface import Code, PermitResult, Status
+from dsched.metrics import collect
 from dsched.model.meta import PodKey
 from dsched.plugins import profiles
 from tests.integration.leader.checker import Checker
@@ -292,3 +294,48 @@ def test_waiting_ends_with_its_leader(rig: Rig, check: Checker) -> None:
     new.run()
     assert nodes(rig, "a", "b") == ["n1", "n1"]
     check.at_rest()
+
+
+class Calls:
+    """Pods without the label ``calls`` fit nowhere before one with it has a node, which has them tried again."""
+
+    name = "Calls"
+    called = False
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self._handle = handle
+
+    def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+        fits = Calls.called or "calls" in pod.pod.metadata.labels
+        return None if fits else Status(Code.UNSCHEDULABLE, ("nobody has called",))
+
+    def events_to_register(self) -> list[Any]:
+        return []
+
+    def reserve(self, state: Any, pod: Any, node: Any) -> None:
+        if key := pod.pod.metadata.labels.get("calls"):
+            Calls.called = True
+            self._handle.activate([PodKey(f"shop/{key}")])
+
+    def unreserve(self, state: Any, pod: Any, node: Any) -> None:
+        pass
+
+
+def test_a_plugin_has_another_pod_tried_again_at_once(rig: Rig, check: Checker) -> None:
+    Calls.called = False
+    text = "profiles: [{plugins: {multiPoint: {enabled: [{name: Calls}]}}}]\n"
+    rig.configure(CONFIGURATION.partition("profiles:")[0] + text, Calls)
+    led = led_with(rig, pod_manifest("shop/a"), pod_manifest("shop/b"))
+    assert queues(rig, "a", "b") == ["unschedulable", "unschedulable"]
+    before = active_by(collect.FORCE_ACTIVATE)
+    rig.apply(pod_manifest("shop/c", labels={"calls": "b"}))
+    led.run()
+    assert nodes(rig, "a", "b", "c") == ["", "n1", "n1"]
+    assert active_by(collect.FORCE_ACTIVATE) == before + 1
+    check.settled()
+
+
+def active_by(event: str) -> float:
+    """How many pods became active because of it."""
+    labels = {"queue": "active", "event": event}
+    return REGISTRY.get_sample_value("scheduler_queue_incoming_pods_total", labels) or 0.0

@@ -158,6 +158,50 @@ def test_a_pod_that_no_hint_helped_is_tried_again_once_a_pod_has_gone() -> None:
 # -- gates, other schedulers, failures ---------------------------------------------------------------------------------
 
 
+def test_a_pod_that_a_plugin_activates_is_tried_again() -> None:
+    class Calls:
+        name = "Calls"
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            self._handle, self._called = handle, False
+
+        def filter(self, state: Any, pod: Any, node: Any) -> Status | None:
+            return None if self._called or pod.key == "shop/last" else unschedulable("nobody has called")
+
+        def events_to_register(self) -> list[Registration]:
+            return []
+
+        def reserve(self, state: Any, pod: Any, node: Any) -> None:
+            self._called = True
+            self._handle.activate(["shop/b"])
+
+        def unreserve(self, state: Any, pod: Any, node: Any) -> None:
+            pass
+
+    pods = [make_pod("shop/a", priority=2), make_pod("shop/b", priority=2), make_pod("shop/last")]
+    told = Told([make_node()], pods, Calls)
+    assert told.tried == ["a", "b", "last", "b"]
+    assert told.of("a").ending is Ending.UNSCHEDULABLE
+
+
+def test_pods_that_are_activated_again_and_again_are_left_in_the_end() -> None:
+    class Restless:
+        name = "Restless"
+
+        def __init__(self, args: Any, handle: Any) -> None:
+            self._handle = handle
+
+        def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Status:
+            self._handle.activate(["shop/a", "shop/b"])
+            return unschedulable("not now")
+
+        def events_to_register(self) -> list[Registration]:
+            return []
+
+    told = Told([make_node()], [make_pod("shop/a"), make_pod("shop/b")], Restless)
+    assert 2 < len(told.tried) < 10
+
+
 def test_gated_pods_are_not_tried() -> None:
     told = Told([make_node()], [make_pod("shop/web", gates=["example.com/later"]), make_pod("shop/free")])
     assert told.tried == ["free"]
