@@ -31,9 +31,15 @@ class OwnQueue:
         self._pending = pending
         self._clock = clock
         self._woken: dict[PodUid, QueuedPod] = {}
+        self._unpaused: set[PodUid] = set()
+        """Those of them whose pauses do not count."""
+        self._happened = 0
+        self._activated_at: dict[PodUid, int] = {}
+        """How much had happened when a plugin activated it last."""
 
     def happened(self, event: ClusterEvent) -> None:
         """Something has changed."""
+        self._happened += 1
         if self.open:
             for pod in self._hints.helped(event, self._pending):
                 self.wake(pod)
@@ -48,9 +54,19 @@ class OwnQueue:
         if self._hints.helps(event, pod):
             self.wake(pod)
 
+    def _activate(self) -> None:
+        """Those that plugins have activated; each once as long as nothing happens, so that an end is reached."""
+        for pod, flying in self._pending.activated():
+            if self._activated_at.get(pod.uid) != self._happened:
+                self._activated_at[pod.uid] = self._happened
+                self.wake(pod)
+                if pod.uid in self._woken and not flying:
+                    self._unpaused.add(pod.uid)
+
     def forget(self, uid: PodUid) -> None:
         """The pod has been tried, or has gone."""
         self._woken.pop(uid, None)
+        self._unpaused.discard(uid)
 
     def due(self, *, at_once: bool = False) -> list[QueuedPod]:
         """Pods whose turn it is, in queue order; they are no longer here.
@@ -58,11 +74,13 @@ class OwnQueue:
         Args:
             at_once: as if every pause were over.
         """
+        self._activate()
         now_ms = self._clock.now_ms()
         ready = [
             pod
-            for pod in self._woken.values()
-            if pod.place is QueueName.UNSCHEDULABLE and (at_once or self._pending.backoff_ends_ms(pod) <= now_ms)
+            for uid, pod in self._woken.items()
+            if pod.place is QueueName.UNSCHEDULABLE
+            and (at_once or uid in self._unpaused or self._pending.backoff_ends_ms(pod) <= now_ms)
         ]
         for pod in ready:
             self.forget(pod.uid)

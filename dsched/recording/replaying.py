@@ -317,7 +317,7 @@ class Replay:
         self.clock.advance((line.at_ms - self.clock.now_ms()) / 1000)
         if not line.again:
             self._between_batches()
-        ahead = self._own.due() if self.parted and not line.again else []
+        ahead = [] if line.again else self._own.due()
         recorded: list[QueuedPod] = []
         for choice in line.choices:
             queued = self._queued(choice.uid)

@@ -11,6 +11,7 @@ from dsched import config, emulation
 from dsched.config import Features, feature_gates, shown
 from dsched.emulation import NOTHING, Asked, asked
 from dsched.errors import ConfigError, RecordingError
+from dsched.framework.interface import Status, unschedulable
 from dsched.model import tape
 from dsched.model.meta import NO_NODE, NodeName, PodUid, from_builtins
 from dsched.model.pod import Pod
@@ -153,6 +154,36 @@ def test_a_pod_that_is_turned_away_again_and_again_is_left_in_the_end() -> None:
     assert made.replay.fates[member.uid] == Fate(member.key, message="the gang is not complete")
     assert made.replay.fates[stray.uid].node == NO_NODE
     assert made.result.extra == 2 * MOST - 1  # the first attempts of both were recorded
+
+
+class Calls:
+    """A pod fits once another one has had its turn, which has everybody tried again."""
+
+    name = "Calls"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self._handle, self._called = handle, False
+
+    def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Status | None:
+        if pod.key == "shop/caller":
+            self._called = True
+        self._handle.activate(["shop/first", "shop/caller"])
+        return None if self._called and pod.key == "shop/first" else unschedulable("nobody has called")
+
+    def events_to_register(self) -> list[Any]:
+        return []
+
+
+def test_a_pod_that_a_plugin_activates_is_tried_again_and_nobody_for_ever() -> None:
+    first, caller = make_pod("shop/first", priority=9), make_pod("shop/caller")
+    choices = tuple(tape.Choice(pod.uid, 1, NO_NODE, "no room") for pod in (first, caller))
+    made = Comparing(lambda _: configured(Calls), known(Calls))
+    there = began(), tape.NodeIs(make_node("n1", cpu=4)), tape.Ready(), tape.Pending(first), tape.Pending(caller)
+    made.run((*there, tape.Decided(NOW_MS, choices)))
+    assert made.replay is not None
+    assert made.replay.fates[first.uid].node == "n1"
+    assert made.replay.fates[caller.uid].node == NO_NODE
+    assert 1 <= made.result.extra < 6
 
 
 def test_the_mean_counts_to_the_end() -> None:
