@@ -58,13 +58,13 @@ import pytest
 @pytest.fixture(scope="session")
 def server():
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-    with open(os.environ["LOG"], "a") as log:
-        log.write(f"{process.pid}\\n")
     yield process
     process.terminate()
     process.wait()
 
 def test_it(server):
+    with open(os.environ["LOG"], "a") as log:  # by now it is known how the server ends
+        log.write(f"{server.pid}\\n")
     time.sleep(600)
 """
 
