@@ -91,7 +91,6 @@ class Sequence:
             volumes: pods have claims for volumes.
             singles: there are no groups, and pods ask for all sorts of things.
         """
-        self._no_groups = singles
         self._singles: Singles | None = None
         self._group_claims = group_claims
         self._chance = chance = Random(seed)
@@ -203,7 +202,7 @@ class Sequence:
     def _pod(
         self, name: str, size: int, group: str = "", *, cards: int = 0, port: int = 0, memory: int = 0, **spec: Any
     ) -> Json:
-        if group and not self._no_groups:
+        if group and self._singles is None:
             spec["schedulingGroup"] = {"podGroupName": group}
         labels = {"app": group or self._chance.choice(["web", "db"])}
         if self._sampled:
@@ -779,10 +778,10 @@ class Sequence:
         nominate: dict[str, str] | None = None,
         **objects: list[Json],
     ) -> None:
-        if self._singles is not None and "pods" in objects:
-            objects["pods"] = self._singles.coming(objects["pods"])
-        if self._no_groups:
+        if self._singles is not None:
             objects.pop("podGroups", None)
+            if "pods" in objects:
+                objects["pods"] = self._singles.coming(objects["pods"])
         here = {each["metadata"]["uid"] for each in objects.get("pods", ())}
         own = [each for each in self._own_claims if _owner(each) in here]
         if own:
