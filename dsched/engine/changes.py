@@ -157,23 +157,31 @@ class Bearings:
         return moved
 
     def _now(self) -> "_Found":
-        """What the plugins say at present, asked once for each version of the snapshot.
+        """What the plugins say at present, asked once for each version of the snapshot, or of the terms in it where
+        that is as good.
 
         Raises:
             PluginFailure: a plugin failed to say.
         """
-        found, version = self._found, self._snapshot.version
-        if found is None or found.version != version:
-            state, pod, snapshot = self._state, self._pod, self._snapshot
-            skips = self._framework.skips(state, pod, snapshot)
-            answers = self._framework.answers(state, pod, snapshot, self._scored)
-            found = self._found = _Found(version, skips, answers)
+        found, snapshot = self._found, self._snapshot
+        if found is None or found.version != (snapshot.terms_version if found.lasts else snapshot.version):
+            framework, state, pod = self._framework, self._state, self._pod
+            skips = framework.skips(state, pod, snapshot)
+            answers = framework.answers(state, pod, snapshot, self._scored)
+            lasts = not answers and framework.skips_last(skips, snapshot)
+            version = snapshot.terms_version if lasts else snapshot.version
+            found = self._found = _Found(version, lasts, skips, answers)
         return found
 
 
 class _Found(NamedTuple):
-    """What `Framework.skips` and `Framework.answers` said of a version of the snapshot."""
+    """What `Framework.skips` and `Framework.answers` said of a version of the snapshot.
+
+    Attributes:
+        lasts: whether ``version`` is the snapshot's `terms_version`.
+    """
 
     version: int
+    lasts: bool
     skips: Mapping[str, Hashable]
     answers: Mapping[str, Hashable]

@@ -284,7 +284,11 @@ class PreScorePlugin(Plugin, Protocol):
 
 class SkipVersion(Protocol):
     """For plugins of wide scope whose PreFilter and PreScore skip most pods: spares these pods an evaluation anew
-    whenever anything changes in the cluster."""
+    whenever anything changes in the cluster.
+
+    With ``blind_to_plain_pods = True`` it makes no difference to `skip_version` and `label_keys` that pods without
+    (anti-)affinity come to nodes or leave them, nor to the latter which labels and claims a pod has. They are asked for
+    anew when `Snapshot.terms_version` has grown; a `skip_version` that is the snapshot's own, after every change."""
 
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again; a constant for

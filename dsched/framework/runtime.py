@@ -29,7 +29,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.status import SKIP, Code, Scope, Status
-from dsched.framework.table import NodeInfo
+from dsched.framework.table import NodeInfo, NodeTable
 from dsched.framework.validation import (
     LAST,
     STATUS,
@@ -60,6 +60,9 @@ _JUDGES = (
     *("pre_score", "score_table", "score_few", "score", "normalize"),
 )
 """The methods by which plugins say what an evaluation keeps."""
+
+_MOST_LABEL_KEYS = 4096
+"""Kinds of pods of which it is known at which of their labels plugins look."""
 
 _log = logger(__name__)
 
@@ -149,6 +152,16 @@ class Framework:
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
         self._skip_versioned = _methods((*self.at("preFilter"), *self.at("preScore")), "skip_version")
+        self._blind_to_plain_pods = frozenset(
+            plugin.name
+            for plugin in self._built.values()
+            if _said(plugin, "blind_to_plain_pods", ("skip_version", "label_keys")) is True
+        )
+        readers = self._label_readers or ()
+        self._label_keys_last = all(name in self._blind_to_plain_pods for name, _ in readers)
+        self._known_label_keys: dict[bytes, frozenset[str]] = {}
+        """What `_label_keys` found, by `PodInfo.unclaimed_key`, as of ``_label_keys_at``."""
+        self._label_keys_at: tuple[NodeTable | None, int] = None, -1
         looks_wide = {runner.name for runner in self.filters if runner.scope is Scope.CLUSTER}
         looks_wide |= {runner.name for runner in self.scores if runner.scope is Scope.CLUSTER}
         looks_wide |= {name for name, scope in self._pre_filter_scopes.items() if scope is Scope.CLUSTER}
@@ -227,9 +240,24 @@ class Framework:
 
     def _label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
         """Keys of the labels at which some plugin looks at present; None for all, as where a plugin fails to say."""
-        readers, found = self._label_readers, frozenset[str]()
+        readers = self._label_readers
         if readers is None:
             return None
+        if not self._label_keys_last:
+            return self._ask_label_keys(readers, pod, snapshot)
+        now = snapshot.table, snapshot.terms_version
+        if self._label_keys_at != now or len(self._known_label_keys) >= _MOST_LABEL_KEYS:
+            self._label_keys_at, self._known_label_keys = now, {}
+        known = self._known_label_keys.get(pod.unclaimed_key)
+        if known is None:
+            known = self._ask_label_keys(readers, pod, snapshot)
+            if known is not None:
+                self._known_label_keys[pod.unclaimed_key] = known
+        return known
+
+    @staticmethod
+    def _ask_label_keys(readers: Sequence[tuple[str, Any]], pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+        found = frozenset[str]()
         try:
             for (name, _), keys in zip(readers, guarded_each(readers, pod, snapshot), strict=True):
                 if keys is None:
@@ -270,6 +298,10 @@ class Framework:
         """
         skipped = state.skip_filter | state.skip_score
         return versions([each for each in self._skip_versioned.items() if each[0] in skipped], pod, snapshot)
+
+    def skips_last(self, skips: Mapping[str, Hashable], snapshot: Snapshot) -> bool:
+        """Whether what `skips` has just said stays so until `Snapshot.terms_version` grows."""
+        return skips.keys() <= self._blind_to_plain_pods and snapshot.version not in skips.values()
 
     def answers(self, state: CycleState, pod: PodInfo, snapshot: Snapshot, scored: bool) -> Mapping[str, Hashable]:
         """By plugin that looks at the whole cluster and did not skip the pod, what stays equal as long as it would give

@@ -190,6 +190,14 @@ class Snapshot:
         """Grows with every change of anything in here."""
         return self.table.version + self.others_version + self.nominations.version
 
+    @property
+    def terms_version(self) -> int:
+        """Grows with every change but those of pods without (anti-)affinity that come to nodes or leave them, as nearly
+        all that are placed."""
+        table = self.table
+        nodes = table.objects_version + table.layout
+        return nodes + table.terms_version + self.others_version + self.nominations.version
+
     def version_of(self, kind: str) -> int:
         """Grows with every change of an object of this kind, which is neither Pod nor Node."""
         return self._kind_versions.get(kind, 0)

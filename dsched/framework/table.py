@@ -90,6 +90,7 @@ class NodeTable:
         version: grows with every change.
         objects_version: grows when a node object changes in a way that scheduling sees.
         layout: grows when rows come, go or move; what was kept per row is then void.
+        terms_version: grows when a pod with (anti-)affinity comes to a node or leaves it.
         taint_sets: distinct taint lists; ``taint_set[row]`` indexes it.
         images: which nodes hold which.
         ports: row to the host ports in use there, only for rows that have any.
@@ -117,6 +118,7 @@ class NodeTable:
         self.version = 0
         self.objects_version = 0
         self.layout = 0
+        self.terms_version = 0
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_set_ids: dict[tuple[Taint, ...], int] = {(): 0}
         self.images = Images()
@@ -571,6 +573,9 @@ class NodeTable:
         self._add_to_row(row, pod, sign)
         if pod.demand.ports:
             self._count_ports(row, pod.demand.ports, sign)
+        affinity = pod.pod.spec.affinity
+        if affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None):
+            self.terms_version += 1
         if self._pod_index is not None:
             self._pod_index.count(row, pod, sign)
 

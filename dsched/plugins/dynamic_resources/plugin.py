@@ -124,6 +124,7 @@ class _Looked(NamedTuple):
 
 class DynamicResources:
     name = "DynamicResources"
+    blind_to_plain_pods = True
     label_blind = True
     claim_blind = True
     pre_enqueue_reads = (RESOURCE_CLAIM,)

@@ -80,6 +80,7 @@ class _Liked:
 
 class InterPodAffinity:
     name = "InterPodAffinity"
+    blind_to_plain_pods = True
     claim_blind = True
     takes_features = True
     hints_per_class = True

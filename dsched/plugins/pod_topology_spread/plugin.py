@@ -112,6 +112,7 @@ class _Soft:
 
 class PodTopologySpread:
     name = "PodTopologySpread"
+    blind_to_plain_pods = True
     claim_blind = True
     takes_features = True
     hints_per_class = True
