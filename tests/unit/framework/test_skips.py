@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,6 +119,75 @@ def test_a_plugin_that_does_not_say_is_asked_anew() -> None:
     framework.plugin("Silent").awake = True  # type: ignore[union-attr]
     snapshot.table.add_pod(GUARD, NodeName("n1"))
     assert not kept.refresh(), "it does not skip the pod any more"
+
+
+class Counting(Fickle):
+    """Skips every pod, and counts how often it is asked what that depends on, and which labels it reads."""
+
+    name = "Counting"
+    blind_to_plain_pods = True
+    skip_version_is_the_snapshots = False
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self.asked: list[str] = []
+
+    def skip_version(self, pod: Any, snapshot: Any) -> int:
+        self.asked.append("skips")
+        return snapshot.version if self.skip_version_is_the_snapshots else 0
+
+    def label_keys(self, pod: Any, snapshot: Any) -> list[str]:
+        self.asked.append("labels")
+        return ["app"]
+
+
+class Overriding(Counting):
+    """Inherits the promise, of another answer."""
+
+    def skip_version(self, pod: Any, snapshot: Any) -> int:
+        return super().skip_version(pod, snapshot)
+
+
+class Restless(Counting):
+    """Would skip a pod again only as long as nothing at all changes."""
+
+    skip_version_is_the_snapshots = True
+
+
+def _place(snapshot: Snapshot, pod: PodInfo) -> None:
+    snapshot.table.add_pod(pod, NodeName("n1"))
+
+
+CHANGES: dict[str, tuple[Any, bool]] = {
+    "a plain pod": (lambda snapshot: _place(snapshot, PodInfo(make_pod("a/new"))), False),
+    "a plain pod that goes": (lambda snapshot: snapshot.table.remove_pod("a/there-uid"), False),
+    "a pod with affinity to nodes": (
+        lambda snapshot: _place(snapshot, PodInfo(make_pod("a/new", spec={"affinity": {"nodeAffinity": {}}}))),
+        False,
+    ),
+    "a pod with terms": (lambda snapshot: _place(snapshot, GUARD), True),
+    "a node": (lambda snapshot: snapshot.table.set_node(make_node("n1", labels={ZONE: "other"})), True),
+    "an object": (lambda snapshot: snapshot.put("Service", "a/web", {}), True),
+    "a promise": (lambda snapshot: snapshot.nominations.set(OTHER, NodeName("n1")), True),
+}
+
+
+@pytest.mark.parametrize("plugin", [Counting, Overriding, Restless])
+@pytest.mark.parametrize("change", CHANGES)
+def test_who_is_blind_to_plain_pods_is_asked_again_after_other_changes_only(plugin: Any, change: str) -> None:
+    snapshot = make_snapshot(NODES)
+    snapshot.table.add_pod(PodInfo(make_pod("a/there", uid="a/there-uid")), NodeName("n2"))
+    framework = framework_of(plugin)
+    asked = framework.plugin("Counting").asked  # type: ignore[union-attr]
+    kept = evaluate(framework, PLAIN, snapshot)
+    first = framework.class_of(PLAIN, snapshot)
+    assert set(asked) == {"skips", "labels"}
+    happens, matters = CHANGES[change]
+    asked.clear()
+    happens(snapshot)
+    kept.refresh()
+    assert framework.class_of(PLAIN, snapshot) == first
+    wanted = {"skips", "labels"} if matters or plugin is Overriding else {"skips"} if plugin is Restless else set()
+    assert set(asked) == wanted
 
 
 @settings(max_examples=150, deadline=None)
