@@ -5,6 +5,7 @@ Source: kubernetes v1.34 pkg/apis/{core,storage,resource}/v1/defaults.go; pkg/re
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from dsched.manifests import kinds
@@ -15,6 +16,8 @@ DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
+POD_AFFINITIES = ("podAffinity", "podAntiAffinity")
+"""The parts of a pod's affinity that are about pods."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -81,8 +84,21 @@ def _fold_label_keys(affinity: Object, labels: Mapping[str, str]) -> None:
                     expressions.append(expression)
 
 
+def without_label_keys(affinity: Mapping[str, Any]) -> Object:
+    """A pod's affinity without what matchLabelKeys and mismatchLabelKeys have become, whatever the labels were."""
+    bare: Object = deepcopy(dict(affinity))
+    for term in _pod_affinity_terms(bare):
+        selector = term.get("labelSelector") or {}
+        folded = {("In", key) for key in term.get("matchLabelKeys", ())}
+        folded |= {("NotIn", key) for key in term.get("mismatchLabelKeys", ())}
+        expressions = selector.pop("matchExpressions", ())
+        if left := [each for each in expressions if (each["operator"], each["key"]) not in folded]:
+            selector["matchExpressions"] = left
+    return bare
+
+
 def _pod_affinity_terms(affinity: Object) -> Iterator[Object]:
-    for name in ("podAffinity", "podAntiAffinity"):
+    for name in POD_AFFINITIES:
         terms = affinity.get(name, {})
         yield from terms.get(_REQUIRED, ())
         for weighted in terms.get(_PREFERRED, ()):

@@ -19,7 +19,7 @@ import msgspec
 
 from dsched.cluster.standalone import stored
 from dsched.cluster.standalone.stored import Object, PodState
-from dsched.manifests import admission, group_checks, kinds, queue_checks
+from dsched.manifests import admission, defaulting, group_checks, kinds, queue_checks
 from dsched.manifests.load import Manifest
 from dsched.manifests.problems import Problems
 from dsched.manifests.resource_checks import Report
@@ -214,6 +214,7 @@ def _pod(manifest: Manifest, value: Object, before: Stored | None, now_ms: int, 
         return "", stored.state_line(value, node, now_ms if node else 0)
     value["spec"] = {**value["spec"]}
     _keep_node(value["spec"], before.value["spec"], before.state.bound_to)
+    _keep_label_keys(value["spec"], before.value["spec"])
     _keep_written(status, before.value.get("status", {}))
     changed = forbidden(before.value["spec"], value["spec"])
     if changed:
@@ -232,6 +233,16 @@ def _keep_node(spec: Object, before: Object, bound_to: str) -> None:
     spec.pop("nodeName", None)
     if "nodeName" in before:
         spec["nodeName"] = before["nodeName"]
+
+
+def _keep_label_keys(spec: Object, before: Object) -> None:
+    """What matchLabelKeys and mismatchLabelKeys came to when the pod was made stays so when its labels change."""
+    affinity, old = spec.get("affinity"), before.get("affinity")
+    if not affinity or not old:
+        return
+    bare, old_bare = defaulting.without_label_keys(affinity), defaulting.without_label_keys(old)
+    same = [name for name in defaulting.POD_AFFINITIES if name in bare and bare[name] == old_bare.get(name)]
+    spec["affinity"] = {**affinity, **{name: old[name] for name in same}}
 
 
 def _keep_written(status: Object, before: Object) -> None:

@@ -96,6 +96,31 @@ def test_what_get_prints_can_be_applied(store, cluster, apply, reserve):
     assert outcomes(apply(*printed)) == ["pod default/a unchanged", "pod default/b unchanged"]
 
 
+def test_what_label_keys_of_affinity_came_to_stays_when_labels_change(store, cluster, apply):
+    keyed = {"topologyKey": "zone", "matchLabelKeys": ["app"], "mismatchLabelKeys": ["tenant"]}
+
+    def web(app: str, selector: dict[str, Any], **more: Any) -> dict[str, Any]:
+        term = {**keyed, "labelSelector": selector, **more}
+        affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        return pod_manifest(labels={"app": app, "tenant": "x"}, affinity=affinity)
+
+    def expressions() -> list[Any]:
+        (pod,) = cluster.get_pods([WEB])
+        (term,) = pod.spec.affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+        assert pod.metadata.labels["app"] == "shop"
+        return [(each.key, each.operator, each.values) for each in term.label_selector.match_expressions]
+
+    apply(web("web", {}))
+    for again in (web("shop", {}), *Objects(store).get(kinds.POD, [WEB])):
+        again["metadata"]["labels"]["app"] = "shop"
+        apply(again)
+        assert expressions() == [("app", "In", ["web"]), ("tenant", "NotIn", ["x"])]
+    assert outcomes(apply(web("shop", {}))) == ["pod default/web unchanged"]
+    for other in (web("shop", {"matchLabels": {"tier": "front"}}), web("shop", {}, topologyKey="host")):
+        with pytest.raises(ManifestError, match=r"changed: affinity"):
+            apply(other)
+
+
 def test_an_ended_pod_tells_its_phase(cluster, apply):
     apply(pod_manifest(nodeName="n1"))
     version = cluster.newest_version()
