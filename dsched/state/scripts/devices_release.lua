@@ -6,6 +6,7 @@
 -- ARGV[2] held   msgpack  [[uid, holder], …]
 -- RETURNS per holder 1 | 0 it held nothing
 -- INCLUDE fence
+-- INCLUDE in_bulk
 -- INCLUDE charges
 -- INCLUDE devices
 if not fenced(KEYS[1], ARGV[1]) then

@@ -6,6 +6,7 @@
 --                           "reset" (then {used} follows {allocatable}), "set" (allocatable), "add", "sub" (used), "gone"
 -- RETURNS 1 | error STALE_EPOCH
 -- INCLUDE fence
+-- INCLUDE in_bulk
 -- INCLUDE charges
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])

@@ -18,9 +18,9 @@
 -- RETURNS per pod 1 | 0 no reservation stands
 -- INCLUDE fence
 -- INCLUDE places
+-- INCLUDE in_bulk
 -- INCLUDE charges
 -- INCLUDE devices
--- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end

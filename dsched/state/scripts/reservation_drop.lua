@@ -8,6 +8,7 @@
 -- ARGV[3] count   int  about how many are looked at
 -- RETURNS [cursor, uid, text, …]: 0 at the end; those that were ended
 -- INCLUDE fence
+-- INCLUDE in_bulk
 -- INCLUDE charges
 -- INCLUDE devices
 if not fenced(KEYS[1], ARGV[1]) then

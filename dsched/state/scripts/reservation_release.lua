@@ -19,6 +19,7 @@
 -- RETURNS per pod 1 | 0 no such reservation stands
 -- INCLUDE fence
 -- INCLUDE places
+-- INCLUDE in_bulk
 -- INCLUDE charges
 -- INCLUDE devices
 if not fenced(KEYS[1], ARGV[1]) then

@@ -27,9 +27,9 @@
 --   queue; evaluate again) | "gone" (no longer in flight) | "together" (another one of its unit was refused)
 -- INCLUDE fence
 -- INCLUDE places
+-- INCLUDE in_bulk
 -- INCLUDE charges
 -- INCLUDE devices
--- INCLUDE in_bulk
 if not fenced(KEYS[1], ARGV[1]) then
   return stale(ARGV[1])
 end
@@ -176,31 +176,33 @@ local function take(uid, devices, taken_for)
   end
 end
 local attempts = {}
+-- What becomes of a pod, and what its node was seen like.
 local function verdict_of(item)
   local key, uid, node, version, object, _, _, amounts, ports, devices, queues = unpack(item)
   local node_key = KEYS[10] .. node
   local known = redis.call("HMGET", KEYS[8] .. key, "uid", "queue", "attempts")
-  local seen = redis.call("HMGET", node_key, "version", "object")
+  local seen = look_at(node_key, amounts)
   if known[1] ~= uid or known[2] ~= "inflight" then
     return "gone"
   end
   attempts[uid] = known[3] or "0"
   local before = pods_ahead[node_key]
   local expected = before and string.format("%.0f", tonumber(version) - before) or version
-  local as_seen = seen[2] == object and seen[1] == expected
-  if not as_seen and (seen[2] ~= object or ports ~= 0 or not fits(node_key, amounts, has_own(uid, devices))) then
+  local as_seen = seen.object == object and seen.version == expected
+  if not as_seen and (seen.object ~= object or ports ~= 0 or not fits(node_key, amounts, has_own(uid, devices))) then
     return "changed"
   end
   if not are_free(devices) then
     return "taken"
   end
-  return are_within(queues) and "ok" or "limited"
+  return are_within(queues) and "ok" or "limited", seen
 end
 local verdicts, held, flown = {}, {}, {}
-local function reserve(item, taken_for)
+-- Args: seen: what its node is like, where nobody of its unit has been put there since.
+local function reserve(item, taken_for, seen)
   local key, uid, node, _, _, state, deadline, amounts, _, devices, queues = unpack(item)
   local record = KEYS[8] .. key
-  charge(KEYS[10] .. node, amounts, "")
+  charge(KEYS[10] .. node, amounts, "", seen)
   take(uid, devices, taken_for)
   charge_queues(queues)
   held[#held + 1] = uid
@@ -216,8 +218,10 @@ for _, unit in ipairs(cmsgpack.unpack(ARGV[3])) do
   else
     ahead, pods_ahead, devices_ahead, holders_ahead, queues_ahead = NOTHING, NOTHING, NOTHING, NOTHING, NOTHING
   end
+  local seen
   for number, item in ipairs(unit) do
-    local verdict = verdict_of(item)
+    local verdict
+    verdict, seen = verdict_of(item)
     fine = fine and verdict == "ok"
     verdicts[#verdicts + 1] = verdict
     if number < #unit then
@@ -228,7 +232,7 @@ for _, unit in ipairs(cmsgpack.unpack(ARGV[3])) do
   for number, item in ipairs(unit) do
     local at = first + number - 1
     if fine then
-      reserve(item, taken_for)
+      reserve(item, taken_for, #unit == 1 and seen or nil)
     elseif verdicts[at] == "ok" then
       verdicts[at] = "together"
     end

@@ -1,6 +1,7 @@
 -- charges: what the pods on a node take up, as fields used.RESOURCE of node:NAME; each change moves its version by one.
--- Sums are exact: what HINCRBY cannot hold is kept as a longer decimal number, in limbs of LIMB digits while it is added
+-- Sums are exact: what an int64 cannot hold is kept as a longer decimal number, in limbs of LIMB digits while it is added
 -- up, for Lua's numbers are exact only up to 2^53. A field that is no number stays as it is until it is counted anew.
+-- Includes before it: in_bulk.
 local LIMB = 14
 local BASE = 10 ^ LIMB
 local function limbs(number)
@@ -57,15 +58,31 @@ local function count_up(key, field)
     redis.call("HSET", key, field, 1)
   end
 end
-local function charge(node_key, amounts, sign)
+-- A node's version and that of its object, and what is used of these resources, by field; false where there is none.
+local function look_at(node_key, amounts)
+  local fields, seen = { "version", "object" }, {}
+  for resource in pairs(amounts) do
+    fields[#fields + 1] = "used." .. resource
+  end
+  for number, value in ipairs(read_in_bulk(node_key, fields)) do
+    seen[fields[number]] = value
+  end
+  return seen
+end
+-- Args: seen: what `look_at` has just found; it is looked at where that is not given.
+local function charge(node_key, amounts, sign, seen)
+  seen = seen or look_at(node_key, amounts)
+  local version = seen.version
+  local changed = { "version", version and is_number(version) and sum(version, "1") or "1" }
   for resource, amount in pairs(amounts) do
     local field = "used." .. resource
-    if type(redis.pcall("HINCRBY", node_key, field, sign .. amount)) ~= "number" then
-      local used = redis.call("HGET", node_key, field) or "0"
-      if is_number(used) then
-        redis.call("HSET", node_key, field, sum(used, sign .. amount))
-      end
+    local used = seen[field] or "0"
+    if is_number(used) then
+      changed[#changed + 1] = field
+      changed[#changed + 1] = sum(used, sign .. amount)
     end
   end
-  count_up(node_key, "version")
+  in_bulk(changed, function(...)
+    redis.call("HSET", node_key, ...)
+  end)
 end
