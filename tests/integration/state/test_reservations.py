@@ -115,6 +115,21 @@ def test_amounts_beyond_what_a_double_counts_are_charged_exactly(store, epoch, q
     assert used(store, "n1") == {"memory": 1}
 
 
+def test_more_resources_than_lua_hands_on_at_once_are_charged_and_given_back(store, epoch, queue, held):
+    many = {f"example.com/r{number}": number + 1 for number in range(5000)}
+    usage = with_node(store, epoch, **many)
+    fly(queue, "a")
+
+    def taken() -> dict[str, int]:
+        fields = node_fields(store, "n1")
+        return {resource: int(fields[f"used.{resource}"]) for resource in many}
+
+    assert held.reserve([replace(request("a", usage), amounts=many)], NOW_MS) == [OK]
+    assert taken() == many
+    assert held.release([(move("a", QueueName.RESERVED, QueueName.NOWHERE), N1, many)]) == [True]
+    assert not any(taken().values())
+
+
 def test_a_resource_that_the_node_does_not_have_does_not_fit(store, queue, held, usage):
     fly(queue, "a")
     asked = replace(request("a", usage, version=0), amounts={"nvidia.com/gpu": 1, "pods": 1})
