@@ -127,8 +127,16 @@ class Volumes:
         claim = self._claim(name, 1, MADE, volume=f"disk-{name}", modes=modes)
         terms = self._terms() if self._chance.random() < 0.4 else []
         volume = csi(DRIVER, f"handle-{name}")
-        self._put(make_volume(f"disk-{name}", class_name=MADE, claim=claim, terms=terms, csi=volume, modes=modes))
+        made = make_volume(
+            f"disk-{name}", class_name=MADE, claim=claim, terms=terms, csi=volume, modes=modes, labels=self._zones()
+        )
+        self._put(made)
         return claim
+
+    def _zones(self) -> Json:
+        """The labels of a volume that says where it is, as drivers did before volumes had terms."""
+        chance = self._chance
+        return {self._zone: chance.choice(["z0", "z1", "z0__z1", "z2"])} if chance.random() < 0.7 else {}
 
     def _used_by(self, pod: Json) -> list[Json]:
         """Claims of a pod that runs."""
@@ -262,7 +270,8 @@ class Volumes:
         self._claims[name] = made
         terms = self._terms() if self._chance.random() < 0.4 else []
         source = csi(DRIVER, f"handle-{name}")
-        volume = make_volume(f"disk-{name}", class_name=made["spec"]["storageClassName"], terms=terms, csi=source)
+        class_name = made["spec"]["storageClassName"]
+        volume = make_volume(f"disk-{name}", class_name=class_name, terms=terms, csi=source, labels=self._zones())
         volume["spec"]["claimRef"], volume["status"] = reference(made), {"phase": "Bound"}
         return {"persistentVolumes": [self._put(volume)], "persistentVolumeClaims": [made]}
 
