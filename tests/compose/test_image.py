@@ -143,6 +143,11 @@ def test_two_builds_give_the_same_files(engine: Engine, image: str) -> None:
     assert [name for name, each in first.items() if each != second[name]] == []
 
 
+def test_nothing_in_it_tells_the_day_of_its_build(engine: Engine, image: str) -> None:
+    shadow = engine.run(["docker", "run", "--rm", "--user", "0", "--entrypoint", "cat", image, "/etc/shadow"]).stdout
+    assert [line for line in shadow.splitlines() if line.startswith("dsched:")] == ["dsched:!::0:99999:7:::"]
+
+
 KUBECONFIG = {
     "apiVersion": "v1",
     "kind": "Config",
