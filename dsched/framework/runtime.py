@@ -146,22 +146,13 @@ class Framework:
         self._searchers = tuple(each for each in self.at("podGroupPostFilter") if hasattr(each, "note_search"))
         self._class_parts = tuple(_methods(self._built.values(), "class_part").items())
         judging = {plugin.name: plugin for point in _JUDGING for plugin in self.at(point)}
-        self._label_readers = _readers(judging, "label_keys", blind="label_blind")
+        self._blind_to_plain_pods = _blind_to_plain_pods(self._built.values())
+        self._label_keys = _LabelKeys(_readers(judging, "label_keys", blind="label_blind"), self._blind_to_plain_pods)
         self._claim_readers = _readers(judging, "claims_meaning", blind="claim_blind")
         self._followers = tuple(
             plugin for plugin in self.at("preFilter") if hasattr(plugin, "add_pod") or hasattr(plugin, "remove_pod")
         )
         self._skip_versioned = _methods((*self.at("preFilter"), *self.at("preScore")), "skip_version")
-        self._blind_to_plain_pods = frozenset(
-            plugin.name
-            for plugin in self._built.values()
-            if _said(plugin, "blind_to_plain_pods", ("skip_version", "label_keys")) is True
-        )
-        readers = self._label_readers or ()
-        self._label_keys_last = all(name in self._blind_to_plain_pods for name, _ in readers)
-        self._known_label_keys: dict[bytes, frozenset[str]] = {}
-        """What `_label_keys` found, by `PodInfo.unclaimed_key`, as of ``_label_keys_at``."""
-        self._label_keys_at: tuple[NodeTable | None, int] = None, -1
         looks_wide = {runner.name for runner in self.filters if runner.scope is Scope.CLUSTER}
         looks_wide |= {runner.name for runner in self.scores if runner.scope is Scope.CLUSTER}
         looks_wide |= {name for name, scope in self._pre_filter_scopes.items() if scope is Scope.CLUSTER}
@@ -237,36 +228,6 @@ class Framework:
             return b"".join(guarded_each(self._class_parts, pod))
         except PluginFailure:
             return pod.uid.encode()
-
-    def _label_keys(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
-        """Keys of the labels at which some plugin looks at present; None for all, as where a plugin fails to say."""
-        readers = self._label_readers
-        if readers is None:
-            return None
-        if not self._label_keys_last:
-            return self._ask_label_keys(readers, pod, snapshot)
-        now = snapshot.table, snapshot.terms_version
-        if self._label_keys_at != now or len(self._known_label_keys) >= _MOST_LABEL_KEYS:
-            self._label_keys_at, self._known_label_keys = now, {}
-        known = self._known_label_keys.get(pod.unclaimed_key)
-        if known is None:
-            known = self._ask_label_keys(readers, pod, snapshot)
-            if known is not None:
-                self._known_label_keys[pod.unclaimed_key] = known
-        return known
-
-    @staticmethod
-    def _ask_label_keys(readers: Sequence[tuple[str, Any]], pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
-        found = frozenset[str]()
-        try:
-            for (name, _), keys in zip(readers, guarded_each(readers, pod, snapshot), strict=True):
-                if keys is None:
-                    return None
-                if keys:
-                    found |= guarded(name, frozenset, keys)
-        except PluginFailure:
-            return None
-        return found
 
     def reach(self, state: CycleState, scored: bool = True) -> Scope:
         """What the answers about a pod depend on at most, plugins that were skipped left out, and scores too unless
@@ -740,6 +701,60 @@ def _said(plugin: Any, name: str, about: Collection[str]) -> Any:
         if any(each in namespace for each in about):
             break
     return None
+
+
+def _blind_to_plain_pods(plugins: Iterable[Any]) -> frozenset[str]:
+    """Names of those whose ``skip_version`` and ``label_keys`` stay the same until `Snapshot.terms_version` grows."""
+    about = ("skip_version", "label_keys")
+    return frozenset(plugin.name for plugin in plugins if _said(plugin, "blind_to_plain_pods", about) is True)
+
+
+class _LabelKeys:
+    """Keys of the labels of a pod at which some plugin looks at present; None for all, as where a plugin fails to say.
+
+    They are asked for with each pod, or, where all plugins that look at labels are blind to plain pods, once for pods
+    that differ in labels and claims alone, until `Snapshot.terms_version` grows.
+    """
+
+    def __init__(self, readers: Sequence[tuple[str, Any]] | None, blind: Collection[str]) -> None:
+        """
+        Args:
+            readers: the plugins that look at labels, with what says at which; None where one may look at any.
+            blind: the plugins that are blind to plain pods.
+        """
+        self._readers = readers
+        self._last = all(name in blind for name, _ in readers or ())
+        self._known: dict[bytes, frozenset[str]] = {}
+        """What was found, by `PodInfo.unclaimed_key`, as of ``_known_at``."""
+        self._known_at: tuple[NodeTable | None, int] = None, -1
+
+    def __call__(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
+        if self._readers is None:
+            return None
+        if not self._last:
+            return self._ask(self._readers, pod, snapshot)
+        now = snapshot.table, snapshot.terms_version
+        if self._known_at != now or len(self._known) >= _MOST_LABEL_KEYS:
+            self._known_at, self._known = now, {}
+        known = self._known.get(pod.unclaimed_key)
+        if known is None:
+            known = self._ask(self._readers, pod, snapshot)
+            if known is not None:
+                self._known[pod.unclaimed_key] = known
+        return known
+
+    @staticmethod
+    def _ask(readers: Sequence[tuple[str, Any]], pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:
+        found = frozenset[str]()
+        try:
+            for (name, _), keys in zip(readers, guarded_each(readers, pod, snapshot), strict=True):
+                if keys is None:
+                    return None
+                if keys:
+                    found |= guarded(name, frozenset, keys)
+        except PluginFailure:
+            return None
+        return found
 
 
 def _pre_enqueue_fields(plugin: Any) -> Sequence[str] | None:
