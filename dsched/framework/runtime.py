@@ -7,6 +7,8 @@ Source: pkg/scheduler/framework/runtime/framework.go.
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ from dsched.framework.interface import (
     PreFilterResult,
     Registry,
 )
+from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.snapshot import Snapshot
@@ -60,9 +63,6 @@ _JUDGES = (
     *("pre_score", "score_table", "score_few", "score", "normalize"),
 )
 """The methods by which plugins say what an evaluation keeps."""
-
-_MOST_LABEL_KEYS = 4096
-"""Kinds of pods of which it is known at which of their labels plugins look."""
 
 _log = logger(__name__)
 
@@ -724,8 +724,8 @@ class _LabelKeys:
         """
         self._readers = readers
         self._last = all(name in blind for name, _ in readers or ())
-        self._known: dict[bytes, frozenset[str]] = {}
-        """What was found, by `PodInfo.unclaimed_key`, as of ``_known_at``."""
+        self._known: PerClass[frozenset[str] | None] | None = None
+        """What was found, as of ``_known_at``."""
         self._known_at: tuple[NodeTable | None, int] = None, -1
 
     def __call__(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
@@ -734,14 +734,10 @@ class _LabelKeys:
         if not self._last:
             return self._ask(self._readers, pod, snapshot)
         now = snapshot.table, snapshot.terms_version
-        if self._known_at != now or len(self._known) >= _MOST_LABEL_KEYS:
-            self._known_at, self._known = now, {}
-        known = self._known.get(pod.unclaimed_key)
-        if known is None:
-            known = self._ask(self._readers, pod, snapshot)
-            if known is not None:
-                self._known[pod.unclaimed_key] = known
-        return known
+        if self._known is None or self._known_at != now:
+            ask = partial(self._ask, self._readers, snapshot=snapshot)
+            self._known_at, self._known = now, PerClass(ask, key=attrgetter("unclaimed_key"))
+        return self._known(pod)
 
     @staticmethod
     def _ask(readers: Sequence[tuple[str, Any]], pod: PodInfo, snapshot: Snapshot) -> frozenset[str] | None:

@@ -238,7 +238,7 @@ def _keep_node(spec: Object, before: Object, bound_to: str) -> None:
 def _keep_label_keys(spec: Object, before: Object) -> None:
     """What matchLabelKeys and mismatchLabelKeys came to when the pod was made stays so when its labels change."""
     affinity, old = spec.get("affinity"), before.get("affinity")
-    if not affinity or not old:
+    if not affinity or not old or affinity == old:
         return
     bare, old_bare = defaulting.without_label_keys(affinity), defaulting.without_label_keys(old)
     same = [name for name in defaulting.POD_AFFINITIES if name in bare and bare[name] == old_bare.get(name)]
