@@ -427,8 +427,10 @@ class Evaluation(ClassResults):
 
     def _plainly(self) -> Sequence[ScoreRunner] | None:
         """The scores that look at pods, where `_judge_few` can judge rows."""
-        if self._ranking is None or self._in_turn or not self._few_filters:
+        if self._in_turn or not self._few_filters:
             return None
+        if self._ranking is None:
+            return ()
         return self._ranking.following if self._ranking.plain else None
 
     def _judge_few(self, rows: Sequence[int], rescored: Sequence[ScoreRunner]) -> None:
@@ -448,6 +450,8 @@ class Evaluation(ClassResults):
         if promised := self._promised():
             self._keep_promises([row for row in promised if row in rows])
         if self._ranking is None:
+            if any(passed[place] for place in at) and self._rank():
+                self._note_dependence()
             return
         flipped = [place for place, did in zip(at, before, strict=True) if passed[place] != did]
         shifts = self._score_few(at, rows, rescored)
