@@ -5,6 +5,7 @@ does not come back in time is asked for once more, then judged here.
 """
 
 import time
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 
@@ -114,8 +115,8 @@ class Router:
     def gather_first(self, classes: Sequence[tuple[str, PodInfo]]) -> bool:
         """Whether to ask the evaluators about classes, each given by profile and pod, in one request."""
         nodes = len(self._cache.snapshot.table)
-        work = [(profile, nodes) for profile, pod in classes if not _has_claims(pod)]
-        return bool(work) and self._scattering(work)
+        work = Counter(profile for profile, pod in classes if not _has_claims(pod))
+        return bool(work) and self._scattering([(profile, nodes * number) for profile, number in work.items()])
 
     def _scattering(self, work: Sequence[tuple[str, int]]) -> bool:
         """Whether evaluators are asked to judge so many rows by these profiles."""
@@ -355,4 +356,5 @@ def _can_travel(evaluation: Evaluation) -> bool:
 
 
 def _has_claims(pod: PodInfo) -> bool:
-    return any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.pod.spec.volumes)
+    volumes = pod.pod.spec.volumes
+    return bool(volumes) and any(volume.persistent_volume_claim or volume.ephemeral for volume in volumes)
