@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.faults import campaign, load, queued, report, soak
 from tests.faults.driver import Outcome
-from tests.faults.scenario import all_scenarios
+from tests.faults.scenario import all_scenarios, with_gates
 
 console = Console(stderr=True)
 
@@ -32,6 +32,9 @@ def main() -> int:
     chosen = [runnable[number] for number in numbers]
     if given.queues:
         chosen = [queued.divided(scenario) for scenario in chosen]
+    if given.gates:
+        chosen = [with_gates(scenario, given.gates) for scenario in chosen]
+    so = (" --queues" if given.queues else "") + (f" --gates {','.join(given.gates)}" if given.gates else "")
     seeds = [given.seed] if given.seed is not None else list(range(given.first, given.first + given.seeds))
     runs = list(campaign.order(chosen, seeds))
     outcomes: list[Outcome] = []
@@ -42,7 +45,7 @@ def main() -> int:
             outcomes.append(outcome)
             progress.advance(bar)
             progress.update(bar, description=f"{sum(bool(each.breaches) for each in outcomes)} failed")
-            _tell(outcome, verbose=given.verbose)
+            _tell(outcome, so, verbose=given.verbose)
             if given.json is not None:
                 given.json.write_text(json.dumps({**report.summary(outcomes), "busy_processes": given.load}, indent=1))
 
@@ -54,7 +57,7 @@ def main() -> int:
     return 1 if any(outcome.breaches for outcome in outcomes) else 0
 
 
-def _tell(outcome: Outcome, *, verbose: bool) -> None:
+def _tell(outcome: Outcome, so: str, *, verbose: bool) -> None:
     if not outcome.breaches and not verbose:
         return
     colour = "red" if outcome.breaches else "green"
@@ -69,7 +72,9 @@ def _tell(outcome: Outcome, *, verbose: bool) -> None:
     for line in outcome.notes:
         console.print(f"  {line}", markup=False)
     if outcome.breaches:
-        console.print(f"  again: python -m tests.faults --scenario {outcome.scenario} --seed {outcome.seed}")
+        console.print(
+            f"  again: python -m tests.faults --scenario {outcome.scenario} --seed {outcome.seed}{so}", markup=False
+        )
 
 
 def _progress() -> Progress:
@@ -85,6 +90,9 @@ def _arguments() -> argparse.Namespace:
     replayed = int(os.environ["DSCHED_FAULTS_SEED"]) if os.environ.get("DSCHED_FAULTS_SEED") else None
     parser.add_argument("--seed", type=int, default=replayed, help="this seed alone, to do a run again")
     parser.add_argument("--queues", action="store_true", help="in a cluster that is divided between queues")
+    parser.add_argument(
+        "--gates", type=lambda text: text.split(","), help="feature gates to turn on, with commas between"
+    )
     parser.add_argument("--soak", type=float, metavar="SECONDS", help="mixed faults, drawn from the scenarios, so long")
     parser.add_argument("--load", type=int, default=0, metavar="N", help="N processes that compute all the time beside")
     parser.add_argument(

@@ -5,8 +5,8 @@ import pkgutil
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -97,6 +97,19 @@ class Scenario:
     def arena(self, seed: int) -> str:
         """The kind of cluster for a seed."""
         return self.arenas[seed % len(self.arenas)]
+
+
+_GATES = "--feature-gates"
+
+
+def with_gates(scenario: Scenario, gates: Sequence[str]) -> Scenario:
+    """The same with these feature gates on, besides its own."""
+    options, said = list(scenario.options), ",".join(f"{gate}=true" for gate in gates)
+    if _GATES in options:
+        options[options.index(_GATES) + 1] += f",{said}"
+    else:
+        options += [_GATES, said]
+    return replace(scenario, options=tuple(options))
 
 
 @cache

@@ -56,7 +56,11 @@ def inject(run: Run) -> None:
 def _group(run: Run, name: str, made: int, cpu: str = "50m") -> list[dict[str, Any]]:
     """Create a group, of which all or none are to be placed; so many of its pods, which are not created yet."""
     group = f"{name}-{run.seed}"
-    run.arena.put("PodGroup", group_manifest(f"default/{group}", min_count=SIZE, priority=PRIORITY))
+    manifest = group_manifest(f"default/{group}", min_count=SIZE, priority=PRIORITY)
+    manifest["metadata"]["annotations"] = {
+        "dsched.io/preferred-topology": "zone"
+    }  # read with DschedGangPlacement alone
+    run.arena.put("PodGroup", manifest)
     of = {"schedulingGroup": {"podGroupName": group}}
     found = [run.churn.pod(cpu=cpu, plain=True, priority=PRIORITY, **of) for _ in range(made)]
     for pod in found:
