@@ -43,9 +43,9 @@ from dsched.framework.validation import AnsweredError, PluginFailure
 from dsched.model.meta import NodeName, PodUid
 
 
-def evaluate(framework: Framework, pod: PodInfo, snapshot: Snapshot) -> "Evaluation":
-    """Evaluate the pod's class over the whole table, in this process."""
-    evaluation = Evaluation(framework, pod, snapshot)
+def evaluate(framework: Framework, pod: PodInfo, snapshot: Snapshot, shared: bool = False) -> "Evaluation":
+    """Evaluate the pod's class over the whole table, in this process; the arguments are those of `Evaluation`."""
+    evaluation = Evaluation(framework, pod, snapshot, shared)
     if evaluation.open:
         evaluation.judge_here()
     return evaluation

@@ -27,16 +27,13 @@ class PerClass(Generic[Derived]):
         self._derive = derive
         self._key = key
         self._kept: LRU[bytes, Derived] = LRU(most)
-        self._last: tuple[bytes, Derived] | None = None
-        """What was asked for last: pods of a class often come in a row, and each asks ten of these."""
 
     def __call__(self, pod: PodInfo) -> Derived:
         """What is derived from this pod, or was from another of its class."""
-        key, last = self._key(pod), self._last
-        if last is not None and last[0] == key:
-            return last[1]
-        derived = self._kept.used(key)
-        if derived is None:
-            derived = self._kept[key] = self._derive(pod)
-        self._last = key, derived
+        key = self._key(pod)
+        known = self._kept.get(key)
+        if known is not None:  # `used`, without a call: each pod pays for ten of these
+            self._kept.move_to_end(key)
+            return known
+        derived = self._kept[key] = self._derive(pod)
         return derived

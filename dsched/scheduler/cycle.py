@@ -101,11 +101,9 @@ class Cycle:
         pods = candidates(batch)
         self._observer.before_decide(pods)
         asked = [(framework, pod.info) for pod in pods if (framework := self._framework(pod)) is not None]
-        if self._breaker.classes:
-            asked = [each for each in asked if self._held(*each) is None]
         failed: dict[tuple[str, bytes], Status] = {}
         # Classes that evaluators are asked about go in one request: its round trip is paid once.
-        for evaluation in self._classes.prepare(asked):
+        for evaluation in self._classes.prepare([each for each in asked if self._held(*each) is None]):
             if evaluation.failure is not None and dangerous(evaluation.failure):
                 failed[evaluation.framework.profile_name, evaluation.pod.class_key] = evaluation.failure
                 self._met(evaluation.framework, evaluation.pod, evaluation.failure)

@@ -34,7 +34,7 @@ def main() -> int:
         chosen = [queued.divided(scenario) for scenario in chosen]
     if given.gates:
         chosen = [with_gates(scenario, given.gates) for scenario in chosen]
-    so = (" --queues" if given.queues else "") + (f" --gates {','.join(given.gates)}" if given.gates else "")
+    options = (" --queues" if given.queues else "") + (f" --gates {','.join(given.gates)}" if given.gates else "")
     seeds = [given.seed] if given.seed is not None else list(range(given.first, given.first + given.seeds))
     runs = list(campaign.order(chosen, seeds))
     outcomes: list[Outcome] = []
@@ -45,7 +45,7 @@ def main() -> int:
             outcomes.append(outcome)
             progress.advance(bar)
             progress.update(bar, description=f"{sum(bool(each.breaches) for each in outcomes)} failed")
-            _tell(outcome, so, verbose=given.verbose)
+            _tell(outcome, options, verbose=given.verbose)
             if given.json is not None:
                 given.json.write_text(json.dumps({**report.summary(outcomes), "busy_processes": given.load}, indent=1))
 
@@ -57,7 +57,7 @@ def main() -> int:
     return 1 if any(outcome.breaches for outcome in outcomes) else 0
 
 
-def _tell(outcome: Outcome, so: str, *, verbose: bool) -> None:
+def _tell(outcome: Outcome, options: str, *, verbose: bool) -> None:
     if not outcome.breaches and not verbose:
         return
     colour = "red" if outcome.breaches else "green"
@@ -73,7 +73,8 @@ def _tell(outcome: Outcome, so: str, *, verbose: bool) -> None:
         console.print(f"  {line}", markup=False)
     if outcome.breaches:
         console.print(
-            f"  again: python -m tests.faults --scenario {outcome.scenario} --seed {outcome.seed}{so}", markup=False
+            f"  again: python -m tests.faults --scenario {outcome.scenario} --seed {outcome.seed}{options}",
+            markup=False,
         )
 
 

@@ -356,5 +356,4 @@ def _can_travel(evaluation: Evaluation) -> bool:
 
 
 def _has_claims(pod: PodInfo) -> bool:
-    volumes = pod.pod.spec.volumes
-    return bool(volumes) and any(volume.persistent_volume_claim or volume.ephemeral for volume in volumes)
+    return any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.pod.spec.volumes)

@@ -57,9 +57,8 @@ def _group(run: Run, name: str, made: int, cpu: str = "50m") -> list[dict[str, A
     """Create a group, of which all or none are to be placed; so many of its pods, which are not created yet."""
     group = f"{name}-{run.seed}"
     manifest = group_manifest(f"default/{group}", min_count=SIZE, priority=PRIORITY)
-    manifest["metadata"]["annotations"] = {
-        "dsched.io/preferred-topology": "zone"
-    }  # read with DschedGangPlacement alone
+    # Read with the gate DschedGangPlacement alone.
+    manifest["metadata"]["annotations"] = {"dsched.io/preferred-topology": "zone"}
     run.arena.put("PodGroup", manifest)
     of = {"schedulingGroup": {"podGroupName": group}}
     found = [run.churn.pod(cpu=cpu, plain=True, priority=PRIORITY, **of) for _ in range(made)]

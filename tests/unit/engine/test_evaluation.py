@@ -12,7 +12,6 @@ from dsched.engine import lookahead
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.framework.interface import Normalization, Scope, Verdict, unschedulable
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
@@ -27,12 +26,6 @@ from tests.unit.plugins.neighbours import HOST, ZONE, affinity, constraint, term
 def keep_up(seed: int, shared: bool = False) -> int:
     """Keep evaluations up to date while the table changes, and compare them with fresh ones; how many were kept."""
 
-    def fresh_one(framework: Framework, pod: PodInfo) -> Evaluation:
-        evaluation = Evaluation(framework, pod, snapshot, shared)
-        if evaluation.open:
-            evaluation.judge_here()
-        return evaluation
-
     def comparable(evaluation: Evaluation) -> dict[str, Any]:
         """Without scores where a class has a single node, which need not be scored."""
         found = said(evaluation, snapshot.table)
@@ -44,13 +37,13 @@ def keep_up(seed: int, shared: bool = False) -> int:
     cluster = random_cluster(rng, rng.choice([1, 5, 20]), waiting=6, classes=6)
     snapshot = cluster.snapshot()
     by_name = frameworks(CONFIGURATION, Handle(snapshot))
-    kept = [fresh_one(by_name[pod.spec.scheduler_name], PodInfo(pod)) for pod in cluster.waiting]
+    kept = [evaluate(by_name[pod.spec.scheduler_name], PodInfo(pod), snapshot, shared) for pod in cluster.waiting]
     refreshed = 0
     for number in range(30):
         for _ in range(rng.choice([1, 1, 4])):
             random_change(rng, snapshot.table, number)
         for place, evaluation in enumerate(kept):
-            fresh = fresh_one(evaluation.framework, evaluation.pod)
+            fresh = evaluate(evaluation.framework, evaluation.pod, snapshot, shared)
             if evaluation.refresh():
                 refreshed += 1
                 assert comparable(evaluation) == comparable(fresh), f"change {number}"
