@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from dsched.arithmetic import default_selector
-from dsched.arithmetic.default_selector import CONTROLLERS, SERVICE
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.pod import Pod
 from dsched.model.selectors import Selector
+from dsched.plugins.pod_topology_spread import default_selector
+from dsched.plugins.pod_topology_spread.default_selector import CONTROLLERS, SERVICE
 
 Answer = TypeVar("Answer")
 _Ask = Callable[[Pod, Iterable[default_selector.Object], default_selector.Find], Answer]

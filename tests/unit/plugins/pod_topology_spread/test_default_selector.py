@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dsched.arithmetic.default_selector import default_selector
 from dsched.model.meta import OwnerReference
 from dsched.model.pod import Pod
 from dsched.model.selectors import Selector
+from dsched.plugins.pod_topology_spread.default_selector import default_selector
 from tests.builders import make_pod
 
 LABELS = {"app": "web", "tier": "x"}
