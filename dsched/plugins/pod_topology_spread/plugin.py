@@ -43,7 +43,7 @@ from dsched.model import meta, node_selectors, tolerations
 from dsched.model.node import Node
 from dsched.model.pod import Pod, TopologySpreadConstraint
 from dsched.plugins.pod_topology_spread import topology_domains
-from dsched.plugins.pod_topology_spread.default_selectors import DefaultSelectors
+from dsched.plugins.pod_topology_spread.default_selector import DefaultSelectors
 from dsched.plugins.pod_topology_spread.topology_domains import TopologyDomains
 
 ERR_REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"

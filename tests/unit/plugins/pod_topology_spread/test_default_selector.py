@@ -6,13 +6,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from dsched.framework.pod_info import PodInfo
+from dsched.framework.snapshot import Snapshot
+from dsched.model import selectors
 from dsched.model.meta import OwnerReference
 from dsched.model.pod import Pod
 from dsched.model.selectors import Selector
-from dsched.plugins.pod_topology_spread.default_selector import default_selector
+from dsched.plugins.pod_topology_spread.default_selector import DefaultSelectors, default_selector
 from tests.builders import make_pod
 
 LABELS = {"app": "web", "tier": "x"}
+WEB = {"app": "web"}
+POD = PodInfo(make_pod("shop/web", labels=WEB))
 SETS: Mapping[tuple[str, str], Any] = {
     ("ReplicaSet", "rs"): {"spec": {"selector": {"matchLabels": {"app": "web"}}}},
     ("ReplicaSet", "broken"): {"spec": {"selector": {"matchExpressions": [{"key": "app", "operator": "In"}]}}},
@@ -82,3 +87,27 @@ def test_services_and_the_controller_together() -> None:
 
 def test_owners_that_do_not_control_do_not_count() -> None:
     assert selected(found(owned(OwnerReference("apps/v1", "ReplicaSet", "rs")))) == {"everything"}
+
+
+def test_services_of_the_pods_namespace_as_they_come_and_go() -> None:
+    snapshot, tested = Snapshot(), DefaultSelectors()
+    assert tested.of(POD, snapshot).everything
+    snapshot.put("Service", "other/web", {"spec": {"selector": WEB}})
+    assert tested.of(POD, snapshot).everything
+    snapshot.put("Service", "shop/web", {"spec": {"selector": WEB}})
+    assert tested.of(POD, snapshot) == selectors.labels_equal(WEB)
+    snapshot.drop("Service", "shop/web")
+    assert tested.of(POD, snapshot).everything
+    snapshot.put("Service", "shop/web", {"spec": {"selector": WEB}})
+    assert not tested.of(POD, snapshot).everything
+    snapshot.clear()
+    assert tested.of(POD, snapshot).everything
+
+
+def test_other_objects_change_nothing() -> None:
+    snapshot, tested = Snapshot(), DefaultSelectors()
+    snapshot.put("Service", "shop/web", {"spec": {"selector": WEB}})
+    found = tested.of(POD, snapshot)
+    snapshot.put("PersistentVolume", "pv", {})
+    assert tested.of(POD, snapshot) is found
+    assert tested.of(POD, Snapshot()).everything
