@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from dsched.state import client
 from tests.redis_server import NoRedis, RedisServer, binary
 from tests.side_by_side import (
+    pytest_collection,
     pytest_collection_modifyitems,
     pytest_configure_node,
     pytest_runtest_protocol,
@@ -22,6 +23,7 @@ from tests.side_by_side import (
 )
 
 __all__ = [
+    "pytest_collection",
     "pytest_collection_modifyitems",
     "pytest_configure_node",
     "pytest_runtest_protocol",
@@ -41,6 +43,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Hundreds of processes are started: without byte code each compiles all that it imports, which takes as long again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# As do the tests themselves, in each of the processes that run them.
+sys.dont_write_bytecode = False
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -31,6 +31,10 @@ FIRST = (
 )
 """Long ones begin first, so that short ones are left for the end, when processes run out of tests one by one."""
 
+WAITING = 3
+"""So many wait, at any moment, for a system to start, to notice something, or to stop: it takes 2 s of a core's time to
+start and stop one, and twice as long."""
+
 ENDING_S = 60.0
 """A process that has not ended this long after an interrupt is killed."""
 
@@ -69,6 +73,22 @@ class Turns:
 
 
 @contextmanager
+def first_alone(folder: Path) -> Iterator[None]:
+    """Whoever comes first does it alone, and the others when that is done, all at once: they find what it has left.
+
+    Args:
+        folder: where the processes of one run meet.
+    """
+    done = folder / "done"
+    with ExitStack() as held:
+        held.enter_context(_locked(folder / "first", fcntl.LOCK_EX))
+        if done.exists():
+            held.close()
+        yield
+        done.touch()
+
+
+@contextmanager
 def _locked(path: Path, how: int) -> Iterator[None]:
     # A lock of the process: whoever is forked from it does not hold it any longer than the process does.
     with path.open("ab+") as file:
@@ -78,8 +98,8 @@ def _locked(path: Path, how: int) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """``-n auto``: one more than there are cores, since tests wait a good part of their time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """``-n auto``: some more than there are cores, since tests wait a good part of their time."""
+    return len(os.sched_getaffinity(0)) + WAITING
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -108,6 +128,15 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if (folder := config.stash.get(_MEETING, None)) is not None:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Tests are compiled once, which takes twice as long as all else that is done to collect them."""
+    if not hasattr(session.config, "workerinput"):
+        return (yield)
+    with first_alone(Path(session.config.workerinput["meeting"])):
+        return (yield)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -51,6 +51,16 @@ def test_alone(number):
     go_on(f"alone-{number}")
 """
 )
+COMPILED = (
+    BESIDE
+    + """
+say(f"collected {any(Path(__file__).with_name('__pycache__').glob('test_b.*'))}")
+
+def test_it():
+    pass
+"""
+)
+"""In the first process nothing is compiled yet that comes after it."""
 HELD = """
 import os, subprocess, sys, time
 import pytest
@@ -117,6 +127,15 @@ def test_who_is_alone_is_beside_nobody(tmp_path: Path) -> None:
             assert lines[number + 1] == line.replace("begin", "end")
     open_at_once = [a for a, b in itertools.pairwise(lines) if a.startswith("begin") and b.startswith("begin")]
     assert open_at_once, "the others were not beside each other"
+
+
+def test_one_compiles_the_tests_and_the_others_wait_for_it(tmp_path: Path) -> None:
+    words, environment, log = suite(tmp_path, a=COMPILED, b=ONE)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    collected = [line for line in log.read_text().splitlines() if line.startswith("collected")]
+    assert sorted(collected) == ["collected True", "collected False"][::-1]
 
 
 @pytest.mark.parametrize("whom", [os.killpg, os.kill], ids=["everybody", "the-first-process"])
