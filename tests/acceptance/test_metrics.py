@@ -28,6 +28,8 @@ class Watched:
         system.up(*options, "--metrics-port", str(port))
         targets = json.loads((system.data_dir / "metrics-targets.json").read_text())
         self.addresses = {target["labels"]["process"]: target["targets"][0] for target in targets}
+        # Workers that run may not listen yet.
+        wait_until("all listen", lambda: all(processes.listens(port + number) for number in range(len(PROCESSES))))
 
     def scrape(self, process: str) -> Scrape:
         return scrape(self.addresses[process])
