@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dsched.state import client
+from tests import command_server
 from tests.redis_server import NoRedis, RedisServer, binary
 from tests.side_by_side import (
     pytest_collection,
@@ -62,6 +63,13 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_have_a_server_no_longer_than_tests_run() -> Iterator[None]:
+    """It is started by the first test that runs a command."""
+    yield
+    command_server.close()
 
 
 @pytest.fixture(autouse=True)

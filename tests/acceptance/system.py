@@ -12,6 +12,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from dsched.cli.main import app
+from tests import command_server
 from tests.acceptance import processes
 
 TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)*(.*)", re.MULTILINE)
@@ -51,16 +52,8 @@ class System:
 
     def run(self, *words: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
         """Run a command as it is typed."""
-        return subprocess.run(
-            dsched(*words),
-            env=self.environment,
-            cwd=self.folder,
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=COMMAND_S,
+        return command_server.run(
+            *words, environment=self.environment, folder=self.folder, stdin=stdin, timeout_s=COMMAND_S
         )
 
     def ask(self, *words: str, stdin: str | None = None, exit_code: int = 0) -> str:

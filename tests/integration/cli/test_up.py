@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dsched.supervisor import lock
+from tests import command_server
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 60
@@ -27,15 +28,8 @@ def dsched(tmp_path, redis_server):
     """Runs a command over an empty data folder. Skipped or failed without a Redis program, as `redis_server` is."""
 
     def run(*words, given=None):
-        return subprocess.run(
-            [sys.executable, "-m", "dsched", *words],
-            env=environment(tmp_path, given),
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=DEADLINE_S,
+        return command_server.run(
+            *words, environment=environment(tmp_path, given), folder=tmp_path, timeout_s=DEADLINE_S
         )
 
     yield run

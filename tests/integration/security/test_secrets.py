@@ -1,8 +1,6 @@
 """A password in the URL shows nowhere: not in logs, not in status, not in errors. It may come from a file."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from dsched.errors import SystemNotFound
 from dsched.state import address
 from dsched.supervisor import commands
+from tests import command_server
 from tests.integration.workers.processes import WorkerProcess, wait_until
 from tests.redis_server import Guarded, free_port
 
@@ -29,14 +28,8 @@ def urls(guarded: Guarded) -> dict[str, str]:
 @pytest.mark.parametrize("kind", ["away", "wrong", "sentinel", "broken"])
 @pytest.mark.parametrize("command", ["status", "queue"])
 def test_commands_do_not_show_it(guarded: Guarded, kind: str, command: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "dsched", command],
-        env={**os.environ, "DSCHED_REDIS_URL": urls(guarded)[kind]},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {**os.environ, "DSCHED_REDIS_URL": urls(guarded)[kind]}
+    done = command_server.run(command, environment=environment, folder=Path.cwd(), timeout_s=120)
     shown = done.stdout + done.stderr
     assert done.returncode == 1
     assert "leader:***@" in shown

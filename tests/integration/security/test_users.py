@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import redis
 from dsched.errors import NotAllowed, RedisUnavailable
 from dsched.state import client, workers
 from dsched.supervisor import commands
+from tests import command_server
 from tests.integration.workers.processes import WorkerProcess, wait_until
 from tests.manifests import node_manifest
 from tests.redis_server import Guarded
@@ -43,15 +43,8 @@ def running(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def dsched(guarded: Guarded, user: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dsched", *words],
-        cwd=ROOT,
-        env={**os.environ, "DSCHED_REDIS_URL": guarded.url_of(user)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    environment = {**os.environ, "DSCHED_REDIS_URL": guarded.url_of(user)}
+    return command_server.run(*words, environment=environment, folder=ROOT, timeout_s=120)
 
 
 def test_each_process_works_with_its_user(guarded: Guarded, running: dict[str, WorkerProcess]) -> None:

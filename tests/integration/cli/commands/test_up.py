@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from dsched.clock import ManualClock
 from dsched.state import address
 from dsched.supervisor import lock
+from tests import command_server
 
 
 @pytest.fixture
@@ -19,16 +18,7 @@ def dsched(tmp_path):
     environment["DSCHED_DATA_DIR"] = str(tmp_path / "data")
 
     def run(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "dsched", *words],
-            env=environment,
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        return command_server.run(*words, environment=environment, folder=tmp_path, timeout_s=60)
 
     return run
 
