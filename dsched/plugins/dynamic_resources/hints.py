@@ -37,6 +37,9 @@ def registrations(snapshot: Callable[[], Snapshot], features: Features) -> Seque
     of_claims = _ANY if features.since(37) else _COME_OR_CHANGED
     gone = frozenset({Action.DELETE})
     evicted = (Registration(Resource.ASSIGNED_POD, gone, without_devices),) if features.enabled(PREEMPTION) else ()
+    # Upstream sees the slices change when a rule does, where it reads rules at all.
+    ruled = features.enabled("DRADeviceTaints") and features.enabled("DRADeviceTaintRules")
+    rules = (Registration(Resource.DEVICE_TAINT_RULE, _ANY),) if ruled else ()
     return (
         *evicted,
         Registration(Resource.NODE, _COME_OR_CHANGED, _after_node_change, about_taints=False),
@@ -44,8 +47,7 @@ def registrations(snapshot: Callable[[], Snapshot], features: Features) -> Seque
         Registration(Resource.POD, frozenset({Action.UPDATE}), partial(_after_pod_change, claims)),
         Registration(Resource.DEVICE_CLASS, _COME_OR_CHANGED),
         Registration(Resource.RESOURCE_SLICE, _COME_OR_CHANGED),
-        # Upstream sees the slices change when a rule does.
-        Registration(Resource.DEVICE_TAINT_RULE, _ANY),
+        *rules,
     )
 
 

@@ -72,6 +72,12 @@ def test_classes_slices_and_rules() -> None:
     assert queues(found, pod, Resource.DEVICE_TAINT_RULE, Action.DELETE, taint_rule("r"))
 
 
+def test_rules_are_nothing_to_a_version_that_does_not_read_them() -> None:
+    """The gate is off until 1.36."""
+    found = plugin(framework(cluster(FREE), 36))
+    assert not queues(found, claiming("mine"), Resource.DEVICE_TAINT_RULE, Action.ADD, None, taint_rule("r"))
+
+
 def test_the_pod_gets_its_generated_claim() -> None:
     pod, claim = generated("web", make_claim("default/web-c", asking()))
     unnamed, _ = generated("web", make_claim("default/elsewhere", asking()))
