@@ -1,5 +1,3 @@
-//go:build k8s_1_37
-
 package main
 
 import (
@@ -8,7 +6,6 @@ import (
 
 	core "k8s.io/api/core/v1"
 	resource "k8s.io/api/resource/v1"
-	scheduling "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
@@ -19,7 +16,9 @@ import (
 const provisioning = "example.com/provisioning"
 
 // storedAs says whether an object of this kind is written only if it is as it was read.
-func storedAs(kind string) bool { return kind == "persistentVolumes" || kind == "persistentVolumeClaims" }
+func storedAs(kind string) bool {
+	return kind == "persistentVolumes" || kind == "persistentVolumeClaims"
+}
 
 // takes binds the claim that a volume is for, as the controller of volumes does.
 func (r *running) takes(made *core.PersistentVolume) {
@@ -84,19 +83,6 @@ func keepBinding(claim, before *core.PersistentVolumeClaim) {
 	}
 	if before.Spec.VolumeName != "" {
 		claim.Status = before.Status
-	}
-}
-
-// named has the statuses of groups name the claims that were made for them.
-func (r *running) named(names map[string][]scheduling.PodGroupResourceClaimStatus) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key, given := range names {
-		if group, there := r.api["podGroups/"+key].(*scheduling.PodGroup); there {
-			group = group.DeepCopy()
-			group.Status.ResourceClaimStatuses = given
-			r.change("podGroups/"+key, group)
-		}
 	}
 }
 

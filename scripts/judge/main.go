@@ -65,9 +65,6 @@ type unanswered struct {
 // gates are those that are set otherwise than by default: preemption has ended when its plugin returns.
 var gates = map[string]bool{"SchedulerAsyncPreemption": false}
 
-// sequenced goes through a sequence; nil where the release knows none.
-var sequenced func(json.RawMessage) (any, error)
-
 func main() {
 	more := flag.String("feature-gates", "", "NAME=BOOL,… to set otherwise than they are by default")
 	flag.Parse()
@@ -122,8 +119,8 @@ func (a *answering) take(raw []byte) error {
 	switch {
 	case given.Case != nil:
 		return a.answerCase(given.Case)
-	case given.Sequence != nil && sequenced != nil:
-		found, err := sequenced(given.Sequence)
+	case given.Sequence != nil:
+		found, err := runSequence(given.Sequence)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
@@ -11,3 +12,8 @@ import (
 func forget(claims framework.ResourceClaimTracker, claim types.UID) {
 	claims.RemoveClaimPendingAllocation(claim)
 }
+
+type nodeInfoLister = framework.NodeInfoLister
+
+// resized does nothing: no kubelet says what a pod has as a whole.
+func resized(_, _ *core.PodStatus) {}

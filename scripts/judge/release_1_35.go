@@ -11,3 +11,5 @@ import (
 func forget(claims fwk.ResourceClaimTracker, claim types.UID) {
 	claims.RemoveClaimPendingAllocation(claim)
 }
+
+type nodeInfoLister = fwk.NodeInfoLister

@@ -1,5 +1,3 @@
-//go:build k8s_1_37
-
 package main
 
 import (
@@ -16,11 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	_ "unsafe" // for a method that the queue calls by itself alone
 
 	core "k8s.io/api/core/v1"
 	resource "k8s.io/api/resource/v1"
-	scheduling "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,17 +32,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	backend "k8s.io/kubernetes/pkg/scheduler/backend/queue"
-	"k8s.io/kubernetes/pkg/scheduler/profile"
 	clocktesting "k8s.io/utils/clock/testing"
 )
-
-func init() {
-	kinds["podGroups"] = func() apiruntime.Object { return &scheduling.PodGroup{} }
-	sequenced = runSequence
-}
 
 // sequence is a cluster from its beginning, step by step. Where it is Graceful, pods on nodes that are deleted stay, ending,
 // until a step takes them away.
@@ -65,7 +54,7 @@ type step struct {
 	Refuse  map[string]int `json:"refuse"`
 	Advance int            `json:"advance"`
 	// Names are what the statuses of pod groups say of their claims from now on.
-	Names map[string][]scheduling.PodGroupResourceClaimStatus `json:"names"`
+	Names map[string]json.RawMessage `json:"names"`
 	// Drivers say of devices that pods wait for that a condition of theirs holds: "ready" or "failed".
 	Drivers string `json:"drivers"`
 	// Nominate is what somebody else says which nodes pods that wait are to get; "": none.
@@ -286,8 +275,7 @@ func runSequence(raw json.RawMessage) (any, error) {
 	client := fake.NewSimpleClientset()
 	client.PrependReactor("*", "*", made.serve)
 	made.objects = newFactory(client)
-	recorders := func(string) events.EventRecorderLogger { return recording{made} }
-	made.scheduler, err = scheduler.New(ctx, slow{client, made}, made.objects, nil, profile.RecorderFactory(recorders),
+	made.scheduler, err = scheduler.New(ctx, slow{client, made}, made.objects, nil, recorder(recording{made}),
 		scheduler.WithProfiles(settings.Profiles...), scheduler.WithClock(made.clock),
 		// Nodes one after the other: which are found of a part is not up to chance then.
 		scheduler.WithParallelism(1),
@@ -297,7 +285,7 @@ func runSequence(raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made.scheduler.Extenders = []fwk.Extender{ties{}}
+	made.scheduler.Extenders = append(made.scheduler.Extenders, ties{})
 	made.scheduler.SchedulingQueue.Run(klog.FromContext(ctx))
 	defer made.scheduler.SchedulingQueue.Close()
 	time.Sleep(5 * time.Millisecond)
@@ -331,7 +319,9 @@ func (r *running) step(given *step) error {
 		}
 	}
 	r.orphans()
-	r.named(given.Names)
+	if err := r.named(given.Names); err != nil {
+		return err
+	}
 	if err := r.nominate(given.Nominate); err != nil {
 		return err
 	}
@@ -407,11 +397,6 @@ func (r *running) hear() (int, error) {
 	return len(news), nil
 }
 
-// tryOld has those tried again who have waited too long, as the queue does every half minute of a clock that nobody sets.
-//
-//go:linkname tryOld k8s.io/kubernetes/pkg/scheduler/backend/queue.(*PriorityQueue).flushUnschedulableEntitiesLeftover
-func tryOld(*backend.PriorityQueue, klog.Logger)
-
 // bound has the API server answer to binds; it says whether there were any.
 func (r *running) bound() bool {
 	if r.asked.Load() == 0 {
@@ -430,14 +415,13 @@ func (r *running) ready() bool {
 		return true
 	}
 	for _, pod := range queue.PodsInBackoffQ() {
-		if pod.Spec.SchedulingGroup != nil {
-			group, there := queue.GetPodGroup(*pod.Spec.SchedulingGroup.PodGroupName, pod.Namespace, fwk.PodGroupKeyType)
-			if there && group.GetUnschedulablePlugins().Len()+group.GetPendingPlugins().Len() > 0 {
+		if grouped, tried := groupReady(queue, pod); grouped {
+			if tried {
 				return true
 			}
 			continue
 		}
-		info, there := queue.GetPod(pod.Name, pod.Namespace, nil)
+		info, there := waiting(queue, pod)
 		if there && info.UnschedulablePlugins.Len()+info.PendingPlugins.Len() > 0 {
 			return true
 		}
@@ -494,7 +478,7 @@ func (r *running) set(kind string, raw json.RawMessage) error {
 			}
 			if kubelet.ContainerStatuses != nil && made.Spec.NodeName != "" {
 				made.Status.ContainerStatuses, made.Status.Conditions = kubelet.ContainerStatuses, kubelet.Conditions
-				made.Status.Resources, made.Status.AllocatedResources = kubelet.Resources, kubelet.AllocatedResources
+				resized(&made.Status, &kubelet)
 			}
 		}
 	case *resource.ResourceClaim:
@@ -506,11 +490,8 @@ func (r *running) set(kind string, raw json.RawMessage) error {
 		if known {
 			keepBinding(made, old.(*core.PersistentVolumeClaim))
 		}
-	case *scheduling.PodGroup:
-		made.Generation = 1
-		if known {
-			made.Generation, made.Status = old.(*scheduling.PodGroup).Generation+1, old.(*scheduling.PodGroup).Status
-		}
+	default:
+		keepGroup(made, old)
 	}
 	r.objects.renew(accessor)
 	r.mu.Lock()
@@ -766,24 +747,6 @@ func (r *running) orphans() {
 	}
 }
 
-// over says whether a group uses no claims any more: it is gone, and so are its pods that have some.
-func (r *running) over(namespace string, user resource.ResourceClaimConsumerReference) bool {
-	if group, is := r.api[keyOf("podGroups", namespace, user.Name)].(*scheduling.PodGroup); is && group.UID == user.UID {
-		return false
-	}
-	for _, object := range r.api {
-		pod, is := object.(*core.Pod)
-		if !is || pod.Namespace != namespace || pod.Spec.SchedulingGroup == nil || len(pod.Spec.ResourceClaims) == 0 {
-			continue
-		}
-		ended := pod.DeletionTimestamp != nil && pod.Spec.NodeName == ""
-		if *pod.Spec.SchedulingGroup.PodGroupName == user.Name && !ended {
-			return false
-		}
-	}
-	return true
-}
-
 // deallocate takes the devices from a claim that nobody uses; it is gone after that, where it was to be deleted.
 func (r *running) deallocate(key string, claim *resource.ResourceClaim) {
 	claim = claim.DeepCopy()
@@ -866,12 +829,10 @@ func (r *running) moment() moment {
 				}
 			}
 			found.Pods[made.Namespace+"/"+made.Name] = seen
-		case *scheduling.PodGroup:
-			says := []seenSay{}
-			for _, each := range made.Status.Conditions {
-				says = append(says, seenSay{each.Type, string(each.Status), each.Reason, each.Message})
+		default:
+			if key, says := groupSays(made); key != "" {
+				found.Groups[key] = says
 			}
-			found.Groups[made.Namespace+"/"+made.Name] = says
 		}
 	}
 	for _, object := range r.api {
@@ -899,10 +860,11 @@ func (r *running) moment() moment {
 		found.Claims[claim.Namespace+"/"+name] = seen
 	}
 	queue := r.scheduler.SchedulingQueue
-	for place, pods := range map[string][]*core.Pod{
+	places := map[string][]*core.Pod{
 		"active": queue.PodsInActiveQ(), "backoff": queue.PodsInBackoffQ(), "waiting": queue.UnschedulablePods(),
-		"inflight": queue.PendingPodGroupPods(), "alone": queue.IncompletePodGroupPodsPods(),
-	} {
+	}
+	maps.Copy(places, ofGroups(queue))
+	for place, pods := range places {
 		for _, pod := range pods {
 			found.Queue[pod.Namespace+"/"+pod.Name] = place
 		}

@@ -10,8 +10,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
-func recorder() profile.RecorderFactory {
-	return func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
+type nodeInfoLister = fwk.NodeInfoLister
+
+// recorder has everybody tell events to whom it is given.
+func recorder(to events.EventRecorderLogger) profile.RecorderFactory {
+	return func(string) events.EventRecorderLogger { return to }
 }
 
 // synced says of an informer, and of its handlers, that there is nothing to wait for.

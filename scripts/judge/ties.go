@@ -1,5 +1,3 @@
-//go:build k8s_1_37
-
 package main
 
 import (
@@ -37,7 +35,7 @@ func (ties) IsPrioritizer() bool { return true }
 
 func (ties) IsFilter() bool { return false }
 
-func (ties) ProcessPreemption(*core.Pod, map[string]*extenderv1.Victims, fwk.NodeInfoLister) (map[string]*extenderv1.Victims, error) {
+func (ties) ProcessPreemption(*core.Pod, map[string]*extenderv1.Victims, nodeInfoLister) (map[string]*extenderv1.Victims, error) {
 	return nil, nil
 }
 

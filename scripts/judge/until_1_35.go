@@ -9,8 +9,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 )
 
-func recorder() profile.RecorderFactory {
-	return func(string) events.EventRecorder { return &events.FakeRecorder{} }
+// recorder has everybody tell events to whom it is given.
+func recorder(to events.EventRecorderLogger) profile.RecorderFactory {
+	return func(string) events.EventRecorder { return to }
 }
 
 func init() {

@@ -1,5 +1,3 @@
-//go:build k8s_1_37
-
 package main
 
 import (

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -102,7 +103,7 @@ func (w *world) build(profiles []config.KubeSchedulerProfile) error {
 	client := fake.NewSimpleClientset()
 	client.PrependReactor("*", "*", w.serve)
 	w.objects = newFactory(client)
-	made, err := scheduler.New(w.ctx, client, w.objects, nil, recorder(), scheduler.WithProfiles(profiles...))
+	made, err := scheduler.New(w.ctx, client, w.objects, nil, recorder(&events.FakeRecorder{}), scheduler.WithProfiles(profiles...))
 	if err != nil {
 		w.end()
 		return err

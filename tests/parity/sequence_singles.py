@@ -31,10 +31,11 @@ class Singles:
 
     Args:
         nodes: as they are; those that come later are added there.
+        older: it is for releases that do not count the node that a gated pod was promised.
     """
 
-    def __init__(self, chance: Random, nodes: list[Json]) -> None:
-        self._chance, self._nodes = chance, nodes
+    def __init__(self, chance: Random, nodes: list[Json], *, older: bool = False) -> None:
+        self._chance, self._nodes, self._older = chance, nodes, older
         self._declares = chance.random() < 0.5
         self._seen: set[str] = set()
         for node in nodes:
@@ -198,6 +199,8 @@ class Singles:
         found = []
         for pod in pods:
             new = pod["metadata"]["uid"] not in self._seen and not pod["spec"].get("nodeName")
+            if self._older and "schedulingGates" in pod["spec"]:
+                new = False
             self._seen.add(pod["metadata"]["uid"])
             if new and self._chance.random() < 0.12:
                 pod = {**pod, "status": {**pod.get("status", {}), "nominatedNodeName": self.promised()}}

@@ -83,6 +83,8 @@ class Sequence:
         generated: bool = False,
         volumes: bool = False,
         singles: bool = False,
+        devices: bool = False,
+        older: bool = False,
     ) -> None:
         """
         Args:
@@ -90,8 +92,12 @@ class Sequence:
             generated: pods ask for devices as extended resources, and by templates.
             volumes: pods have claims for volumes.
             singles: there are no groups, and pods ask for all sorts of things.
+            devices: pods have claims for devices of many kinds.
+            older: it is for releases before 1.37: pods come without their groups, and there is nothing that dsched
+                means to have otherwise there.
         """
         self._singles: Singles | None = None
+        self._older, self._grouped = older, not (older or singles)
         self._group_claims = group_claims
         self._chance = chance = Random(seed)
         self.name = str(seed)
@@ -115,28 +121,32 @@ class Sequence:
         fewest = 101 if self._sampled else 5 if self._large else 1
         self._nodes = [self._node(f"n{number}") for number in range(chance.randint(fewest, fewest + 7))]
         self._there: list[Json] = []
-        drawn = CLAIMS if group_claims else chance.random()
+        drawn = CLAIMS if group_claims or devices else chance.random()
         self._claims = drawn < CLAIMS
         names = [node["metadata"]["name"] for node in self._nodes]
         self._devices_of_kinds = Devices(chance, names, RACK) if CLAIMS <= drawn < CLAIMS + DEVICES else None
         self._generated: Generated | None = None
-        if generated:
-            self._devices_of_kinds = self._generated = Generated(chance, names, RACK, self._waiting)
-            self._claims = False
-            for node in self._nodes:
-                self._amounts_differ(node)
         self._volumes: Volumes | None = None
-        if volumes:
-            self._devices_of_kinds, self._claims = None, False
-            self._volumes = Volumes(chance, self._nodes, ZONE, RACK)
-        if singles:
-            self._devices_of_kinds, self._claims = None, False
-            self._singles = Singles(chance, self._nodes)
+        self._tried(names, generated=generated, volumes=volumes, singles=singles)
         self._begin()
         for number in range(chance.randint(1, 3)):
             self._come(f"g{number}")
         for _ in range(chance.randint(2, 6)):
             chance.choice(self._changes)()
+
+    def _tried(self, names: list[str], *, generated: bool, volumes: bool, singles: bool) -> None:
+        """One thing besides, and not devices with it."""
+        if generated:
+            self._devices_of_kinds = self._generated = Generated(self._chance, names, RACK, self._waiting)
+            self._claims = False
+            for node in self._nodes:
+                self._amounts_differ(node)
+        if volumes:
+            self._devices_of_kinds, self._claims = None, False
+            self._volumes = Volumes(self._chance, self._nodes, ZONE, RACK)
+        if singles:
+            self._devices_of_kinds, self._claims = None, False
+            self._singles = Singles(self._chance, self._nodes, older=self._older)
 
     @property
     def plain(self) -> Json:
@@ -202,7 +212,7 @@ class Sequence:
     def _pod(
         self, name: str, size: int, group: str = "", *, cards: int = 0, port: int = 0, memory: int = 0, **spec: Any
     ) -> Json:
-        if group and self._singles is None:
+        if group and self._grouped:
             spec["schedulingGroup"] = {"podGroupName": group}
         labels = {"app": group or self._chance.choice(["web", "db"])}
         if self._sampled:
@@ -523,7 +533,7 @@ class Sequence:
         seldom += [self._pod_is_another, self._member_runs]
         if self._singles is not None:
             often += [self._node_is_dressed, self._somebody_promises]
-        else:
+        if self._grouped:
             often += [self._group_wants_another_count]
             seldom += [self._group_goes, self._group_is_another, self._group_stays_away]
         seldom += [
@@ -778,10 +788,10 @@ class Sequence:
         nominate: dict[str, str] | None = None,
         **objects: list[Json],
     ) -> None:
-        if self._singles is not None:
+        if not self._grouped:
             objects.pop("podGroups", None)
-            if "pods" in objects:
-                objects["pods"] = self._singles.coming(objects["pods"])
+        if self._singles is not None and "pods" in objects:
+            objects["pods"] = self._singles.coming(objects["pods"])
         here = {each["metadata"]["uid"] for each in objects.get("pods", ())}
         own = [each for each in self._own_claims if _owner(each) in here]
         if own:

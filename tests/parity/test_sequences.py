@@ -1,15 +1,16 @@
-"""Clusters with pod groups, step by step: a whole leader says and does what kube-scheduler itself does."""
+"""Clusters step by step, in 1.37 with pod groups: a whole leader says and does what kube-scheduler itself does."""
 
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from dsched import config
-from dsched.config import feature_gates
+from dsched.config import Features, feature_gates
 from dsched.judging import program
 from dsched.judging.program import Program
 from dsched.leader import promises
@@ -19,17 +20,20 @@ from dsched.state.client import Store
 from tests import seeds
 from tests.integration.leader.rig import Rig
 from tests.judge_program import judge_program
+from tests.parity import older_hints
 from tests.parity.sequences import Sequence
 from tests.parity.step_by_step import Moment, differences, moments
-from tests.unit.scheduler.grouped import CLAIMS, GROUPS, TOPOLOGY, features
+from tests.unit.scheduler.grouped import CLAIMS, GROUPS, TOPOLOGY
+from tests.unit.scheduler.grouped import features as grouped_features
 
 pytestmark = pytest.mark.built
 
 SEED = "DSCHED_SEQUENCES_SEED"
 """Environment variable: the seed of a run that is to be run again."""
-SEQUENCES = 12
-RUNS, MANY_RUNS = 6, 30
-"""Of one sequence by kube-scheduler, which decides by chance between what is equally good."""
+SEQUENCES, OF_OLDER = 12, 3
+RUNS, FEW_RUNS, MANY_RUNS = 6, 2, 30
+"""Of one sequence by kube-scheduler, which decides by chance between what is equally good; few where the releases are
+older, and many where there is a difference."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,34 +48,92 @@ VOLUMES = "volumes"
 """Pods have claims for volumes."""
 SINGLES = "singles"
 """There are no groups: the gates that are on by default."""
+DEVICES = "devices"
+"""Pods have claims for devices, of many kinds."""
+OLDER = tuple(filter(None, os.environ.get("DSCHED_SEQUENCES_RELEASES", "1.34").split(",")))
+"""Releases of Kubernetes before 1.37 that are gone through as well; they are without pod groups."""
+AS_LATER = ["SchedulerAsyncAPICalls=false"]
+"""1.34.1 had it on, what came after that has it off: it is about when something is written."""
 NEVER = NEVER_S = 10_000
 """Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
 
 
 def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | None:
     """What kube-scheduler says and does; None where that is up to chance, or never ends."""
-    for number in range(runs):
-        asked.tell({"sequence": sequence.shuffled(number) if number else sequence.plain})
-    answers = asked.answers(runs)
-    if any("unjudged" in answer for answer in answers):
-        return None
-    first, *others = [answer["moments"] for answer in answers]
-    return None if any(differences(first, each) for each in others) else list(first)
+    found: list[list[Moment]] = []
+    for begin in range(0, runs, RUNS):
+        some = range(begin, min(begin + RUNS, runs))
+        for number in some:
+            asked.tell({"sequence": sequence.shuffled(number) if number else sequence.plain})
+        answers = asked.answers(len(some))
+        if any("unjudged" in answer for answer in answers):
+            return None
+        found += [answer["moments"] for answer in answers]
+        if any(differences(found[0], each) for each in found[1:]):
+            return None
+    return found[0]
 
 
-def gone_through(sequence: Sequence, rig: Rig, also: str) -> list[Moment]:
+def gone_through(sequence: Sequence, rig: Rig, features: Features) -> list[Moment]:
     """By a leader."""
-    grouped = features(topology=also == TOPOLOGY, claims=also == CLAIMS)
-    rig.configuration = config.default(feature_gates.DEFAULT if also == SINGLES else grouped)
+    rig.configuration = config.default(features)
     found = moments(rig, sequence.plain)
     rig.over()
     return found
 
 
-def gates(also: str) -> list[str]:
-    if also == SINGLES:
-        return []
-    return [f"{GROUPS}=true", *(f"{gate}={str(gate == also).lower()}" for gate in (TOPOLOGY, CLAIMS))]
+@dataclass
+class Comparing:
+    """Has sequences gone through by both, each leader with a system of its own.
+
+    Attributes:
+        seed: what the sequences are made of.
+    """
+
+    connect: Callable[[str], Store]
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    seed: int
+
+    def compare(self, path: Path, gates: list[str], features: Features, also: str, **kind: bool) -> None:
+        """
+        Args:
+            path: the program of the release.
+            features: of the leader.
+            also: what is tried besides, by which chance differs.
+            kind: of sequences.
+        """
+        chance, compared = Random(f"{self.seed}{also}"), 0
+        count, runs = (OF_OLDER, FEW_RUNS) if kind.get("older") else (SEQUENCES, RUNS)
+        with program.running(path, gates=gates) as asked:
+            for _ in range(count):
+                sequence = Sequence(chance.randrange(1 << 32), **kind)
+                theirs = certain(asked, sequence, runs)
+                if theirs is None:
+                    continue
+                rig = Rig(self.connect(f"sequence-{uuid.uuid4().hex}"), self.folder, self.monkeypatch)
+                found = differences(theirs, gone_through(sequence, rig, features))
+                certainly = not found or certain(asked, sequence, MANY_RUNS) is not None
+                assert not (found and certainly), "\n".join([f"{SEED}={self.seed}, sequence {sequence.name}", *found])
+                compared += certainly
+        assert compared >= count / 2
+
+
+@pytest.fixture
+def comparing(
+    connect: Callable[[str], Store],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Comparing:
+    # In CI always the same: a difference that nobody has met yet is none that a change has made.
+    seed = 1 if os.environ.get("CI") and SEED not in os.environ else seeds.seed(SEED)
+    with capsys.disabled():
+        print(f"\n{SEED}={seed}")
+    monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
+    monkeypatch.setattr(promises, "PROMISE_S", NEVER_S)
+    monkeypatch.setattr(node_quarantine, "REFUSALS", NEVER)
+    return Comparing(connect, tmp_path, monkeypatch, seed)
 
 
 @pytest.mark.parametrize(
@@ -79,36 +141,32 @@ def gates(also: str) -> list[str]:
     [TOPOLOGY, "", CLAIMS, GENERATED, VOLUMES, SINGLES],
     ids=["topology", "groups", "claims", GENERATED, VOLUMES, SINGLES],
 )
-def test_a_leader_does_what_kube_scheduler_does(
-    connect: Callable[[str], Store],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    also: str,
-) -> None:
-    # In CI always the same: a difference that nobody has met yet is none that a change has made.
-    path, seed = judge_program("1.37"), 1 if os.environ.get("CI") and SEED not in os.environ else seeds.seed(SEED)
-    with capsys.disabled():
-        print(f"\n{SEED}={seed}")
-    monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
-    monkeypatch.setattr(promises, "PROMISE_S", NEVER_S)
-    monkeypatch.setattr(node_quarantine, "REFUSALS", NEVER)
-    chance, compared = Random(f"{seed}{also}"), 0
-    with program.running(path, gates=gates(also)) as asked:
-        for _ in range(SEQUENCES):
-            sequence = Sequence(
-                chance.randrange(1 << 32),
-                group_claims=also == CLAIMS,
-                generated=also == GENERATED,
-                volumes=also == VOLUMES,
-                singles=also == SINGLES,
-            )
-            theirs = certain(asked, sequence, RUNS)
-            if theirs is None:
-                continue
-            rig = Rig(connect(f"sequence-{uuid.uuid4().hex}"), tmp_path, monkeypatch)
-            found = differences(theirs, gone_through(sequence, rig, also))
-            certainly = not found or certain(asked, sequence, MANY_RUNS) is not None
-            assert not (found and certainly), "\n".join([f"{SEED}={seed}, sequence {sequence.name}", *found])
-            compared += certainly
-    assert compared > SEQUENCES / 2
+def test_a_leader_does_what_kube_scheduler_does(comparing: Comparing, also: str) -> None:
+    gates = [f"{GROUPS}=true", *(f"{gate}={str(gate == also).lower()}" for gate in (TOPOLOGY, CLAIMS))]
+    grouped = grouped_features(topology=also == TOPOLOGY, claims=also == CLAIMS)
+    comparing.compare(
+        judge_program("1.37"),
+        [] if also == SINGLES else gates,
+        feature_gates.DEFAULT if also == SINGLES else grouped,
+        also,
+        group_claims=also == CLAIMS,
+        generated=also == GENERATED,
+        volumes=also == VOLUMES,
+        singles=also == SINGLES,
+    )
+
+
+@pytest.mark.parametrize("also", [SINGLES, VOLUMES, DEVICES, GENERATED])
+@pytest.mark.parametrize("release", OLDER)
+def test_a_leader_that_emulates_an_older_one_does_what_that_does(comparing: Comparing, release: str, also: str) -> None:
+    features = feature_gates.features(feature_gates.parse_version(release))
+    if not features.since(36):
+        older_hints.until_1_35(comparing.monkeypatch)
+    comparing.compare(
+        judge_program(release),
+        AS_LATER,
+        features,
+        f"{also} of {release}",
+        **{also: True},
+        older=True,
+    )
