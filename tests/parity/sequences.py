@@ -85,6 +85,7 @@ class Sequence:
         singles: bool = False,
         devices: bool = False,
         older: bool = False,
+        refusing: bool = True,
     ) -> None:
         """
         Args:
@@ -95,9 +96,11 @@ class Sequence:
             devices: pods have claims for devices of many kinds.
             older: it is for releases before 1.37: pods come without their groups, and there is nothing that dsched
                 means to have otherwise there.
+            refusing: binds are refused now and then. Of pods without a group that were promised the devices of one
+                claim, which they may be since 1.36, kube-scheduler has all written before it binds the first.
         """
         self._singles: Singles | None = None
-        self._older, self._grouped = older, not (older or singles)
+        self._older, self._grouped, self._refusing = older, not (older or singles), refusing
         self._group_claims = group_claims
         self._chance = chance = Random(seed)
         self.name = str(seed)
@@ -760,7 +763,7 @@ class Sequence:
 
     def _refused(self) -> None:
         """The API server will not bind some pods."""
-        for name in self._waiting:
+        for name in self._waiting if self._refusing else ():
             if self._chance.random() < 0.25:
                 self._refuse[f"default/{name}"] = self._chance.choice([1, 1, 2])
 

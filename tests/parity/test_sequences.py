@@ -169,4 +169,5 @@ def test_a_leader_that_emulates_an_older_one_does_what_that_does(comparing: Comp
         f"{also} of {release}",
         **{also: True},
         older=True,
+        refusing=not (features.since(36) and also in (DEVICES, GENERATED)),
     )
