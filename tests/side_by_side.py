@@ -31,7 +31,7 @@ FIRST = (
 )
 """Long ones begin first, so that short ones are left for the end, when processes run out of tests one by one."""
 
-WAITING = 3
+WAITING = 2
 """So many wait, at any moment, for a system to start, to notice something, or to stop: it takes 2 s of a core's time to
 start and stop one, and twice as long."""
 
