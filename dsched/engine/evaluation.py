@@ -747,7 +747,7 @@ class Evaluation(ClassResults):
 
 
 NOBODY = PodUid("")
-FEW_ROWS = 24
+FEW_ROWS = 12
 """Up to so many rows, what is said of one after the other costs less than arrays of them."""
 _OFTEN = 3
 """From so many pods of a class in a row on it pays to look ahead."""

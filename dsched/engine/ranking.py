@@ -133,8 +133,7 @@ class Ranking:
             PluginFailure: a plugin's normalising failed.
         """
         self._sums[at] += by
-        self.totals[at] = np.where(self._columns.passed[at], self._sums[at] + self._shares[at], INFEASIBLE)
-        self._best = None
+        self._write_many(at, np.where(self._columns.passed[at], self._sums[at] + self._shares[at], INFEASIBLE))
         if self._together:
             self._share()
 
@@ -222,6 +221,20 @@ class Ranking:
             self._best = Best(total, best.rows + 1)
         elif before == best.total:
             self._best = Best(before, best.rows - 1) if best.rows > 1 else None
+
+    def _write_many(self, at: NDArray[np.intp], totals: NDArray[np.int64]) -> None:
+        """Rows, each of them once, have other totals."""
+        before, best = self.totals[at], self._best
+        self.totals[at] = totals
+        if best is None:
+            return
+        highest = int(np.maximum.reduce(totals, initial=INFEASIBLE))
+        if highest > best.total:
+            self._best = Best(highest, int(np.count_nonzero(totals == highest)))
+            return
+        came, went = np.count_nonzero(totals == best.total), np.count_nonzero(before == best.total)
+        rows = best.rows + int(came) - int(went)
+        self._best = Best(best.total, rows) if rows or best.total == INFEASIBLE else None
 
     def _scale(self, scorer: ScoreRunner, at: NDArray[np.intp] | slice) -> NDArray[np.int64]:
         raw = self._columns.raw_scores[scorer.name][at]

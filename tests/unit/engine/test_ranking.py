@@ -220,6 +220,24 @@ def test_the_highest_total_is_known_whatever_changes(
     assert ranking.best() == best_of(totals)
 
 
+@settings(max_examples=200)
+@given(
+    st.lists(st.integers(INFEASIBLE, 4), min_size=1, max_size=10),
+    st.lists(st.dictionaries(st.integers(0, 9), st.integers(0, 4), max_size=6), max_size=6),
+)
+def test_the_best_is_right_after_many_rows_have_shifted(totals: list[int], shifts: list[dict[int, int]]) -> None:
+    columns = Columns(np.array([total != INFEASIBLE for total in totals], dtype=np.bool_))
+    columns.raw_scores["Plain"] = np.array([max(total, 0) for total in totals], dtype=np.int64)
+    ranking = Ranking(PLAIN, CycleState(), POD, columns)
+    for shift in shifts:
+        fresh = {place % len(totals): total for place, total in shift.items()}
+        by = [total - max(totals[row], 0) for row, total in fresh.items()]
+        totals = [fresh.get(row, old) if old != INFEASIBLE else old for row, old in enumerate(totals)]
+        ranking.shifted(np.array(list(fresh), dtype=np.intp), np.array(by, dtype=np.int64))
+        assert ranking.totals.tolist() == totals
+        assert ranking.best() == best_of(totals)
+
+
 def test_scores_of_rejected_nodes_do_not_scale_the_others() -> None:
     framework = framework_of(scorer("Highest", Normalization.MAX))
     columns = Columns(np.array([True, False]), raw_scores={"Highest": np.array([5, 1000])})
