@@ -377,8 +377,10 @@ class _Devices:
         """Give the last device back, to go on after it."""
         if not self._picked:
             return False
-        self._start = self._place(search, search.attempt.give_back(self._wanted.claim)) + 1
+        number = search.attempt.give_back(self._wanted.claim)
         self._picked -= 1
+        if not self._wanted.everything:  # all devices are taken as they are offered, whatever the order
+            self._start = self._place(search, number) + 1
         return True
 
     def _give_up(self, search: Search, outcome: Outcome) -> Outcome:

@@ -12,7 +12,7 @@ from dsched.model.resource_claims import ResourceClaim
 from dsched.plugins.dynamic_resources.allocation.allocator import Allocator
 from dsched.plugins.dynamic_resources.allocation.failures import AllocationError, InvalidPools
 from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
-from tests.devices import asking, make_claim, make_device, make_slice, result
+from tests.devices import alternative, asking, make_claim, make_device, make_slice, one_of, result
 from tests.unit.plugins.dynamic_resources.allocation import random_devices
 from tests.unit.plugins.dynamic_resources.allocation.finding import Plain, allocator, node
 from tests.unit.plugins.dynamic_resources.allocation.random_devices import NODES
@@ -67,6 +67,17 @@ def test_steps_that_lead_nowhere_any_more_are_left() -> None:
     held = make_claim("default/held", asking(), allocated=[result("d0", pool="n1")])
     now = allocator(mine, slices, held=[held])
     assert now.allocate(node(), steps=before.steps) == now.allocate(node()) != before.allocations
+
+
+def test_steps_pass_over_all_devices_where_one_of_them_is_taken() -> None:
+    slices = [make_slice("n1", ["d0", "d1", "d2"])]
+    held = make_claim("default/held", asking(), allocated=[result("d1", pool="n1")])
+    mine = make_claim("default/mine", one_of("r", alternative("every", None), alternative("two", 2)))
+    found = allocator([mine], slices, held=[held])
+    before = found.found(node())
+    assert before is not None
+    assert [each["device"] for each in before.allocations[0]["devices"]["results"]] == ["d0", "d2"]
+    assert found.found(node(), lambda: True, before.steps) == before
 
 
 def test_many_nodes_at_once() -> None:
