@@ -45,6 +45,7 @@ def test_what_is_lost_with_redis(running: Processes, cluster: Cluster):
     cluster.add_nodes(*(make_node(f"n{number}", "4") for number in range(4)))
     cluster.add_nodes(make_node("full", "1", labels={"own": "urgent"}))
     cluster.add_pods(make_pod(LOW, "1", nodeSelector={"own": "urgent"}))
+    cluster.wait_placed(LOW)  # before others may take the room there
     cluster.add_pods(*(make_pod(f"bound-{number}") for number in range(20)))
     bound = cluster.wait_placed()
     # Nominated: its victim leaves when the kubelet says so, and there is none.
