@@ -22,6 +22,7 @@ from dsched.cluster.standalone.applying import Applier
 from dsched.errors import DschedError
 from dsched.state import workers
 from tests.acceptance import scraping
+from tests.redis_server import free_port
 
 BASIC, COSTLY, SCOPED = "basic", "costly", "scoped"
 SCHEDULERS = {BASIC: loading.DEFAULT, COSTLY: COSTLY, SCOPED: SCOPED}
@@ -183,7 +184,7 @@ class Series:
 @contextmanager
 def _system(mode: str, evaluators: int, config: Path, options: argparse.Namespace) -> Iterator[Measured]:
     """One that knows its nodes."""
-    port = scraping.free_ports(1 + evaluators + BINDERS)
+    port = free_port(1 + evaluators + BINDERS)
     shape = Shape(mode, evaluators, BINDERS, options.seed, config=config, metrics_port=port)
     with session.system(shape) as running:
         _await_evaluators(running, evaluators)

@@ -3,17 +3,20 @@
 import importlib.util
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from dsched.state import client
 
 START_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 10.0
+LOWEST_PORT = 10_000
 
 
 class NoRedis(Exception):
@@ -147,9 +150,25 @@ class Guarded(RedisServer):
             self.url = before
 
 
-def free_port() -> int:
-    """A port nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port(count: int = 1) -> int:
+    """The first of so many ports in a row that nobody uses now. They are below those that the system gives whoever asks
+    for any, clients among them, which would be gone before they are used."""
+    for _ in range(100):
+        first = LOWEST_PORT + secrets.randbelow(_lowest_given() - count - LOWEST_PORT)
+        try:
+            with ExitStack() as held:
+                for port in range(first, first + count):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return first
+    raise AssertionError(f"no {count} free ports in a row")
+
+
+def _lowest_given() -> int:
+    """Of the ports that the system gives whoever asks for any; where it does not say, those that are meant for it."""
+    try:
+        lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        lowest = 0
+    return lowest if lowest >= 2 * LOWEST_PORT else 49_152

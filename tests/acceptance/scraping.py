@@ -1,9 +1,7 @@
 """Metrics as Prometheus would read them."""
 
-import socket
 import urllib.error
 import urllib.request
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -47,19 +45,3 @@ def page(address: str, name: str) -> tuple[int, str]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
-
-
-def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody uses now."""
-    for _ in range(100):
-        with ExitStack() as held:
-            first = held.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-            try:
-                for number in range(port + 1, port + count):
-                    held.enter_context(socket.socket()).bind(("127.0.0.1", number))
-            except (OSError, OverflowError):
-                continue
-            return port
-    raise AssertionError(f"no {count} free ports in a row")

@@ -10,10 +10,11 @@ from dsched.metrics.instruments import DECLARED
 from tests.acceptance import processes
 from tests.acceptance.fixtures import end
 from tests.acceptance.processes import wait_until
-from tests.acceptance.scraping import Scrape, free_ports, page, scrape
+from tests.acceptance.scraping import Scrape, page, scrape
 from tests.acceptance.system import Json, System
 from tests.devices import asking, make_claim, make_class, make_device, make_slice
 from tests.manifests import node_manifest, pod_manifest
+from tests.redis_server import free_port
 
 PROCESSES = ("leader-1", "evaluator-1", "binder-1")
 
@@ -23,7 +24,7 @@ class Watched:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        port = free_ports(len(PROCESSES))
+        port = free_port(len(PROCESSES))
         options = ["--evaluators", "1", "--binders", "1", "--mode", "distributed"]
         system.up(*options, "--metrics-port", str(port))
         targets = json.loads((system.data_dir / "metrics-targets.json").read_text())

@@ -12,11 +12,12 @@ from dsched.state import replies
 from dsched.state import time as redis_time
 from dsched.state.client import Store
 from dsched.state.node_log import NodeLog
-from tests.acceptance.scraping import free_ports, page
+from tests.acceptance.scraping import page
 from tests.builders import make_node
 from tests.integration.leader.scattering import Room
 from tests.integration.state.support import take_over
 from tests.integration.workers.processes import DEADLINE_S, Workers, wait_until
+from tests.redis_server import free_port
 from workers.replica_lag import ASKED_WITHIN_S, LAGS_AFTER_S, ReplicaLag
 
 LOST = ConnectionError("no table")
@@ -104,7 +105,7 @@ def test_one_that_is_stuck_on_its_way_lags_until_its_process_is_replaced(pool: P
 def test_a_real_evaluator_is_ready_again_once_it_has_what_it_was_asked_for(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    port = free_ports(1)
+    port = free_port()
     monkeypatch.setenv("DSCHED_METRICS_PORT", str(port))
     address, farm, dispatcher = f"127.0.0.1:{port}", Workers(store, tmp_path, evaluators=1), Dispatcher(store)
     epoch = take_over(store)
