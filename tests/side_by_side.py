@@ -31,10 +31,6 @@ FIRST = (
 )
 """Long ones begin first, so that short ones are left for the end, when processes run out of tests one by one."""
 
-WAITING = 2
-"""So many wait, at any moment, for a system to start, to notice something, or to stop: it takes 2 s of a core's time to
-start and stop one, and twice as long."""
-
 ENDING_S = 60.0
 """A process that has not ended this long after an interrupt is killed."""
 
@@ -98,8 +94,8 @@ def _locked(path: Path, how: int) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """``-n auto``: some more than there are cores, since tests wait a good part of their time."""
-    return len(os.sched_getaffinity(0)) + WAITING
+    """``-n auto``: one more than there are cores, since tests wait a good part of their time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
