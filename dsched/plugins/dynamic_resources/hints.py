@@ -13,6 +13,7 @@ from dsched.framework.snapshot import Snapshot
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins.dynamic_resources import extended_resources, objects, pod_claims
+from dsched.plugins.dynamic_resources.allocation import features as allocator_features
 from dsched.plugins.dynamic_resources.inventory import PREEMPTION
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
 
@@ -38,7 +39,7 @@ def registrations(snapshot: Callable[[], Snapshot], features: Features) -> Seque
     gone = frozenset({Action.DELETE})
     evicted = (Registration(Resource.ASSIGNED_POD, gone, without_devices),) if features.enabled(PREEMPTION) else ()
     # Upstream sees the slices change when a rule does, where it reads rules at all.
-    ruled = features.enabled("DRADeviceTaints") and features.enabled("DRADeviceTaintRules")
+    ruled = allocator_features.of(features).device_taint_rules
     rules = (Registration(Resource.DEVICE_TAINT_RULE, _ANY),) if ruled else ()
     return (
         *evicted,
