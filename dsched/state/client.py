@@ -138,18 +138,15 @@ def connect(url: str, name: str = "default", patience_s: float | None = None) ->
         StateError: the URL cannot be read.
     """
     found = location.read(url)
-    sockets: dict[str, Any] = {
+    options: dict[str, Any] = {
         "socket_timeout": SOCKET_TIMEOUT_S if patience_s is None else patience_s,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
-        "socket_keepalive": True,
-        "socket_keepalive_options": keepalive.OPTIONS,
-    }
-    options: dict[str, Any] = {
-        **sockets,
         "health_check_interval": HEALTH_CHECK_S,
         "retry": ONCE,
         "client_name": "dsched",
     }
+    if found.scheme != "unix":  # whose other end cannot go without this one hearing of it
+        options |= {"socket_keepalive": True, "socket_keepalive_options": keepalive.OPTIONS}
     if not found.sentinels:
         return Store(redis.Redis.from_url(url, **options), name, url)
     tls = {"ssl": True, **found.tls_options} if found.tls else {}

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -91,6 +92,19 @@ def test_a_wrong_password_is_told_without_telling_it(guarded_redis: RedisServer,
         assert "does not answer" in told.stderr
         assert "guess" not in told.stderr
         assert "Traceback" not in told.stderr
+
+
+def test_redis_by_a_socket_of_the_machine(redis_program: Path, make_system: MakeSystem) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # a socket's path may have a hundred characters
+        server = RedisServer(Path(folder), "--unixsocket", f"{folder}/socket")
+        server.start()
+        try:
+            system = make_system("system", f"unix://{folder}/socket?db=2", "socket")
+            system.up("--evaluators", "1", "--binders", "1")
+            place_one(system)
+            system.down()
+        finally:
+            server.stop()
 
 
 @pytest.fixture
