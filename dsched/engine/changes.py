@@ -57,6 +57,7 @@ class Bearings:
     def take(self) -> None:
         """The answers hold for the snapshot as it is now."""
         self.take_rows()
+        self._taken = self._position
         self._version = self._snapshot.version
         self._objects_version = self._table.objects_version
         self._others_version = self._snapshot.others_version
@@ -101,9 +102,17 @@ class Bearings:
     @property
     def one_pod_moved(self) -> bool:
         """Whether nothing has changed but one row, and no promise."""
+        return self._table.position == self._position + 1 and self._nothing_else
+
+    @property
+    def one_pod_moved_since_taken(self) -> bool:
+        """Whether this is all that has changed since `take`."""
+        return self._table.position == self._taken + 1 and self._nothing_else
+
+    @property
+    def _nothing_else(self) -> bool:
         return (
-            self._table.position == self._position + 1
-            and self._snapshot.others_version == self._others_version
+            self._snapshot.others_version == self._others_version
             and self._snapshot.nominations.version == self._nominations_version
         )
 

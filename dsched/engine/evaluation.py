@@ -117,6 +117,8 @@ class Evaluation(ClassResults):
         """Where the pod would take promised room: what was said of these positions, by plugins that look at the whole
         cluster, without the promised pods. They are not asked again where the promise ends."""
         self._in_a_row = 0
+        self._placed_on: int | None = None
+        """The table row where a pod of the class has come, if nothing else has changed since all was up to date."""
         self._passing = False
         self._shared = shared
         self._baseline = Bearings(framework, self.state, pod, snapshot)
@@ -209,7 +211,7 @@ class Evaluation(ClassResults):
             scored_everywhere: plugins that work on the table score every row, those included where the pod does not
                 fit.
         """
-        self._baseline.take()
+        self._take()
         self._scored_everywhere = scored_everywhere
         self._columns = columns
         self._ranking = None
@@ -275,8 +277,13 @@ class Evaluation(ClassResults):
             self.failure = failure.status
             return False
         if kept:
-            self._baseline.take()
+            self._take()
         return kept
+
+    def _take(self) -> None:
+        """All that it says holds for the snapshot as it is now."""
+        self._baseline.take()
+        self._placed_on = None
 
     def before_placing(self, row: int) -> None:
         """A pod of the class is about to be put on the node of a table row."""
@@ -297,6 +304,7 @@ class Evaluation(ClassResults):
         """A pod of the class has been put on the node of a table row: where nothing else has changed, and it was
         foreseen what the plugins would say of it then, they need not be asked."""
         at = self._place(row)
+        self._placed_on = row if self._baseline.one_pod_moved_since_taken else None
         if at is None or not self._baseline.one_pod_moved:
             return
         self._in_a_row += 1
@@ -390,6 +398,7 @@ class Evaluation(ClassResults):
         self._wide = [runner for runner in filters if runner.scope in (Scope.CLUSTER, Scope.ANYTHING)]
         self._moving = [runner for runner in filters if runner.scope in (Scope.SUMS, Scope.USAGE)]
         self._few_filters = all(runner.few_form is not None for runner in self._moving)
+        self._few_wide = all(runner.few_form is not None for runner in self._wide)
         self._pod_dependent = [*self._moving, *self._wide]
         self._still = [runner for runner in filters if runner.scope in (Scope.NODE, Scope.NODES)]
         self._in_turn = any(runner.table_form is None for runner in filters)
@@ -454,15 +463,34 @@ class Evaluation(ClassResults):
                 self._note_dependence()
             return
         flipped = [place for place, did in zip(at, before, strict=True) if passed[place] != did]
-        shifts = self._score_few(at, rows, rescored)
+        unscored = [each for each in self._unscored(self._ranking.scorers) if each not in rescored]
+        self._rank_few(self._ranking, (at, rows), rescored, flipped, unscored)
+
+    def _rank_few(
+        self,
+        ranking: Ranking,
+        few: tuple[Sequence[int], Sequence[int]],
+        rescored: Sequence[ScoreRunner],
+        flipped: Sequence[int],
+        unscored: Sequence[ScoreRunner],
+    ) -> None:
+        """Take few rows that were judged into the ranking.
+
+        Args:
+            few: their positions, and the rows.
+            rescored: the scores that look at pods.
+            flipped: positions that became feasible or ceased to be.
+            unscored: those whose scores of rows that become feasible are not known.
+        """
+        shifts = self._score_few(*few, rescored)
         if not flipped:
-            self._ranking.shifted_few(at, shifts)
+            ranking.shifted_few(few[0], shifts)
             return
-        joined = [place for place in flipped if passed[place]]
-        if joined and (unscored := [each for each in self._unscored(self._ranking.scorers) if each not in rescored]):
+        joined = [place for place in flipped if self._columns.passed[place]]
+        if joined and unscored:
             places = np.array(joined, dtype=np.intp)
             self._score(places, self._rows_at(places), unscored, shifting=False)
-        self._ranking.update_few(at, flipped)
+        ranking.update_few(list(dict.fromkeys([*few[0], *flipped])), flipped)
 
     def _few(self, rows: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
         """Positions of few table rows, and the rows; those that are not searched are left out."""
@@ -537,7 +565,10 @@ class Evaluation(ClassResults):
     def _judge_wide(self, rows: Sequence[int], moved: Collection[str]) -> bool:
         """Ask the plugins that look at the whole cluster about every row, the others about some; False when the pod has
         to be evaluated anew."""
-        if self._in_turn or not self.framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
+        if self._in_turn:
+            return False
+        concerned, framework = self._concerned(moved), self.framework
+        if concerned is None and not framework.run_wide_pre_filter(self.state, self.pod, self._snapshot, moved):
             return False
         few = self._few(rows) if len(rows) <= FEW_ROWS and self._few_filters else None
         at = self._positions(rows)
@@ -546,25 +577,61 @@ class Evaluation(ClassResults):
             self._judge_local(at, objects=False)
         else:
             self._judge_local_few(*few)
-        # The column is replaced below, not written into, so this one still says who passed before.
-        before = self._columns.passed
+        if few is not None and concerned is not None and self._few_wide and len(concerned) <= FEW_ROWS:
+            flipped = self._judge_wide_few(few[0], *self._few(concerned.tolist()), moved)
+        else:
+            flipped = self._judge_wide_anew(moved)
+        if self._ranking is None or not self._columns.passed.any():
+            self._ranking = None
+            self._columns.raw_scores = {}
+            self._rank()
+            self._note_dependence()
+            return True
+        self._rank_again(self._ranking, at, few, flipped, moved, concerned is not None)
+        return True
+
+    def _concerned(self, moved: Collection[str]) -> NDArray[np.intp] | None:
+        """The rows of which plugins that look at the whole cluster may say something else in Filter. They have taken in
+        then that a pod of the class came, which is all that has changed; None where that is not so."""
+        came = self._placed_on if self._baseline.one_pod_moved_since_taken else None
+        if came is None or self._snapshot.nominations or self._alone_said:
+            return None
+        return self.framework.run_pre_filter_placed(self.state, self.pod, self._snapshot, came, moved)
+
+    def _judge_wide_anew(self, moved: Collection[str]) -> NDArray[np.intp]:
+        """Have filters that look at the whole cluster judge every row; the positions that became feasible or ceased to
+        be."""
         for runner in self._wide:
             if runner.name in moved:
                 open_ = partial(self._open_to, runner, slice(0, self.searched))
                 verdict = runner.run_table(self.state, self.pod, self._table, self.rows, self.searched, open_)
                 self._columns.verdicts[runner.name] = verdict
         self._widely = all_passed(self._columns, self._wide)
-        passed = self._local & self._widely
+        # The column is replaced, not written into, so this one still says who passed before.
+        before, passed = self._columns.passed, self._local & self._widely
         self._columns.passed = passed
         self._keep_promises(self._promised())
-        if self._ranking is None or not passed.any():
-            self._ranking = None
-            self._columns.raw_scores = {}
-            self._rank()
-            self._note_dependence()
-            return True
-        self._rank_again(self._ranking, at, few, np.flatnonzero(before != passed), moved)
-        return True
+        return np.flatnonzero(before != passed)
+
+    def _judge_wide_few(
+        self, judged: Sequence[int], at: Sequence[int], rows: Sequence[int], moved: Collection[str]
+    ) -> NDArray[np.intp]:
+        """Have them judge few rows; the positions that became feasible or ceased to be, of these and of those that the
+        other filters have judged."""
+        verdicts = self._columns.verdicts
+        passed, local, widely = (flags.data for flags in (self._columns.passed, self._local, self._widely))
+        if at:
+            for runner in self._wide:
+                if runner.name in moved:
+                    statuses = runner.run_few(self.state, self.pod, self._table, rows)
+                    verdicts[runner.name] = overwrite_few(verdicts[runner.name], at, statuses)
+            for place in at:
+                widely[place] = not any(verdicts[runner.name].index[place] for runner in self._wide)
+        places = dict.fromkeys([*judged, *at])
+        flipped = [place for place in places if passed[place] != (local[place] and widely[place])]
+        for place in flipped:
+            passed[place] = not passed[place]
+        return np.array(flipped, dtype=np.intp)
 
     def _rank(self) -> bool:
         """Score all rows, those that are known excepted; a single node need not be, except for who wants to see the
@@ -593,29 +660,34 @@ class Evaluation(ClassResults):
         few: tuple[Sequence[int], Sequence[int]] | None,
         flipped: NDArray[np.intp],
         moved: Collection[str],
+        taken_in: bool,
     ) -> None:
-        """Score all rows by the plugins that look at the whole cluster, some by the others.
+        """Score rows by the plugins that look at the whole cluster, some by the others.
 
         Args:
             few: these positions and their rows, where forms for few rows will do.
             flipped: positions that became feasible or ceased to be.
+            taken_in: whether all that has changed is that a pod of the class came, as in `_concerned`.
         """
-        skipped = frozenset(self.state.skip_score)
-        self.framework.run_wide_pre_score(self.state, self.pod, self._snapshot, self.feasible, moved)
-        if self.state.skip_score != skipped:
-            self._columns.raw_scores = {}
-            self._rank()
-            self._note_dependence()
-            return
+        state, pod, came, concerned = self.state, self.pod, self._placed_on, None
+        if taken_in and came is not None:
+            same = not len(flipped)
+            concerned = self.framework.run_pre_score_placed(state, pod, self._snapshot, came, moved, same)
+        if concerned is None:
+            skipped = frozenset(state.skip_score)
+            self.framework.run_wide_pre_score(state, pod, self._snapshot, self.feasible, moved)
+            if state.skip_score != skipped:
+                self._columns.raw_scores = {}
+                self._rank()
+                self._note_dependence()
+                return
         self._baseline.depend_on_same()
         wide = [scorer for scorer in ranking.scorers if scorer.name in moved and scorer.scope is Scope.CLUSTER]
-        for scorer in wide:
-            raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
-            self._columns.raw_scores[scorer.name] = raw
+        self._score_wide(wide, concerned)
         others = [scorer for scorer in ranking.scorers if scorer not in wide]
         asked = [scorer for scorer in others if scorer.follows_pods]
-        if few is not None and ranking.plain and not len(flipped) and all(scorer.together for scorer in wide):
-            ranking.shifted_few(few[0], self._score_few(*few, asked))
+        if few is not None and ranking.plain and len(flipped) <= FEW_ROWS and all(scorer.together for scorer in wide):
+            self._rank_few(ranking, few, asked, flipped.tolist(), self._unscored(others))
             return
         shift = self._score(at, self._rows_at(at), asked, shifting=not len(flipped))
         joined = flipped[self._columns.passed[flipped]]
@@ -628,6 +700,20 @@ class Evaluation(ClassResults):
             ranking.update(changed, flipped, rescored=_scales_move(asked))
         else:
             ranking.shifted(at, shift)
+
+    def _score_wide(self, scorers: Sequence[ScoreRunner], rows: NDArray[np.intp] | None) -> None:
+        """Score rows of the table anew, None for all, by plugins that look at the whole cluster."""
+        few = None
+        if rows is not None and len(rows) <= FEW_ROWS and all(scorer.few_form is not None for scorer in scorers):
+            few = self._few(rows.tolist())
+        for scorer in scorers:
+            if few is None:
+                raw = scorer.run(self.state, self.pod, self._table, self.rows, self._columns.passed)
+                self._columns.raw_scores[scorer.name] = raw
+            elif few[0]:
+                column = self._columns.raw_scores[scorer.name].data
+                for place, score in zip(few[0], scorer.run_few(self.state, self.pod, self._table, few[1]), strict=True):
+                    column[place] = score
 
     def _unscored(self, scorers: Sequence[ScoreRunner]) -> Sequence[ScoreRunner]:
         """Those whose scores of infeasible nodes mean nothing."""

@@ -105,6 +105,7 @@ __all__ = [
 """What a plugin's author needs is to be had from here, statuses and events as well."""
 
 MAX_NODE_SCORE = 100
+NO_ROWS: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +288,9 @@ class SkipVersion(Protocol):
     whenever anything changes in the cluster.
 
     With ``blind_to_plain_pods = True`` it makes no difference to `skip_version` and `label_keys` that pods without
-    (anti-)affinity come to nodes or leave them, nor to the latter which labels and claims a pod has. They are asked for
-    anew when `Snapshot.terms_version` has grown; a `skip_version` that is the snapshot's own, after every change."""
+    (anti-)affinity come to nodes or leave them, nor to the latter which labels and claims a pod has, or how many pods
+    have the same (anti-)affinity. The one is asked for anew when `Snapshot.terms_version` has grown, one that is the
+    snapshot's own after every change; the others are when `Snapshot.distinct_terms_version` is another."""
 
     def skip_version(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """As long as this is equal, a pod that PreFilter or PreScore skipped would be skipped again; a constant for
@@ -305,6 +307,30 @@ class AnswerVersion(Protocol):
         """As long as this is equal, and pods came and went but nothing else changed, PreFilter, Filter, PreScore and
         Score would give the same answers about every node, whichever nodes are feasible; None where that cannot be
         told. It has to be cheap."""
+        ...
+
+
+class FollowsPlaced(Protocol):
+    """For plugins of scope CLUSTER with ``filter_few`` and ``score_few``, where they filter and score: spares them
+    PreFilter and PreScore, and a pass over the table, for each of many pods of a class in a row. Both bring up to date
+    what is written in the state, by writing it anew: what is there is others' too."""
+
+    def pre_filter_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+    ) -> NDArray[np.intp] | None:
+        """A pod of this one's class has come to a row of the table, and nothing else has changed since PreFilter, or
+        this, has run. The rows of which Filter may say something else now, in any order; None where PreFilter is to
+        run: where it might say something else itself, or that cannot be told."""
+        ...
+
+    def pre_score_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, same_feasible: bool
+    ) -> NDArray[np.intp] | None:
+        """The same of PreScore and Score.
+
+        Args:
+            same_feasible: whether the same rows are feasible as when PreScore, or this, has run.
+        """
         ...
 
 

@@ -38,6 +38,7 @@ from dsched.framework.validation import (
     STATUS,
     PluginFailure,
     answered,
+    concerned_rows,
     guarded,
     guarded_each,
     outcome,
@@ -157,6 +158,10 @@ class Framework:
         looks_wide |= {runner.name for runner in self.scores if runner.scope is Scope.CLUSTER}
         looks_wide |= {name for name, scope in self._pre_filter_scopes.items() if scope is Scope.CLUSTER}
         self._wide = {name: self._built[name] for name in sorted(looks_wide)}
+        self._placed = {
+            point: {name: says for name, plugin in self._wide.items() if (says := _said(plugin, point, _JUDGES))}
+            for point in ("pre_filter_placed", "pre_score_placed")
+        }
         self._filter_names = frozenset(runner.name for runner in self.filters)
         self._score_names = frozenset(runner.name for runner in self.scores)
         self.cacheable = self.reach(CycleState()) is not Scope.ANYTHING
@@ -423,6 +428,43 @@ class Framework:
         for plugin in self.at("preScore"):
             if plugin.name in moved and getattr(plugin, "score_scope", Scope.ANYTHING) is Scope.CLUSTER:
                 self._run_pre_score(plugin, state, pod, snapshot, feasible)
+
+    def run_pre_filter_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, moved: Collection[str]
+    ) -> NDArray[np.intp] | None:
+        """Have plugins take in that a pod of the class has come to a row, instead of `run_wide_pre_filter`.
+
+        Returns:
+            The rows of which their Filter may say something else now; None where PreFilter has to run.
+        Raises:
+            PluginFailure: a plugin raised or broke its contract.
+        """
+        return self._run_placed("pre_filter_placed", moved, state, pod, snapshot, row)
+
+    def run_pre_score_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, moved: Collection[str], same_feasible: bool
+    ) -> NDArray[np.intp] | None:
+        """The same, of their Score, instead of `run_wide_pre_score`.
+
+        Raises:
+            PluginFailure: a plugin raised or broke its contract.
+        """
+        return self._run_placed("pre_score_placed", moved, state, pod, snapshot, row, same_feasible)
+
+    def _run_placed(
+        self, point: str, moved: Collection[str], state: CycleState, pod: PodInfo, snapshot: Snapshot, *told: Any
+    ) -> NDArray[np.intp] | None:
+        found: NDArray[np.intp] | None = None
+        for name in moved:
+            says = self._placed[point].get(name)
+            if says is None:
+                return None
+            answer = guarded(name, says, state, pod, snapshot, *told)
+            rows = concerned_rows(name, answer, len(snapshot.table))
+            if rows is None:
+                return None
+            found = rows if found is None or not len(found) else np.concatenate([found, rows])
+        return found
 
     def follows_pods(self, state: CycleState) -> bool:
         """Whether `run_add_pod` or `run_remove_pod` would ask any plugin."""
@@ -704,7 +746,8 @@ def _said(plugin: Any, name: str, about: Collection[str]) -> Any:
 
 
 def _blind_to_plain_pods(plugins: Iterable[Any]) -> frozenset[str]:
-    """Names of those whose ``skip_version`` and ``label_keys`` stay the same until `Snapshot.terms_version` grows."""
+    """Names of those whose ``skip_version`` stays the same until `Snapshot.terms_version` grows, and ``label_keys`` as
+    long as `Snapshot.distinct_terms_version` does."""
     about = ("skip_version", "label_keys")
     return frozenset(plugin.name for plugin in plugins if _said(plugin, "blind_to_plain_pods", about) is True)
 
@@ -713,7 +756,7 @@ class _LabelKeys:
     """Keys of the labels of a pod at which some plugin looks at present; None for all, as where a plugin fails to say.
 
     They are asked for with each pod, or, where all plugins that look at labels are blind to plain pods, once for pods
-    that differ in labels and claims alone, until `Snapshot.terms_version` grows.
+    that differ in labels and claims alone, as long as `Snapshot.distinct_terms_version` is the same.
     """
 
     def __init__(self, readers: Sequence[tuple[str, Any]] | None, blind: Collection[str]) -> None:
@@ -726,14 +769,14 @@ class _LabelKeys:
         self._last = all(name in blind for name, _ in readers or ())
         self._known: PerClass[frozenset[str] | None] | None = None
         """What was found, as of ``_known_at``."""
-        self._known_at: tuple[NodeTable | None, int] = None, -1
+        self._known_at: tuple[NodeTable | None, tuple[int, int, int]] = None, (-1, -1, -1)
 
     def __call__(self, pod: PodInfo, snapshot: Snapshot) -> Collection[str] | None:
-        if self._readers is None:
-            return None
+        if not self._readers:
+            return None if self._readers is None else ()
         if not self._last:
             return self._ask(self._readers, pod, snapshot)
-        now = snapshot.table, snapshot.terms_version
+        now = snapshot.table, snapshot.distinct_terms_version
         if self._known is None or self._known_at != now:
             ask = partial(self._ask, self._readers, snapshot=snapshot)
             self._known_at, self._known = now, PerClass(ask, key=attrgetter("unclaimed_key"))

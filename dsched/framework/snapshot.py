@@ -198,6 +198,14 @@ class Snapshot:
         nodes = table.objects_version + table.layout
         return nodes + table.terms_version + self.others_version + self.nominations.version
 
+    @property
+    def distinct_terms_version(self) -> tuple[int, int, int]:
+        """Another one after every change but those of pods that come to nodes or leave them, where there are other pods
+        with the same (anti-)affinity."""
+        table = self.table
+        nodes = table.objects_version + table.layout
+        return nodes, table.pod_index.groups_version, self.others_version + self.nominations.version
+
     def version_of(self, kind: str) -> int:
         """Grows with every change of an object of this kind, which is neither Pod nor Node."""
         return self._kind_versions.get(kind, 0)

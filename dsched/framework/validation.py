@@ -210,6 +210,21 @@ def whole_numbers(plugin: str, what: str, answer: object, length: int) -> NDArra
     return exact
 
 
+def concerned_rows(plugin: str, answer: object, length: int) -> NDArray[np.intp] | None:
+    """Rows that a plugin names of a table of so many; None where it does not say.
+
+    Raises:
+        PluginFailure: they are no rows of the table.
+    """
+    if answer is None:
+        return None
+    if type(answer) is not np.ndarray or answer.ndim != 1 or answer.dtype.kind != "i":
+        raise PluginFailure(plugin, f"answered with {_shown(plugin, answer)}, expected an array of rows, or None")
+    if len(answer) and (np.minimum.reduce(answer) < 0 or np.maximum.reduce(answer) >= length):
+        raise PluginFailure(plugin, f"named rows {answer.min()} to {answer.max()} of {length}")
+    return answer
+
+
 def single_numbers(plugin: str, answer: object, length: int) -> list[int]:
     """A plugin's scores of few rows as int64, one a row.
 

@@ -34,6 +34,7 @@ now = time.perf_counter
 _POINTS = {
     "pre_enqueue": "PreEnqueue",
     "pre_filter": "PreFilter",
+    "pre_filter_placed": "PreFilter",
     "add_pod": "PreFilterExtensionAddPod",
     "remove_pod": "PreFilterExtensionRemovePod",
     "filter": "Filter",
@@ -41,6 +42,7 @@ _POINTS = {
     "filter_few": "Filter",
     "post_filter": "PostFilter",
     "pre_score": "PreScore",
+    "pre_score_placed": "PreScore",
     "score": "Score",
     "score_table": "Score",
     "score_few": "Score",

@@ -6,6 +6,7 @@ Source: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scori
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ from dsched.framework.table import NodeInfo, NodeTable
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins.inter_pod_affinity.incoming_terms import AllIncomingTerms, IncomingTerms
-from dsched.plugins.inter_pod_affinity.term_matches import DomainSums, TermMatches
+from dsched.plugins.inter_pod_affinity.term_matches import Amounts, DomainSums, TermMatches, amounts
 
 ERR_REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 ERR_REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -76,6 +77,21 @@ class _Liked:
     """Weights by domain."""
 
     sums: DomainSums
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What one more pod of the class adds to what is counted in its domains, by topology key.
+
+    Attributes:
+        terms: of the class, from which it was made.
+    """
+
+    terms: IncomingTerms
+    near: Amounts
+    apart: Amounts
+    repelling: Amounts
+    liked: Amounts
 
 
 class InterPodAffinity:
@@ -126,6 +142,42 @@ class InterPodAffinity:
             np.putmask(index, ~_in_company(around, table, rows), _ALONE)
         return Verdict(index, _STATUSES)
 
+    def filter_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
+        around = _kept(state)
+        near_keys = around.terms.near_keys
+        first = bool(near_keys) and _first(around)
+
+        def rejection(row: int) -> Status | None:
+            domains_of = {key: table.label(key).ids.item(row) for key in (*near_keys, *around.apart, *around.repelling)}
+            for key in near_keys:
+                domain = domains_of[key]
+                if not (domain if first else _count(around.near, key, domain)):
+                    return _STATUSES[_ALONE - 1]
+            for sums, number in ((around.apart, _TOO_NEAR), (around.repelling, _REPELLED)):
+                if any(_count(sums, key, domains_of[key]) > 0 for key in sums):
+                    return _STATUSES[number - 1]
+            return None
+
+        return [rejection(row) for row in rows]
+
+    def pre_filter_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+    ) -> NDArray[np.intp] | None:
+        """Rows of domains where the pod that came is the first to be in the way; PreFilter is to run where it is the
+        first to be near."""
+        around, own, table = state.read(_Around), self._adds(state, pod, snapshot), snapshot.table
+        if self.name in state.skip_filter or around is None:
+            return None if own.terms.near is not None or own.apart or own.repelling else interface.NO_ROWS
+        if around.terms is not own.terms:
+            return None
+        near = _grown(around.near, own.near, table, row)
+        apart = _grown(around.apart, own.apart, table, row)
+        repelling = _grown(around.repelling, own.repelling, table, row)
+        if near is None or apart is None or repelling is None or near.first:
+            return None
+        state.write(_Around(table, around.terms, around.matches, near.sums, apart.sums, repelling.sums))
+        return _rows_of([*apart.first, *repelling.first], table)
+
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> Status | None:
@@ -143,15 +195,31 @@ class InterPodAffinity:
         state.write(_Liked(liked))
         return None
 
+    def pre_score_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, same_feasible: bool
+    ) -> NDArray[np.intp] | None:
+        """Rows of the domains in which the weights are others now."""
+        liked, own, table = state.read(_Liked), self._adds(state, pod, snapshot), snapshot.table
+        if self.name in state.skip_score or liked is None:
+            return None if own.liked else interface.NO_ROWS
+        after = _grown(liked.sums, own.liked, table, row)
+        if after is None:
+            return None
+        state.write(_Liked(after.sums))
+        return _rows_of(after.domains, table)
+
+    def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
+        liked = _weights(state)
+        columns = [(weights, table.label(key).ids) for key, weights in liked.sums.items()]
+        return [sum(weights.item(ids.item(row)) for weights, ids in columns) for row in rows]
+
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
         """Sum of the weights in the node's domains; may be negative.
 
         Raises:
             PluginError: PreScore has not run.
         """
-        liked = state.read(_Liked)
-        if liked is None:
-            raise PluginError("its PreScore has not run; enable it at preScore, too")
+        liked = _weights(state)
         scores = np.zeros(matching.count(rows), dtype=np.int64)
         for key, weights in liked.sums.items():
             scores += weights[table.label(key).ids[rows]]
@@ -205,6 +273,22 @@ class InterPodAffinity:
         matches.follow(pod, snapshot)
         return matches
 
+    def _adds(self, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> _Own:
+        terms, own = self._incoming.of(pod, snapshot), state.read(_Own)
+        if own is None or own.terms is not terms:
+            match = self._matched(pod, snapshot).match_of(terms_of(pod), pod)
+            apart = [(key, 1) for key, query in terms.apart if query.admits_pod(pod.pod)]
+            preferred = [(key, weight) for weight, key, query in terms.preferred if query.admits_pod(pod.pod)]
+            own = _Own(
+                terms,
+                dict.fromkeys(terms.near_keys, 1) if terms.meets_itself else {},
+                amounts(apart),
+                match.repels if match else {},
+                amounts([*preferred, *(match.likes.items() if match else ())]),
+            )
+            state.write(own)
+        return own
+
     def _after_pod_change(self, pod: Pod, event: ClusterEvent) -> Hint:
         """A pod came that is needed, or one went that was in the way, or its labels changed to that effect.
 
@@ -246,6 +330,60 @@ def _kept(state: CycleState) -> _Around:
     return around
 
 
+def _weights(state: CycleState) -> _Liked:
+    liked = state.read(_Liked)
+    if liked is None:
+        raise PluginError("its PreScore has not run; enable it at preScore, too")
+    return liked
+
+
+class _Grown(NamedTuple):
+    """Sums after a pod has come.
+
+    Attributes:
+        domains: where they are others now: topology key and value.
+        first: those of them where there was nothing before.
+    """
+
+    sums: DomainSums
+    domains: Sequence[tuple[str, int]] = ()
+    first: Sequence[tuple[str, int]] = ()
+
+
+def _grown(sums: DomainSums, by: Amounts, table: NodeTable, row: int) -> _Grown | None:
+    """The sums with amounts added in the domains of a row; None where there are none yet for a key."""
+    if not by:
+        return _Grown(sums)
+    after, found, first = dict(sums), [], []
+    for key, amount in by.items():
+        domain = table.label(key).ids.item(row)
+        if not domain:
+            continue
+        before = sums.get(key)
+        if before is None:
+            return None
+        after[key] = domains.changed(before, domain, amount)
+        found.append((key, domain))
+        if not _count(sums, key, domain):
+            first.append((key, domain))
+    return _Grown(after, found, first)
+
+
+def _count(sums: DomainSums, key: str, domain: int) -> int:
+    """What is counted in a domain."""
+    column = sums.get(key)
+    return 0 if column is None or domain >= len(column) else column.item(domain)
+
+
+def _rows_of(found: Iterable[tuple[str, int]], table: NodeTable) -> NDArray[np.intp]:
+    """The rows of domains, ascending."""
+    among: NDArray[np.bool_] | None = None
+    for key, domain in dict.fromkeys(found):
+        there = table.label(key).ids[table.all_rows] == domain
+        among = there if among is None else among | there
+    return interface.NO_ROWS if among is None else among.nonzero()[0]
+
+
 def _in_the_way(around: _Around, table: NodeTable, rows: Rows) -> NDArray[np.int32]:
     """`_REPELLED` and `_TOO_NEAR` by row; the latter where both are true, else 0."""
     index = np.zeros(matching.count(rows), dtype=np.int32)
@@ -262,10 +400,15 @@ def _in_the_way(around: _Around, table: NodeTable, rows: Rows) -> NDArray[np.int
     return index
 
 
+def _first(around: _Around) -> bool:
+    """Whether the pod would be the first of its kind: one that meets its own terms while no other pod in any domain
+    does. Every node with all the keys will do then."""
+    return around.terms.meets_itself and not any(pods.any() for pods in around.near.values())
+
+
 def _in_company(around: _Around, table: NodeTable, rows: Rows) -> NDArray[np.bool_]:
-    """Rows in whose domains the required pods are. For the first pod of its kind, one that meets its own terms while
-    no other pod in any domain does, every node with all the keys will do."""
-    first = around.terms.meets_itself and not any(pods.any() for pods in around.near.values())
+    """Rows in whose domains the required pods are."""
+    first = _first(around)
     flags = np.ones(matching.count(rows), dtype=np.bool_)
     for key in around.terms.near_keys:
         ids = table.label(key).ids[rows]
@@ -331,8 +474,11 @@ def _after_own_update(pod: Pod, event: ClusterEvent) -> Hint:
 _pre_filter: type[interface.PreFilterPlugin] = InterPodAffinity
 _extensions: type[interface.PreFilterExtensions] = InterPodAffinity
 _filter: type[interface.TableFilterPlugin] = InterPodAffinity
+_filter_few: type[interface.FewRowsFilter] = InterPodAffinity
+_follows: type[interface.FollowsPlaced] = InterPodAffinity
 _pre_score: type[interface.PreScorePlugin] = InterPodAffinity
 _score: type[interface.TableScorePlugin] = InterPodAffinity
+_score_few: type[interface.FewRowsScore] = InterPodAffinity
 _normalize: type[interface.Normalizer] = InterPodAffinity
 _skips: type[interface.SkipVersion] = InterPodAffinity
 _answers: type[interface.AnswerVersion] = InterPodAffinity

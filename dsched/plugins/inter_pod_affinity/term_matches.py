@@ -60,7 +60,7 @@ class TermMatches:
         asked, self._asked, self._found = self._asked, {}, []
         for group in index.groups:
             number = group.number
-            match = asked[number] if number in asked else self._ask(group.terms, pod)
+            match = asked[number] if number in asked else self.match_of(group.terms, pod)
             self._asked[number] = match
             if match is not None:
                 self._found.append((group, match))
@@ -80,13 +80,14 @@ class TermMatches:
 
     def repelled_by(self, terms: PodTerms, pod: PodInfo) -> Amounts:
         """What one pod with these terms would add to `repelling`."""
-        return _amounts((term.topology_key, 1) for term in terms.anti_affinity if self._means(term, pod))
+        return amounts((term.topology_key, 1) for term in terms.anti_affinity if self._means(term, pod))
 
-    def _ask(self, terms: PodTerms, pod: PodInfo) -> Match | None:
+    def match_of(self, terms: PodTerms, pod: PodInfo) -> Match | None:
+        """What these terms say of a pod of the class; None where they do not mean it."""
         weighted = list(terms.preferred)
         if self._hard_weight > 0:
             weighted += [(self._hard_weight, term) for term in terms.affinity]
-        likes = _amounts((term.topology_key, weight) for weight, term in weighted if self._means(term, pod))
+        likes = amounts((term.topology_key, weight) for weight, term in weighted if self._means(term, pod))
         repels = self.repelled_by(terms, pod)
         return Match(repels, likes) if repels or likes else None
 
@@ -111,11 +112,12 @@ def _labels(value: Mapping[str, object] | None) -> Mapping[str, str]:
     return {key: text or "" for key, text in labels.items()} if isinstance(labels, Mapping) else {}
 
 
-def _amounts(pairs: Iterable[tuple[str, int]]) -> Amounts:
-    amounts: dict[str, int] = {}
+def amounts(pairs: Iterable[tuple[str, int]]) -> Amounts:
+    """The sum of each key's amounts."""
+    found: dict[str, int] = {}
     for key, amount in pairs:
-        amounts[key] = amounts.get(key, 0) + amount
-    return amounts
+        found[key] = found.get(key, 0) + amount
+    return found
 
 
 def _gathered(groups: Iterable[tuple[TermGroup, Amounts]], table: NodeTable) -> DomainSums:

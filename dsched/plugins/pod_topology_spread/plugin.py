@@ -3,6 +3,7 @@
 Source: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common,filtering,scoring}.go.
 """
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -60,16 +61,27 @@ _SYSTEM_DEFAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """A hard constraint and the matching pods by domain."""
+    """A hard constraint and the matching pods by domain.
+
+    Attributes:
+        own: whether a pod of the class counts itself.
+        fits: by domain, whether the pod fits there.
+    """
 
     constraint: Constraint
     column: LabelColumn
-    present: NDArray[np.intp]
+    division: Division
     pods: Sums
-    own: int
+    own: bool
+    fits: NDArray[np.bool_]
 
-    def fits(self) -> NDArray[np.bool_]:
-        return spreading.fits(self.constraint, self.pods, self.present, self.own)
+    @staticmethod
+    def of(constraint: Constraint, column: LabelColumn, division: Division, pods: Sums, own: bool) -> "_Spread":
+        return _Spread(constraint, column, division, pods, own, spreading.fits(constraint, pods, division.present, own))
+
+    def counting(self, domain: int, amount: int) -> "_Spread":
+        """The same with an amount of pods added in a domain."""
+        return _Spread.of(self.constraint, self.column, self.division, changed(self.pods, domain, amount), self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +94,38 @@ class _Penalty:
     """What a soft constraint adds to the score of a node.
 
     Attributes:
-        by: an amount for each of ``of``.
-        of: the node's domain by row; None where ``by`` is by row itself.
+        division: of the nodes by its key.
+        ids: the node's value of the key by row.
+        by_row: whether each node is a domain.
+        pods: that match, by domain, or by row.
+        per_pod: what one of them weighs.
+        by: an amount for each value of the key, or by row.
     """
 
+    constraint: Constraint
+    division: Division
+    ids: Ids
+    by_row: bool
+    pods: NDArray[np.int64]
+    per_pod: float
     by: NDArray[np.float64]
-    of: Ids | None
 
     def at(self, rows: Rows) -> NDArray[np.float64]:
-        return self.by[rows] if self.of is None else self.by[self.of[rows]]
+        return self.by[rows] if self.by_row else self.by[self.ids[rows]]
+
+    def at_row(self, row: int) -> float:
+        return self.by.item(row if self.by_row else self.ids.item(row))
+
+    def placed(self, row: int) -> tuple["_Penalty", NDArray[np.intp]]:
+        """The same with one more matching pod on a row, and the rows to which it adds something else."""
+        domain = self.ids.item(row) if self.by_row else self.division.ids.item(row)
+        if not domain or not (self.by_row or self.division.counted.item(row)):
+            return self, interface.NO_ROWS
+        place = row if self.by_row else domain
+        pods, by = changed(self.pods, place, 1), self.by.copy()
+        by[place] = spreading.penalty(self.constraint, pods[place : place + 1], self.per_pod)[0]
+        rows = np.array([row], dtype=np.intp) if self.by_row else (self.ids == domain).nonzero()[0]
+        return _Penalty(self.constraint, self.division, self.ids, self.by_row, pods, self.per_pod, by), rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +137,8 @@ class _Soft:
 
     def penalized(self, rows: Rows) -> NDArray[np.int64]:
         """Matching pods around each node, weighed and rounded."""
-        if len(self.penalties) == 1 and (of := self.penalties[0].of) is not None:
-            return spreading.rounded(self.penalties[0].by)[of[rows]]
+        if len(self.penalties) == 1 and not self.penalties[0].by_row:
+            return spreading.rounded(self.penalties[0].by)[self.penalties[0].ids[rows]]
         total = np.zeros(matching.count(rows), dtype=np.float64)
         for penalty in self.penalties:
             total += penalty.at(rows)
@@ -152,9 +187,29 @@ class PodTopologySpread:
         for constraint, division in zip(constraints, divided.by, strict=True):
             column = table.label(constraint.topology_key)
             pods = topology_domains.matching_in(division, constraint, pod.pod, table)
-            spreads.append(_Spread(constraint, column, division.present, pods, constraint.selector.matches(labels)))
+            spreads.append(_Spread.of(constraint, column, division, pods, constraint.selector.matches(labels)))
         state.write(_Hard(tuple(spreads)))
         return None
+
+    def pre_filter_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int
+    ) -> NDArray[np.intp] | None:
+        """Rows of the domains where the pod fits now and did not, or the other way round."""
+        hard = state.read(_Hard)
+        if self.name in state.skip_filter or hard is None:
+            return interface.NO_ROWS
+        after, concerned = [], interface.NO_ROWS
+        for spread in hard.spreads:
+            found = spread
+            if spread.division.counted.item(row) and topology_domains.counts(spread.constraint, pod.pod):
+                found = spread.counting(spread.division.ids.item(row), 1)
+                other = found.fits != spread.fits
+                if np.logical_or.reduce(other):
+                    rows = other[spread.column.ids[snapshot.table.all_rows]].nonzero()[0]
+                    concerned = np.concatenate([concerned, rows])
+            after.append(found)
+        state.write(_Hard(tuple(after)))
+        return concerned
 
     def add_pod(self, state: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo) -> Status | None:
         self._count_other(state, pod.pod, other.pod, node.node, 1)
@@ -171,11 +226,25 @@ class PodTopologySpread:
         """
         index = np.zeros(matching.count(rows), dtype=np.int32)
         for spread in reversed(_kept(state).spreads):
-            of_domain = np.where(spread.fits(), 0, _SKEWED).astype(np.int32)
+            of_domain = np.where(spread.fits, 0, _SKEWED).astype(np.int32)
             of_domain[0] = _UNLABELLED
             found = of_domain[spread.column.ids[rows]]
             index = np.where(found, found, index) if index.any() else found
         return Verdict(index, _STATUSES)
+
+    def filter_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[Status | None]:
+        spreads = _kept(state).spreads
+
+        def rejection(row: int) -> Status | None:
+            for spread in spreads:
+                domain = spread.column.ids.item(row)
+                if not domain:
+                    return _STATUSES[_UNLABELLED - 1]
+                if not spread.fits.item(domain):
+                    return _STATUSES[_SKEWED - 1]
+            return None
+
+        return [rejection(row) for row in rows]
 
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -199,15 +268,44 @@ class PodTopologySpread:
         state.write(_Soft(penalties, divided.labelled))
         return None
 
+    def pre_score_placed(
+        self, state: CycleState, pod: PodInfo, snapshot: Snapshot, row: int, same_feasible: bool
+    ) -> NDArray[np.intp] | None:
+        """Rows of the domains with one more matching pod; what a pod weighs depends on which nodes are feasible."""
+        soft = state.read(_Soft)
+        if self.name in state.skip_score or soft is None:
+            return interface.NO_ROWS
+        if not same_feasible:
+            return None
+        after, concerned = [], interface.NO_ROWS
+        for penalty in soft.penalties:
+            found, rows = penalty, interface.NO_ROWS
+            if topology_domains.counts(penalty.constraint, pod.pod):
+                found, rows = penalty.placed(row)
+            after.append(found)
+            concerned = np.concatenate([concerned, rows]) if len(concerned) else rows
+        state.write(_Soft(tuple(after), soft.scored))
+        return concerned
+
+    def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
+        soft = _weighed(state)
+
+        def score(row: int) -> int:
+            total = 0.0
+            for penalty in soft.penalties:
+                total += penalty.at_row(row)
+            whole = math.floor(total)
+            return whole + (total - whole >= 0.5)
+
+        return [score(row) if soft.scored.item(row) else spreading.IGNORED for row in rows]
+
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
         """Matching pods around each node, weighed and rounded; `spreading.IGNORED` for nodes without all the keys.
 
         Raises:
             PluginError: PreScore has not run.
         """
-        soft = state.read(_Soft)
-        if soft is None:
-            raise PluginError("its PreScore has not run; enable it at preScore, too")
+        soft = _weighed(state)
         scored, penalized = soft.scored[rows], soft.penalized(rows)
         return penalized if np.logical_and.reduce(scored) else np.where(scored, penalized, spreading.IGNORED)
 
@@ -286,8 +384,7 @@ class PodTopologySpread:
             left_out = (constraint.honor_affinity and not selected) or (constraint.honor_taints and not tolerated)
             if left_out or not constraint.selector.matches(other.metadata.labels):
                 return spread
-            domain = spread.column.id_of[labels[constraint.topology_key]]
-            return replace(spread, pods=changed(spread.pods, domain, sign))
+            return spread.counting(spread.column.id_of[labels[constraint.topology_key]], sign)
 
         state.write(_Hard(tuple(counted(spread) for spread in hard.spreads)))
 
@@ -314,6 +411,13 @@ def _kept(state: CycleState) -> _Hard:
     return hard
 
 
+def _weighed(state: CycleState) -> _Soft:
+    soft = state.read(_Soft)
+    if soft is None:
+        raise PluginError("its PreScore has not run; enable it at preScore, too")
+    return soft
+
+
 def _penalty(
     constraint: Constraint, division: Division, pod: Pod, table: NodeTable, candidates: NDArray[np.bool_]
 ) -> _Penalty:
@@ -322,18 +426,23 @@ def _penalty(
     if constraint.topology_key == HOSTNAME:
         pods = topology_domains.matching_pods(constraint, pod, table)
         per_pod = spreading.weight(int(np.count_nonzero(candidates)))
-        return _Penalty(np.where(ids != 0, spreading.penalty(constraint, pods, per_pod), 0.0), None)
+        by_row = np.where(ids != 0, spreading.penalty(constraint, pods, per_pod), 0.0)
+        return _Penalty(constraint, division, ids, True, pods.copy(), per_pod, by_row)
     of_domain = topology_domains.matching_in(division, constraint, pod, table)
-    by_domain = spreading.penalty(constraint, of_domain, spreading.weight(division.among(candidates)))
+    per_pod = spreading.weight(division.among(candidates))
+    by_domain = spreading.penalty(constraint, of_domain, per_pod)
     by_domain[0] = 0.0
-    return _Penalty(by_domain, ids)
+    return _Penalty(constraint, division, ids, False, of_domain, per_pod, by_domain)
 
 
 _pre_filter: type[interface.PreFilterPlugin] = PodTopologySpread
 _extensions: type[interface.PreFilterExtensions] = PodTopologySpread
 _filter: type[interface.TableFilterPlugin] = PodTopologySpread
+_filter_few: type[interface.FewRowsFilter] = PodTopologySpread
+_follows: type[interface.FollowsPlaced] = PodTopologySpread
 _pre_score: type[interface.PreScorePlugin] = PodTopologySpread
 _score: type[interface.TableScorePlugin] = PodTopologySpread
+_score_few: type[interface.FewRowsScore] = PodTopologySpread
 _normalize: type[interface.Normalizer] = PodTopologySpread
 _skips: type[interface.SkipVersion] = PodTopologySpread
 _labels: type[interface.LabelKeys] = PodTopologySpread

@@ -151,6 +151,11 @@ def matching_in(division: Division, constraint: Constraint, pod: Pod, table: Nod
     return table.pod_index.by_domain(query, division).counts.copy()
 
 
+def counts(constraint: Constraint, pod: Pod) -> bool:
+    """Whether `matching_pods` counts a pod, which has a node, for the constraint of another of its class."""
+    return _query(constraint, pod) is not None and constraint.selector.matches(pod.metadata.labels)
+
+
 def _query(constraint: Constraint, pod: Pod) -> PodQuery | None:
     """None where no pod counts."""
     selector = constraint.selector

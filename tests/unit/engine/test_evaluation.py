@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsched.engine import evaluation as evaluation_module
 from dsched.engine import lookahead
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.framework.interface import Normalization, Scope, Verdict, unschedulable
@@ -15,12 +16,14 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
 from dsched.model.node import Node
+from dsched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from dsched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from tests.builders import make_node, make_pod, make_snapshot, make_term
 from tests.unit.framework.answers import said
 from tests.unit.framework.frameworks import Handle, default_framework, framework_of, frameworks
 from tests.unit.framework.random_clusters import CONFIGURATION, random_change, random_cluster
 from tests.unit.framework.shards import replica_of, replicas_of, through_the_wire
-from tests.unit.plugins.neighbours import HOST, ZONE, affinity, constraint, term
+from tests.unit.plugins.neighbours import HOST, ZONE, affinity, constraint, spread, term
 
 
 def keep_up(seed: int, shared: bool = False) -> int:
@@ -355,6 +358,8 @@ IN_A_ROW: list[dict[str, Any]] = [
     affinity(near=[term(ZONE, "app In web")]),
     affinity(apart=[term(HOST, "app In web")]),
     affinity(likes=[(3, term(HOST, "app In web")), (1, term(ZONE, "app In web"))]),
+    affinity(near=[term(ZONE, "app In web")], dislikes=[(3, term(HOST, "app In web"))])
+    | spread(constraint(2, ZONE, "app In web"), constraint(1, HOST, "app In web", hard=False)),
 ]
 
 
@@ -366,15 +371,17 @@ IN_A_ROW: list[dict[str, Any]] = [
     st.sampled_from([1, 3, 16]),
     st.sampled_from(IN_A_ROW),
     st.sampled_from([None, [0, 2, 3, 5]]),
+    st.sampled_from([1, 2, 12]),
 )
 def test_placing_pods_of_a_class_in_a_row_is_evaluating_each_anew(
-    strategy: str, steps: list[str], seed: int, least: int, spec: dict[str, Any], part: list[int] | None
+    strategy: str, steps: list[str], seed: int, least: int, spec: dict[str, Any], part: list[int] | None, few: int
 ) -> None:
     """What was foreseen of a node is what the plugins say once the pod is there, whatever happens in between.
 
     Args:
         least: of how many nodes at least it is foreseen; there are six.
         part: the only ones that there are for the pods.
+        few: up to how many rows are judged in plain numbers.
     """
     text = f"""
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -412,8 +419,10 @@ profiles:
     for number, step in enumerate(steps):
         alike = {"labels": {"app": "web"}, "cpu": "250m", "spec": spec}
         info = PodInfo(make_pod(f"shop/p{number}", **(alike if step == "place" else {"cpu": "90m"})))
-        if not evaluation.refresh():
-            evaluation = anew(evaluation.pod)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(evaluation_module, "FEW_ROWS", few)
+            if not evaluation.refresh():
+                evaluation = anew(evaluation.pod)
         fresh = anew(evaluation.pod)
         assert said(evaluation, snapshot.table) == said(fresh, snapshot.table), f"step {number}"
         best = evaluation.best_rows()
@@ -431,3 +440,50 @@ profiles:
                 snapshot.table.set_node(node(1))
             case _:
                 snapshot.table.add_pod(info, NodeName(f"n{rng.randrange(6)}"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        (PodTopologySpread, spread(constraint(2, ZONE, "app In web"))),
+        (PodTopologySpread, spread(*(constraint(1, key, "app In web", hard=False) for key in (HOST, ZONE)))),
+        (InterPodAffinity, affinity(near=[term(ZONE, "app In web")])),
+        (InterPodAffinity, affinity(apart=[term(HOST, "app In web")])),
+        (InterPodAffinity, affinity(likes=[(3, term(ZONE, "app In web"))])),
+    ],
+)
+def test_who_takes_in_what_was_placed_does_not_begin_anew(
+    kind: type[Any], spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = make_snapshot(
+        [make_node(f"n{each}", cpu=4, pods=9, labels={HOST: f"n{each}", ZONE: f"z{each % 2}"}) for each in range(20)]
+    )
+    begun = {"pre_filter": 0, "pre_score": 0}
+
+    def counted(point: str) -> Any:
+        says = getattr(kind, point)
+
+        def call(*given: Any) -> Any:
+            begun[point] += 1
+            return says(*given)
+
+        return call
+
+    for point in begun:
+        monkeypatch.setattr(kind, point, counted(point))
+    framework = default_framework(Handle(snapshot))
+    pods = [PodInfo(make_pod(f"shop/p{each}", labels={"app": "web"}, cpu="250m", spec=spec)) for each in range(10)]
+    snapshot.table.add_pod(pods[0], NodeName("n0"))
+    snapshot.table.add_pod(pods[1], NodeName("n1"))
+    evaluation = evaluate(framework, pods[2], snapshot)
+    after_first = dict(begun)
+    for pod in pods[2:]:
+        row = int(evaluation.best_rows()[0])
+        evaluation.before_placing(row)
+        snapshot.table.add_pod(pod, snapshot.table.names[row])
+        evaluation.placed(row)
+        assert evaluation.refresh()
+    assert begun == after_first
+    snapshot.table.add_pod(PodInfo(make_pod("shop/other", labels={"app": "web"})), NodeName("n5"))
+    assert evaluation.refresh()
+    assert begun != after_first, "this pod is of another class"

@@ -389,6 +389,35 @@ def test_a_version_that_cannot_be_compared(method: str, answer: Any) -> None:
         ask(state, POD, Snapshot())
 
 
+@pytest.mark.parametrize("answer", [LookupError("x"), [0], np.zeros(1), np.array([1]), np.array([-1]), np.array([[0]])])
+def test_rows_that_are_none_of_the_table(answer: Any) -> None:
+    wide = plugin("A", pre_filter=None, pre_filter_placed=answer, filter_table=None)
+    wide.filter_scope = Scope.CLUSTER
+    with pytest.raises(PluginFailure):
+        framework_of(wide).run_pre_filter_placed(CycleState(), POD, make_snapshot([make_node()]), 0, ["A"])
+
+
+def test_rows_of_several_plugins() -> None:
+    """Who does not say, and who has another PreFilter than the plugin that it is made from, begins anew."""
+
+    def named(name: str, **more: Any) -> type[Any]:
+        wide = plugin(name, pre_filter=None, filter_table=None, **more)
+        wide.filter_scope = Scope.CLUSTER
+        return wide
+
+    first, second = (named(name, pre_filter_placed=np.array([row])) for name, row in (("A", 1), ("B", 0)))
+    heir = type("D", (first,), {"name": "D", "pre_filter": lambda *given: None})
+    framework = framework_of(first, second, named("C"), heir, named("E", pre_filter_placed=None))
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")])
+
+    def rows(*moved: str) -> list[int] | None:
+        found = framework.run_pre_filter_placed(CycleState(), POD, snapshot, 0, moved)
+        return None if found is None else sorted(found.tolist())
+
+    assert rows("A", "B") == [0, 1]
+    assert [rows("A", each) for each in "CDE"] == [None, None, None]
+
+
 @pytest.mark.parametrize("answer", [LookupError("x"), np.zeros(3)])
 def test_alike_that_breaks_its_contract(answer: Any) -> None:
     with pytest.raises(PluginFailure):

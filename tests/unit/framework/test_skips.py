@@ -190,6 +190,21 @@ def test_who_is_blind_to_plain_pods_is_asked_again_after_other_changes_only(plug
     assert set(asked) == wanted
 
 
+def test_one_more_pod_with_the_same_terms_changes_nothing_about_labels() -> None:
+    snapshot = make_snapshot(NODES)
+    framework = framework_of(Counting)
+    asked = framework.plugin("Counting").asked  # type: ignore[union-attr]
+    for name, again in (("a/first", True), ("a/second", False), ("a/third", False)):
+        asked.clear()
+        _place(snapshot, PodInfo(make_pod(name, spec=affinity(apart=[term(HOST, "app In web")]))))
+        framework.class_of(PLAIN, snapshot)
+        assert asked == (["labels"] if again else []), name
+    asked.clear()
+    _place(snapshot, PodInfo(make_pod("a/other", spec=affinity(apart=[term(HOST, "app In db")]))))
+    framework.class_of(PLAIN, snapshot)
+    assert asked == ["labels"]
+
+
 @settings(max_examples=150, deadline=None)
 @given(clusters(), st.lists(pods(st.just("w")), min_size=1, max_size=3), st.data())
 def test_refreshed_is_fresh(around: Cluster, waiting: list[Any], data: st.DataObject) -> None:

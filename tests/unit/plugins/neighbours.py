@@ -1,7 +1,7 @@
 """Clusters in which pods look at their neighbours: selectors, terms and constraints told in one line each, and random
 ones of all of them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,6 +124,60 @@ def scored(plugin: Any, pod: Pod, snapshot: Snapshot, feasible: NDArray[np.bool_
     assert (plugin.score_table(state, info, table, table.all_rows)[feasible] == raw).all()
     scores: list[int] = plugin.normalize(state, info, raw).tolist()
     return scores
+
+
+def assert_takes_in(plugin: Callable[[], Any], pod: Pod, around: Cluster, homes: Iterable[NodeName]) -> int:
+    """Pods of the class come one after the other; the plugin that follows says of each row what another one says that
+    begins anew, and names every row of which it says something else than before. How often it could follow."""
+    snapshot, tested, info = around.snapshot(), plugin(), PodInfo(pod)
+    state, followed, table = _begun(tested, info, snapshot), 0, snapshot.table
+    for number, home in enumerate(homes):
+        if state is None:
+            break
+        before, name = _said(tested, state, info, snapshot), f"{pod.metadata.name}-{number}"
+        meta = msgspec.structs.replace(pod.metadata, name=name, uid=name)
+        table.add_pod(PodInfo(msgspec.structs.replace(pod, metadata=meta)), home)
+        anew, row = _begun(plugin(), info, snapshot), table.index[home]
+        concerned = tested.pre_filter_placed(state, info, snapshot, row)
+        rescored = None if concerned is None else tested.pre_score_placed(state, info, snapshot, row, True)
+        if concerned is None or rescored is None:
+            state = _begun(tested, info, snapshot)
+            continue
+        followed += 1
+        assert anew is not None
+        now = _said(tested, state, info, snapshot)
+        assert now == _said(plugin(), anew, info, snapshot)
+        for was, found, rows in zip(before, now, (concerned, rescored), strict=True):
+            others = {number for number, (one, other) in enumerate(zip(was, found, strict=True)) if one != other}
+            assert others <= set(rows.tolist())
+        every = range(len(table))
+        if tested.name not in state.skip_filter:
+            few = tested.filter_few(state, info, table, every)
+            assert [status.message if status else "" for status in few] == now[0]
+        if tested.name not in state.skip_score:
+            assert tested.score_few(state, info, table, every) == now[1]
+    return followed
+
+
+def _begun(plugin: Any, pod: PodInfo, snapshot: Snapshot) -> CycleState | None:
+    """After PreFilter and PreScore, as the framework runs them; None where one of them rejects the pod."""
+    state, every = CycleState(), np.ones(len(snapshot.table), dtype=np.bool_)
+    answers = plugin.pre_filter(state, pod, snapshot), plugin.pre_score(state, pod, snapshot, every)
+    for answer, skipped in zip(answers, (state.skip_filter, state.skip_score), strict=True):
+        if answer is not None:
+            if answer.code is not Code.SKIP:
+                return None
+            skipped.add(plugin.name)
+    return state
+
+
+def _said(plugin: Any, state: CycleState, pod: PodInfo, snapshot: Snapshot) -> tuple[list[str], list[int]]:
+    """By row what Filter and Score say; where they are skipped, that nothing is in the way, and 0."""
+    table = snapshot.table
+    skips = [plugin.name in skipped for skipped in (state.skip_filter, state.skip_score)]
+    reasons = [""] * len(table) if skips[0] else judged(plugin, state, pod, snapshot)
+    scores = [0] * len(table) if skips[1] else plugin.score_table(state, pod, table, table.all_rows).tolist()
+    return reasons, scores
 
 
 def namespaces(**labels: Mapping[str, str]) -> dict[str, dict[str, Json]]:

@@ -29,6 +29,7 @@ from tests.unit.plugins.neighbours import (
     ZONE,
     Cluster,
     affinity,
+    assert_takes_in,
     clusters,
     deleting,
     filtered,
@@ -324,6 +325,31 @@ def test_kept_up_to_date_is_what_starting_anew_gives(around: Cluster, pod: Pod, 
     fresh = around.snapshot()
     assert filtered(tested, pod, snapshot) == filtered(plugin(), pod, fresh)
     assert scored(tested, pod, snapshot) == scored(plugin(), pod, fresh)
+
+
+@settings(max_examples=200, deadline=None)
+@given(clusters(), TERMED, st.lists(st.integers(0, 5), max_size=6), st.sampled_from([0, 1, 7]), st.booleans())
+def test_pods_of_the_class_that_come_are_taken_in(
+    around: Cluster, pod: Pod, homes: list[int], hard: int, only_own: bool
+) -> None:
+    def tested() -> InterPodAffinity:
+        return plugin(hard_pod_affinity_weight=hard, ignore_preferred_terms_of_existing_pods=only_own)
+
+    assert_takes_in(tested, pod, around, [around.nodes[home % len(around.nodes)].name for home in homes])
+
+
+@pytest.mark.parametrize(
+    ("own", "homes", "followed"),
+    [
+        ({"near": [term(ZONE, "app In web")]}, ["n1", "n2", "n3", "n1"], 2),
+        ({"apart": [term(HOST, "app In web")]}, ["n1", "n2", "n3"], 2),
+        ({"likes": [(5, term(ZONE, "app In web"))]}, ["n1", "n1"], 1),
+        ({"near": [term(ZONE, "app In db")], "dislikes": [(5, term(HOST, "app In web"))]}, ["n1", "n2"], 1),
+    ],
+)
+def test_after_the_first_of_its_kind_it_need_not_begin_anew(own: Any, homes: list[NodeName], followed: int) -> None:
+    around = cluster(("n1", make_pod("shop/db", labels=DB)))
+    assert assert_takes_in(plugin, make_pod("shop/web", labels=WEB, spec=affinity(**own)), around, homes) == followed
 
 
 @settings(max_examples=150, deadline=None)

@@ -25,6 +25,7 @@ from tests.unit.plugins.neighbours import (
     ZONE,
     Cluster,
     Json,
+    assert_takes_in,
     clusters,
     constraint,
     deleting,
@@ -362,6 +363,16 @@ def test_kept_up_to_date_is_what_starting_anew_gives(around: Cluster, asking: Po
     fresh = around.snapshot()
     assert filtered(tested, asking, snapshot) == filtered(plugin(), asking, fresh)
     assert scored(tested, asking, snapshot) == scored(plugin(), asking, fresh)
+
+
+@settings(max_examples=200, deadline=None)
+@given(clusters(st.just({})), SPREAD, st.lists(st.integers(0, 5), max_size=6), DEFAULTS)
+def test_pods_of_the_class_that_come_are_taken_in(
+    around: Cluster, asking: Pod, homes: list[int], defaults: Any
+) -> None:
+    nodes = [around.nodes[home % len(around.nodes)].name for home in homes]
+    followed = assert_takes_in(lambda: with_defaults(defaults)[0], asking, around, nodes)
+    assert followed in (0, len(nodes))
 
 
 @settings(max_examples=200, deadline=None)
