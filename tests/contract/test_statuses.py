@@ -124,6 +124,16 @@ class TestReporting:
         report(system, SchedulingStatus(key, said.uid, "Unschedulable", "no", NodeName("")))
         assert standing() == ""
 
+    def test_a_manifests_nominated_node_is_taken_back_of_a_pod_without_a_reason(self, system: System) -> None:
+        """As a gated pod is, which nobody tries."""
+        key = PodKey("default/promised")
+        system.put({**pod_manifest(key), "status": {"nominatedNodeName": "n1"}})
+        report(system, SchedulingStatus(key, system.uid(key), "", "", NodeName("")))
+        (pod,) = system.cluster.get_pods([key])
+        assert pod is not None
+        assert pod.status.nominated_node_name == ""
+        assert "nominatedNodeName" not in system.there(kinds.POD, key).get("status", {})
+
     def test_a_promise_is_taken_back_and_the_reason_stays(self, system: System, uid: PodUid) -> None:
         report(system, status(uid, nominated="n1"))
         report(system, promise(uid, ""))

@@ -5,6 +5,7 @@ does here: of a batch it hears afterwards, on purpose.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Sequence as Many
@@ -318,7 +319,8 @@ def _comparable(part: Json) -> Json:
     found = {}
     for key, each in part.items():
         if isinstance(each, dict):
-            said = {"nominated": each.get("nominated", ""), "says": each.get("says", [])}
+            says = [{**one, "message": _unnamed(one["message"])} for one in each.get("says", [])]
+            said = {"nominated": each.get("nominated", ""), "says": says}
             each = {
                 "extended": each.get("extended", []),
                 **({"node": each["node"]} if each.get("node") else said),
@@ -329,4 +331,10 @@ def _comparable(part: Json) -> Json:
 
 def _counted(moment: Moment) -> Counter[tuple[Any, ...]]:
     fields = ("after", "what", "key", "node", "reason", "message")
-    return Counter(tuple(each.get(field, "") for field in fields) for each in moment["told"])
+    told = ({**each, "message": _unnamed(each.get("message", ""))} for each in moment["told"])
+    return Counter(tuple(each.get(field, "") for field in fields) for each in told)
+
+
+def _unnamed(message: str) -> str:
+    """Without how the scheduler has called claims that it made: nobody knows that beforehand."""
+    return re.sub(r"(-extended-resources)-\w{5}\b", r"\1", message)

@@ -284,8 +284,10 @@ def shown(raw: bytes, line: bytes, status: bytes | None) -> Object:
     else:
         written: Object = msgspec.json.decode(status) if status else {}
         own = written.get("conditions", [])
-        if "nominatedNodeName" in written:
-            given["nominatedNodeName"] = written["nominatedNodeName"]
+        if nominated := written.get("nominatedNodeName", given.get("nominatedNodeName")):
+            given["nominatedNodeName"] = nominated
+        else:
+            given.pop("nominatedNodeName", None)
     if own:
         given["conditions"] = [each for each in given.get("conditions", []) if each.get("type") != POD_SCHEDULED] + own
     return value

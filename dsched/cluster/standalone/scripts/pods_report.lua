@@ -26,7 +26,8 @@ end
 local lines = redis.call("HMGET", KEYS[3], unpack(keys))
 local written = redis.call("HMGET", KEYS[4], unpack(keys))
 
--- The new status: the nominated node stays where none is given, the time stays that of the first refusal.
+-- The new status: the nominated node stays where none is given, the time stays that of the first refusal. That there is
+-- none is written, too: the pod may have come with one.
 local function status(old, nominated, rest)
   local node = string.match(old, '^{"nominatedNodeName":"([^"]*)",')
   local since = string.match(old, '"PodScheduled","status":"False","lastTransitionTime":"([^"]*)"') or ARGV[2]
@@ -36,7 +37,7 @@ local function status(old, nominated, rest)
   local head = node and '{"nominatedNodeName":"' .. node .. '",' or "{"
   if rest == "" then
     local kept = string.match(old, '"conditions":.*$')
-    if not kept and (not node or node == "") then
+    if not kept and not node then
       return old
     end
     return head .. (kept or '"conditions":[]}')
