@@ -148,7 +148,8 @@ class DeviceIndex:
             found = [self._pool(id, slices, node) for id, slices in self._newest(node).items()]
         except AllocationError as error:
             return AllocationError(f"gather pool information: {error}")
-        return sorted((pool for pool in found if pool is not None), key=lambda pool: (pool.waits, pool.id))
+        last = self._features.conditions_last
+        return sorted((pool for pool in found if pool is not None), key=lambda pool: (last and pool.waits, pool.id))
 
     def _newest(self, node: Node) -> dict[PoolId, list[OfferedSlice]]:
         """The slices that reach a node, by pool: of each pool the highest generation among them."""
@@ -166,7 +167,8 @@ class DeviceIndex:
     def _pool(self, id: PoolId, slices: list[OfferedSlice], node: Node) -> Pool | None:
         """A pool of which some slices reach the node; None where a newer generation is to be, elsewhere."""
         count = slices[0].slice_count
-        slices.sort(key=lambda each: each.name)
+        last = self._features.conditions_last and self._features.partial_pools
+        slices.sort(key=lambda each: (last and each.waits, each.name))
         if len(slices) == count or self._features.partial_pools:
             return self._built(id, slices, [], node, incomplete=len(slices) != count)
         every = self._of_pool[id]

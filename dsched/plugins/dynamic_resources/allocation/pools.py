@@ -39,7 +39,7 @@ class Pool:
         invalid: why its devices must not be used; "" where they may.
         counters: what its devices share, in nano units.
         others: devices that cannot be used on the node, and take of the counters all the same.
-        waits: it has devices with binding conditions.
+        waits: it has devices with binding conditions, whether these count or not.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Pool:
         invalid: str = "",
         counters: dict[CounterKey, int] | None = None,
         others: Sequence[OfferedDevice] = (),
+        waits: bool = False,
     ) -> None:
         self.id = id
         self.devices = tuple(devices)
@@ -60,7 +61,7 @@ class Pool:
         self.invalid = invalid
         self.counters = counters or {}
         self.others = tuple(others)
-        self.waits = any(device.record.binding_conditions for device in self.devices)
+        self.waits = waits
         self._bits = {device.id.device: 1 << number for number, device in enumerate(self.devices)}
         self._selected: dict[Criteria, tuple[int, dict[int, Mistake]]] = {}
         self._tainted: dict[Tolerations, int] = {}
@@ -151,22 +152,24 @@ def build(
 
     devices = [device for each in slices if offers(each) for device in each.devices]
     elsewhere = [device for each in others if offers(each) for device in each.devices]
+    waits = any(each.waits for each in slices)
     reason = _repeated(device.id.device for device in devices)
     if reason:
-        return Pool(id, invalid=f"duplicate device name {reason}")
+        return Pool(id, invalid=f"duplicate device name {reason}", waits=waits)
     counters: dict[CounterKey, int] = {}
     if features.partitionable_devices:
         sets = [record for each in (*slices, *others) for record in each.record.spec.shared_counters]
         reason = _repeated(each.name for each in sets)
         if reason:
-            return Pool(id, invalid=f"duplicate counter set name {reason}")
+            return Pool(id, invalid=f"duplicate counter set name {reason}", waits=waits)
         counters = {(each.name, name): nano(counter.value) for each in sets for name, counter in each.counters.items()}
         reason = _unknown_counter(sets, (*devices, *elsewhere))
         if reason:
-            return Pool(id, invalid=reason)
+            return Pool(id, invalid=reason, waits=waits)
     dormant = [each for each in devices if each.record.binding_conditions and not features.binding_conditions]
     usable = [each for each in devices if each not in dormant]
-    return Pool(id, usable, mask(map(reachable, usable)), counters=counters, others=[*dormant, *elsewhere])
+    reached = mask(map(reachable, usable))
+    return Pool(id, usable, reached, counters=counters, others=[*dormant, *elsewhere], waits=waits)
 
 
 def mask(bits: Iterable[bool]) -> int:

@@ -118,6 +118,7 @@ class OfferedSlice:
         selects: it says at all on which nodes its devices can be used.
         partitioned: its devices are parts of what several nodes reach; without partitionable devices (v1.34, v1.35) it
             is passed over. One of shared counters is not.
+        waits: it has devices with binding conditions.
     """
 
     def __init__(self, record: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
@@ -133,6 +134,7 @@ class OfferedSlice:
         self.partitioned = spec.per_device_node_selection is not None
         self._by_slice = named
         self.devices = tuple(OfferedDevice(each, self, self._taints(each)) for each in spec.devices)
+        self.waits = any(each.binding_conditions for each in spec.devices)
 
     @property
     def generation(self) -> int:

@@ -76,6 +76,31 @@ def test_pools_that_wait_come_last() -> None:
     assert allocator([make_claim("default/mine", asking(count=2))], slices, features=off).allocate(node()) is None
 
 
+def test_pools_come_last_in_which_a_device_would_wait_if_it_were_given() -> None:
+    """Where conditions are off, its other devices are given, after those of other pools; not so where none of what is
+    behind upstream's newer allocators is on."""
+    waiting = make_device("w", bindingConditions=["example.com/ready"], bindingFailureConditions=["example.com/bad"])
+    slices = [make_slice("n1", [waiting, "a"], pool="a"), make_slice("n1", ["b"], pool="b")]
+
+    def first(**features: Any) -> list[str] | None:
+        asked = [make_claim("default/mine", asking())]
+        return devices(allocator(asked, slices, features=AllocatorFeatures(**features)).allocate(node()))
+
+    assert first(binding_conditions=False) == ["r:b/b"]
+    assert first(binding_conditions=False, conditions_last=False) == ["r:a/a"]
+
+
+@pytest.mark.parametrize(("until_34", "given"), [(True, "r:a/b"), (False, "r:a/a")])
+def test_slices_of_a_pool_in_which_a_device_would_wait(until_34: bool, given: str) -> None:
+    waiting = make_device("w", bindingConditions=["example.com/ready"], bindingFailureConditions=["example.com/bad"])
+    slices = [
+        make_slice("n1", [waiting, "a"], pool="a", name="s1", slices=2),
+        make_slice("n1", ["b"], pool="a", name="s2", slices=2),
+    ]
+    off = AllocatorFeatures(binding_conditions=False, partial_pools=until_34)
+    assert devices(allocator([make_claim("default/mine", asking())], slices, features=off).allocate(node())) == [given]
+
+
 def test_goes_back_for_another_request() -> None:
     slices = [make_slice("n1", [make_device("d0", attributes={"model": "a100"}), "d1"])]
     claim = make_claim("default/mine", asking("any"), asking("good", where=["model=a100"]))
