@@ -106,6 +106,7 @@ __all__ = [
 
 MAX_NODE_SCORE = 100
 NO_ROWS: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+"""For `FollowsPlaced`: the same is said of every row as before."""
 
 
 @dataclass(frozen=True, slots=True)
