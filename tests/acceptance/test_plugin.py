@@ -1,6 +1,7 @@
 """A plugin of another package takes part in all processes."""
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,12 @@ def test_leader_evaluators_and_binders_ask_it(system: System, journal: Path):
     running = system.pids()
     workers = {name: set(processes.children(pid)) for name, pid in running.items() if name[0] in "eb"}
     for evaluator in ("evaluator-1", "evaluator-2"):
-        assert workers[evaluator] & pids(journal, "filter"), f"{evaluator} did not ask the plugin"
+        more, until = 0, time.monotonic() + 60
+        while not workers[evaluator] & pids(journal, "filter"):  # the leader may not have known of it yet
+            assert time.monotonic() < until, f"{evaluator} did not ask the plugin"
+            more += 1
+            system.apply(pod_manifest(f"default/more-for-{evaluator}-{more}"))
+            system.settle()
     assert pids(journal, "reserve") == {running["leader-1"]}
     assert pids(journal, "pre_bind") <= workers["binder-1"]
     assert pids(journal, "pre_bind")
