@@ -148,7 +148,7 @@ class DeviceIndex:
             found = [self._pool(id, slices, node) for id, slices in self._newest(node).items()]
         except AllocationError as error:
             return AllocationError(f"gather pool information: {error}")
-        last = self._features.conditions_last
+        last = self._features.waiting_pools_last
         return sorted((pool for pool in found if pool is not None), key=lambda pool: (last and pool.waits, pool.id))
 
     def _newest(self, node: Node) -> dict[PoolId, list[OfferedSlice]]:
@@ -167,7 +167,7 @@ class DeviceIndex:
     def _pool(self, id: PoolId, slices: list[OfferedSlice], node: Node) -> Pool | None:
         """A pool of which some slices reach the node; None where a newer generation is to be, elsewhere."""
         count = slices[0].slice_count
-        last = self._features.conditions_last and self._features.partial_pools
+        last = self._features.partial_pools
         slices.sort(key=lambda each: (last and each.waits, each.name))
         if len(slices) == count or self._features.partial_pools:
             return self._built(id, slices, [], node, incomplete=len(slices) != count)

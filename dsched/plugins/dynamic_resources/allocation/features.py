@@ -17,7 +17,8 @@ class AllocatorFeatures:
         capacity_refused: requests for capacity are an error where capacity is not consumed (until 1.34; in 1.35 they
             ask for nothing).
         fractional_ranges: ranges of capacities may have fractions.
-        conditions_last: pools come last that have devices with binding conditions, whether these count or not.
+        waiting_pools_last: pools come last that have devices with binding conditions, whether these count or not
+            (not in 1.35, whose default gates are those of upstream's allocator that does not look at them).
         partial_pools: pools are judged by the slices that reach the node, those with such devices after the others,
             incomplete ones give what they have, and an invalid one ends the attempt (until 1.34).
         class_config_for_all: configurations of classes are listed for every request, without its name; those of claims
@@ -34,7 +35,7 @@ class AllocatorFeatures:
     device_taints: bool = True
     device_taint_rules: bool = True
     binding_conditions: bool = True
-    conditions_last: bool = True
+    waiting_pools_last: bool = True
     consumable_capacity: bool = True
     all_but_full: bool = False
     capacity_refused: bool = False
@@ -47,15 +48,11 @@ class AllocatorFeatures:
     best_fit: bool = False
 
 
-_NEWER_ALLOCATORS = ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus", "DRAConsumableCapacity")
-"""Gates that the oldest one, which upstream calls stable, does not know: with one of them on it is not taken.
-
-Source: structured/allocator.go ``NewAllocator``.
-"""
-
-
 def of(features: Features) -> AllocatorFeatures:
-    """What a version of kube-scheduler has on."""
+    """What a version of kube-scheduler has on.
+
+    Source: structured/allocator.go ``NewAllocator``, which takes the oldest allocator that has all that is on.
+    """
     conditions = features.enabled("DRADeviceBindingConditions") and features.enabled("DRAResourceClaimDeviceStatus")
     taints = features.enabled("DRADeviceTaints")
     return AllocatorFeatures(
@@ -65,7 +62,7 @@ def of(features: Features) -> AllocatorFeatures:
         device_taints=taints,
         device_taint_rules=taints and features.enabled("DRADeviceTaintRules"),
         binding_conditions=conditions,
-        conditions_last=any(map(features.enabled, _NEWER_ALLOCATORS)),
+        waiting_pools_last=features.since(36) or not features.since(35),
         consumable_capacity=features.enabled("DRAConsumableCapacity"),
         all_but_full=not features.since(37),
         capacity_refused=not features.since(35),

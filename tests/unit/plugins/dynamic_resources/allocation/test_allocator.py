@@ -77,8 +77,7 @@ def test_pools_that_wait_come_last() -> None:
 
 
 def test_pools_come_last_in_which_a_device_would_wait_if_it_were_given() -> None:
-    """Where conditions are off, its other devices are given, after those of other pools; not so where none of what is
-    behind upstream's newer allocators is on."""
+    """Where conditions are off, its other devices are given, after those of other pools."""
     waiting = make_device("w", bindingConditions=["example.com/ready"], bindingFailureConditions=["example.com/bad"])
     slices = [make_slice("n1", [waiting, "a"], pool="a"), make_slice("n1", ["b"], pool="b")]
 
@@ -87,7 +86,7 @@ def test_pools_come_last_in_which_a_device_would_wait_if_it_were_given() -> None
         return devices(allocator(asked, slices, features=AllocatorFeatures(**features)).allocate(node()))
 
     assert first(binding_conditions=False) == ["r:b/b"]
-    assert first(binding_conditions=False, conditions_last=False) == ["r:a/a"]
+    assert first(binding_conditions=False, waiting_pools_last=False) == ["r:a/a"]
 
 
 @pytest.mark.parametrize(("until_34", "given"), [(True, "r:a/b"), (False, "r:a/a")])
