@@ -63,10 +63,14 @@ def requested_to_capacity_ratio(
             if score > 0:
                 total += score * weight
                 weight_sum += weight
-        mean = total / (weight_sum or 1)
-        whole = math.trunc(mean)
-        scores.append(whole + (mean - whole >= 0.5))
+        scores.append(rounded(total / (weight_sum or 1)))
     return scores
+
+
+def rounded(number: float) -> int:
+    """One that is not negative, to the nearest integer; halves go up (Go's ``math.Round``)."""
+    whole = math.trunc(number)
+    return whole + (number - whole >= 0.5)
 
 
 def balanced_allocation(resources: Sequence[Resource], rows: Sequence[int]) -> list[int]:

@@ -587,7 +587,7 @@ class Evaluation(ClassResults):
             self._rank()
             self._note_dependence()
             return True
-        self._rank_again(self._ranking, at, few, flipped, moved, concerned is not None)
+        self._rank_again(self._ranking, at, few, flipped, moved, self._placed_on if concerned is not None else None)
         return True
 
     def _concerned(self, moved: Collection[str]) -> NDArray[np.intp] | None:
@@ -660,17 +660,17 @@ class Evaluation(ClassResults):
         few: tuple[Sequence[int], Sequence[int]] | None,
         flipped: NDArray[np.intp],
         moved: Collection[str],
-        taken_in: bool,
+        came: int | None,
     ) -> None:
         """Score rows by the plugins that look at the whole cluster, some by the others.
 
         Args:
             few: these positions and their rows, where forms for few rows will do.
             flipped: positions that became feasible or ceased to be.
-            taken_in: whether all that has changed is that a pod of the class came, as in `_concerned`.
+            came: the row where a pod of the class came, if plugins have taken that in as in `_concerned`.
         """
-        state, pod, came, concerned = self.state, self.pod, self._placed_on, None
-        if taken_in and came is not None:
+        state, pod, concerned = self.state, self.pod, None
+        if came is not None:
             same = not len(flipped)
             concerned = self.framework.run_pre_score_placed(state, pod, self._snapshot, came, moved, same)
         if concerned is None:

@@ -6,7 +6,6 @@ Source: pkg/scheduler/framework/plugins/interpodaffinity/{plugin,filtering,scori
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,16 +166,16 @@ class InterPodAffinity:
         first to be near."""
         around, own, table = state.read(_Around), self._adds(state, pod, snapshot), snapshot.table
         if self.name in state.skip_filter or around is None:
-            return None if own.terms.near is not None or own.apart or own.repelling else interface.NO_ROWS
-        if around.terms is not own.terms:
+            return None if own.near or own.apart or own.repelling else interface.NO_ROWS
+        if any(not _count(around.near, *place) for place in _places(own.near, table, row)):
             return None
-        near = _grown(around.near, own.near, table, row)
-        apart = _grown(around.apart, own.apart, table, row)
-        repelling = _grown(around.repelling, own.repelling, table, row)
-        if near is None or apart is None or repelling is None or near.first:
-            return None
-        state.write(_Around(table, around.terms, around.matches, near.sums, apart.sums, repelling.sums))
-        return _rows_of([*apart.first, *repelling.first], table)
+        sides = ((around.apart, own.apart), (around.repelling, own.repelling))
+        first = [place for sums, by in sides for place in _places(by, table, row) if not _count(sums, *place)]
+        near, apart, repelling = (
+            _added(sums, by.items(), table.nodes[row], table) for sums, by in ((around.near, own.near), *sides)
+        )
+        state.write(_Around(table, around.terms, around.matches, near, apart, repelling))
+        return _rows_of(first, table)
 
     def pre_score(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -202,11 +201,8 @@ class InterPodAffinity:
         liked, own, table = state.read(_Liked), self._adds(state, pod, snapshot), snapshot.table
         if self.name in state.skip_score or liked is None:
             return None if own.liked else interface.NO_ROWS
-        after = _grown(liked.sums, own.liked, table, row)
-        if after is None:
-            return None
-        state.write(_Liked(after.sums))
-        return _rows_of(after.domains, table)
+        state.write(_Liked(_added(liked.sums, own.liked.items(), table.nodes[row], table)))
+        return _rows_of(_places(own.liked, table, row), table)
 
     def score_few(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Sequence[int]) -> list[int]:
         liked = _weights(state)
@@ -337,36 +333,9 @@ def _weights(state: CycleState) -> _Liked:
     return liked
 
 
-class _Grown(NamedTuple):
-    """Sums after a pod has come.
-
-    Attributes:
-        domains: where they are others now: topology key and value.
-        first: those of them where there was nothing before.
-    """
-
-    sums: DomainSums
-    domains: Sequence[tuple[str, int]] = ()
-    first: Sequence[tuple[str, int]] = ()
-
-
-def _grown(sums: DomainSums, by: Amounts, table: NodeTable, row: int) -> _Grown | None:
-    """The sums with amounts added in the domains of a row; None where there are none yet for a key."""
-    if not by:
-        return _Grown(sums)
-    after, found, first = dict(sums), [], []
-    for key, amount in by.items():
-        domain = table.label(key).ids.item(row)
-        if not domain:
-            continue
-        before = sums.get(key)
-        if before is None:
-            return None
-        after[key] = domains.changed(before, domain, amount)
-        found.append((key, domain))
-        if not _count(sums, key, domain):
-            first.append((key, domain))
-    return _Grown(after, found, first)
+def _places(keys: Iterable[str], table: NodeTable, row: int) -> list[tuple[str, int]]:
+    """The domains of a row: topology key and value, of the keys that the node has."""
+    return [(key, domain) for key in keys if (domain := table.label(key).ids.item(row))]
 
 
 def _count(sums: DomainSums, key: str, domain: int) -> int:

@@ -3,7 +3,6 @@
 Source: pkg/scheduler/framework/plugins/podtopologyspread/{plugin,common,filtering,scoring}.go.
 """
 
-import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -13,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dsched.arithmetic import matching, spreading
+from dsched.arithmetic import few_nodes, matching, spreading
 from dsched.arithmetic.domains import Division, Ids, Sums, changed
 from dsched.arithmetic.spreading import DO_NOT_SCHEDULE, HOSTNAME, SCHEDULE_ANYWAY, Constraint
 from dsched.config import Features, PodTopologySpreadArgs
@@ -294,8 +293,7 @@ class PodTopologySpread:
             total = 0.0
             for penalty in soft.penalties:
                 total += penalty.at_row(row)
-            whole = math.floor(total)
-            return whole + (total - whole >= 0.5)
+            return few_nodes.rounded(total)
 
         return [score(row) if soft.scored.item(row) else spreading.IGNORED for row in rows]
 

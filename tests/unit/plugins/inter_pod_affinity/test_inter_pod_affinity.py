@@ -342,7 +342,7 @@ def test_pods_of_the_class_that_come_are_taken_in(
     ("own", "homes", "followed"),
     [
         ({"near": [term(ZONE, "app In web")]}, ["n1", "n2", "n3", "n1"], 2),
-        ({"apart": [term(HOST, "app In web")]}, ["n1", "n2", "n3"], 2),
+        ({"apart": [term(HOST, "app In web")]}, ["n1", "n2", "n3"], 3),
         ({"likes": [(5, term(ZONE, "app In web"))]}, ["n1", "n1"], 1),
         ({"near": [term(ZONE, "app In db")], "dislikes": [(5, term(HOST, "app In web"))]}, ["n1", "n2"], 1),
     ],
