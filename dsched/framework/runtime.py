@@ -64,6 +64,7 @@ _JUDGES = (
     *("pre_score", "score_table", "score_few", "score", "normalize"),
 )
 """The methods by which plugins say what an evaluation keeps."""
+_PLACED = ("pre_filter_placed", "pre_score_placed")
 
 _log = logger(__name__)
 
@@ -158,10 +159,7 @@ class Framework:
         looks_wide |= {runner.name for runner in self.scores if runner.scope is Scope.CLUSTER}
         looks_wide |= {name for name, scope in self._pre_filter_scopes.items() if scope is Scope.CLUSTER}
         self._wide = {name: self._built[name] for name in sorted(looks_wide)}
-        self._placed = {
-            point: {name: says for name, plugin in self._wide.items() if (says := _said(plugin, point, _JUDGES))}
-            for point in ("pre_filter_placed", "pre_score_placed")
-        }
+        self._placed = {point: _methods_of_their_own(self._wide.values(), point) for point in _PLACED}
         self._filter_names = frozenset(runner.name for runner in self.filters)
         self._score_names = frozenset(runner.name for runner in self.scores)
         self.cacheable = self.reach(CycleState()) is not Scope.ANYTHING
@@ -822,6 +820,11 @@ def _together(said: Iterable[Collection[str] | None]) -> tuple[str, ...] | None:
 def _methods(plugins: Iterable[Any], name: str) -> dict[str, Any]:
     """A method of those plugins that have it, by plugin."""
     return {plugin.name: getattr(plugin, name) for plugin in plugins if hasattr(plugin, name)}
+
+
+def _methods_of_their_own(plugins: Iterable[Any], name: str) -> dict[str, Any]:
+    """The same, but for plugins that inherit it while they override what they say of nodes."""
+    return {plugin.name: says for plugin in plugins if (says := _said(plugin, name, _JUDGES)) is not None}
 
 
 def _readers(judging: Mapping[str, Any], name: str, *, blind: str) -> Sequence[tuple[str, Any]] | None:
