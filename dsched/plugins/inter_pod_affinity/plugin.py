@@ -413,7 +413,7 @@ def _added(sums: DomainSums, amounts: Iterable[tuple[str, int]], node: Node, tab
         value = node.metadata.labels.get(key)
         if value is not None:
             column = table.label(key)
-            before = after.get(key, np.zeros(len(column.values), dtype=np.int64))
+            before = after[key] if key in after else np.zeros(len(column.values), dtype=np.int64)
             after = {**after, key: domains.changed(before, column.id_of[value], amount)}
     return after
 
