@@ -10,10 +10,13 @@ from typing import Any
 from dsched.config import Features
 from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
 from dsched.framework.snapshot import Snapshot
+from dsched.model.devices import DeviceTaintRule
+from dsched.model.meta import decoded
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.plugins.dynamic_resources import extended_resources, objects, pod_claims
 from dsched.plugins.dynamic_resources.allocation import features as allocator_features
+from dsched.plugins.dynamic_resources.allocation.slices import tainted
 from dsched.plugins.dynamic_resources.inventory import PREEMPTION
 from dsched.plugins.dynamic_resources.pod_claims import PodClaims
 
@@ -38,9 +41,8 @@ def registrations(snapshot: Callable[[], Snapshot], features: Features) -> Seque
     of_claims = _ANY if features.since(37) else _COME_OR_CHANGED
     gone = frozenset({Action.DELETE})
     evicted = (Registration(Resource.ASSIGNED_POD, gone, without_devices),) if features.enabled(PREEMPTION) else ()
-    # Upstream sees the slices change when a rule does, where it reads rules at all.
     ruled = allocator_features.of(features).device_taint_rules
-    rules = (Registration(Resource.DEVICE_TAINT_RULE, _ANY),) if ruled else ()
+    rules = (Registration(Resource.DEVICE_TAINT_RULE, _ANY, _AfterRuleChange(snapshot)),) if ruled else ()
     return (
         *evicted,
         Registration(Resource.NODE, _COME_OR_CHANGED, _after_node_change, about_taints=False),
@@ -106,6 +108,35 @@ def _after_pod_change(claims: Claims, pod: Pod, event: ClusterEvent) -> Hint:
     if before is not None and before.status.resource_claim_statuses == changed.status.resource_claim_statuses:
         return Hint.SKIP
     return _hint(not claims(changed).problem)
+
+
+class _AfterRuleChange:
+    """The rule gives a device of a slice another taint, or takes one from it: kube-scheduler hears of rules as changes
+    of slices.
+
+    Source: k8s.io/dynamic-resource-allocation resourceslice/tracker/tracker.go ``deviceTaintAdd``,
+    ``deviceTaintUpdate``, ``syncSlice``.
+    """
+
+    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
+        self._snapshot = snapshot
+        self._asked: ClusterEvent | None = None
+        self._helps = False
+
+    def __call__(self, pod: Pod, event: ClusterEvent) -> Hint:
+        if event is not self._asked:  # the same for every pod, and all slices to look at
+            self._asked, self._helps = event, self._retaints(event)
+        return _hint(self._helps)
+
+    def _retaints(self, event: ClusterEvent) -> bool:
+        old, new = (None if raw is None else decoded(raw, DeviceTaintRule) for raw in (event.old, event.new))
+        same_taint = old is not None and new is not None and event.old["spec"]["taint"] == event.new["spec"]["taint"]
+        for record in objects.of(self._snapshot()).slices.every():
+            before = frozenset() if old is None else tainted(old, record)
+            after = frozenset() if new is None else tainted(new, record)
+            if (before != after) if same_taint else (before or after):
+                return True
+        return False
 
 
 def _held_only_promises(pod: Pod, claims: Claims) -> bool:

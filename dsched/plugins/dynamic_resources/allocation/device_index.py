@@ -13,7 +13,7 @@ from dsched.plugins.dynamic_resources.allocation import pools
 from dsched.plugins.dynamic_resources.allocation.failures import AllocationError
 from dsched.plugins.dynamic_resources.allocation.features import AllocatorFeatures
 from dsched.plugins.dynamic_resources.allocation.pools import Pool
-from dsched.plugins.dynamic_resources.allocation.slices import OfferedDevice, OfferedSlice, applies
+from dsched.plugins.dynamic_resources.allocation.slices import OfferedDevice, OfferedSlice, tainted
 
 _PoolKey = tuple[tuple[int, ...], tuple[int, ...], tuple[bool, ...]]
 
@@ -48,7 +48,7 @@ class DeviceIndex:
         for record in slices:
             if _grouped(record):
                 continue
-            tainting = tuple(rule for rule in every_rule if applies(rule, record))
+            tainting = tuple(rule for rule in every_rule if tainted(rule, record))
             known = self._slices.get(record.metadata.name)
             if known is None or known.record is not record or known.rules != tainting:
                 known = OfferedSlice(record, tainting)

@@ -133,7 +133,11 @@ class OfferedSlice:
         self.selects = named or self.per_device
         self.partitioned = spec.per_device_node_selection is not None
         self._by_slice = named
-        self.devices = tuple(OfferedDevice(each, self, self._taints(each)) for each in spec.devices)
+        ruled = [(rule.spec.taint, tainted(rule, record)) for rule in rules]
+        self.devices = tuple(
+            OfferedDevice(each, self, [*each.taints, *(taint for taint, names in ruled if each.name in names)])
+            for each in spec.devices
+        )
         self.waits = any(each.binding_conditions for each in spec.devices)
 
     @property
@@ -160,20 +164,12 @@ class OfferedSlice:
             return self._selection.admits(node)
         return self.per_device and any(device.selection.admits(node) for device in self.devices)
 
-    def _taints(self, device: Device) -> list[DeviceTaint]:
-        return [*device.taints, *(rule.spec.taint for rule in self.rules if _names(rule, device.name))]
 
-
-def applies(rule: DeviceTaintRule, record: ResourceSlice) -> bool:
-    """Whether a rule may taint a device of the slice; one without a selector taints none."""
+def tainted(rule: DeviceTaintRule, record: ResourceSlice) -> frozenset[str]:
+    """Names of the slice's devices that a rule taints; one without a selector taints none."""
     selector = rule.spec.device_selector
     if selector is None or selector.driver not in (None, record.spec.driver):
-        return False
+        return frozenset()
     if selector.pool not in (None, record.spec.pool.name):
-        return False
-    return any(_names(rule, device.name) for device in record.spec.devices)
-
-
-def _names(rule: DeviceTaintRule, device: str) -> bool:
-    selector = rule.spec.device_selector
-    return selector is not None and selector.device in (None, device)
+        return frozenset()
+    return frozenset(device.name for device in record.spec.devices if selector.device in (None, device.name))

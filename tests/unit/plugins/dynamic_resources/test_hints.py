@@ -69,13 +69,49 @@ def test_classes_slices_and_rules() -> None:
     found, pod = plugin(framework(cluster(FREE))), claiming("mine")
     assert queues(found, pod, Resource.DEVICE_CLASS, Action.ADD, None, make_class())
     assert queues(found, pod, Resource.RESOURCE_SLICE, Action.UPDATE, make_slice(), make_slice("n1", ["d0"]))
-    assert queues(found, pod, Resource.DEVICE_TAINT_RULE, Action.DELETE, taint_rule("r"))
+
+
+ABOUT_D0, ABOUT_D1 = taint_rule("r", device="d0"), taint_rule("r", device="d1")
+BY_LABEL = {**ABOUT_D0, "metadata": {"name": "r", "labels": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "helps"),
+    [
+        (None, taint_rule("r"), True),
+        (None, ABOUT_D0, True),
+        (None, taint_rule("r", pool="elsewhere"), False),
+        (None, taint_rule("r", driver="other.example.com"), False),
+        (None, ABOUT_D1, False),
+        (None, {**ABOUT_D0, "spec": {"taint": ABOUT_D0["spec"]["taint"]}}, False),
+        (ABOUT_D0, None, True),
+        (ABOUT_D1, None, False),
+        (ABOUT_D1, ABOUT_D0, True),
+        (ABOUT_D0, ABOUT_D1, True),
+        (ABOUT_D0, taint_rule("r", "NoExecute", device="d0"), True),
+        (ABOUT_D1, taint_rule("r", "NoExecute", device="d1"), False),
+        (ABOUT_D0, BY_LABEL, False),
+        (ABOUT_D0, taint_rule("r", pool="n1"), False),
+    ],
+)
+def test_rules_where_they_change_the_taints_of_a_device(old: Any, new: Any, helps: bool) -> None:
+    """The only device there is, d0 of the pool n1, is what they are about."""
+    found = plugin(framework(cluster(FREE, make_slice("n1", ["d0"]), make_slice("empty", []))))
+    action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+    assert queues(found, claiming("mine"), Resource.DEVICE_TAINT_RULE, action, old, new) is helps
+
+
+def test_what_was_said_of_one_rule_is_not_said_of_the_next() -> None:
+    found, pod = plugin(framework(cluster(FREE, make_slice("n1", ["d0"])))), claiming("mine")
+    assert queues(found, pod, Resource.DEVICE_TAINT_RULE, Action.ADD, None, ABOUT_D0)
+    assert not queues(found, pod, Resource.DEVICE_TAINT_RULE, Action.ADD, None, ABOUT_D1)
+    assert queues(found, pod, Resource.DEVICE_TAINT_RULE, Action.DELETE, ABOUT_D0)
 
 
 def test_rules_are_nothing_to_a_version_that_does_not_read_them() -> None:
     """The gate is off until 1.36."""
-    found = plugin(framework(cluster(FREE), 36))
-    assert not queues(found, claiming("mine"), Resource.DEVICE_TAINT_RULE, Action.ADD, None, taint_rule("r"))
+    found = plugin(framework(cluster(FREE, make_slice("n1", ["d0"])), 36))
+    assert not queues(found, claiming("mine"), Resource.DEVICE_TAINT_RULE, Action.ADD, None, ABOUT_D0)
 
 
 def test_the_pod_gets_its_generated_claim() -> None:
