@@ -53,7 +53,9 @@ def evaluate(framework: Framework, pod: PodInfo, snapshot: Snapshot, shared: boo
 
 class Evaluation(ClassResults):
     """PreFilter runs on construction; while `open`, the rows wait to be judged: here, or by evaluators
-    whose columns `fill` takes.
+    whose columns `fill` takes. Where there are no nodes, no plugin is asked anything.
+
+    Source: pkg/scheduler/schedule_one.go ``schedulePod``.
 
     Attributes:
         pod: one of the class.
@@ -91,8 +93,10 @@ class Evaluation(ClassResults):
         self.narrowing: list[str] = []
         self._snapshot = snapshot
         self._among = among
+        self.nodes = len(table) if among is None else len(among)
         try:
-            self.rejection, self.narrowed, self.narrowing = framework.run_pre_filter(self.state, pod, snapshot)
+            if self.nodes:
+                self.rejection, self.narrowed, self.narrowing = framework.run_pre_filter(self.state, pod, snapshot)
         except PluginFailure as failure:
             self.failure = failure.status
         rows: Rows = table.all_rows if among is None else among
@@ -101,7 +105,6 @@ class Evaluation(ClassResults):
             rows = np.array(known, dtype=np.intp)
             rows = rows if among is None else rows[np.isin(rows, among)]
         super().__init__(table, rows)
-        self.nodes = len(table) if among is None else len(among)
         self.part = among if self.narrowed is None else None
         # Who passed, by what may change it: pods of the node too, node objects alone, pods anywhere. So a row that
         # changed is put together again without asking those that it does not concern.
@@ -127,7 +130,7 @@ class Evaluation(ClassResults):
     @property
     def open(self) -> bool:
         """Whether there are rows to judge."""
-        return self.failure is None and self.rejection is None
+        return self.failure is None and self.rejection is None and self.nodes > 0
 
     def judge_beyond(self) -> Columns:
         """Filter the whole table by the plugins that evaluators are not asked; keeps nothing.

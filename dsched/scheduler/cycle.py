@@ -196,7 +196,8 @@ class Cycle:
             self._observer.looked(candidate, extended or evaluation, choice)
         if choice is None and member is not None:  # PostFilter is asked for the group
             diagnosis = diagnose(extended or evaluation, evaluation.nodes)
-            decision = Decision(candidate, framework, state, diagnosis=diagnosis)
+            nominated = None if evaluation.nodes else NO_NODE
+            decision = Decision(candidate, framework, state, diagnosis=diagnosis, nominated=nominated)
         elif choice is None:
             decision = self._unplaced(framework, candidate, state, extended or evaluation)
         else:
@@ -313,6 +314,9 @@ class Cycle:
     ) -> Decision:
         snapshot = self._cache.snapshot
         diagnosis = diagnose(evaluation, len(snapshot.table))
+        if not len(snapshot.table):  # nothing is asked, and nothing promised: ``schedulingAlgorithm``
+            self._nominate(framework, candidate.info, NO_NODE)
+            return Decision(candidate, framework, state, diagnosis=diagnosis, nominated=NO_NODE)
         attempt = FailedAttempt(framework, state, candidate.info, snapshot, evaluation, diagnosis)
         try:
             result = framework.run_post_filter(attempt)

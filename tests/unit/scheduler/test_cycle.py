@@ -9,6 +9,7 @@ import pytest
 
 from dsched.clock import ManualClock
 from dsched.engine import replica_delta
+from dsched.engine.diagnosis import NO_NODES
 from dsched.engine.evaluation import Evaluation
 from dsched.engine.evaluation_cache import EvaluationCache, JudgeAll
 from dsched.engine.failed_attempt import FailedAttempt
@@ -389,6 +390,20 @@ def test_what_rejected_the_promised_node_may_be_cured_by_preemption_wherever_the
     decision = decided_promised("n001", plugin(pre_filter=to_n000, filter=full, post_filter=post_filter))
     assert tried == [0, 1]
     assert decision.message == "0/2 nodes are available: 2 full."
+
+
+@pytest.mark.parametrize("pre_filter", [to_n000, lambda self, *given: unschedulable("never"), lambda self, *given: 1])
+def test_without_nodes_no_plugin_is_asked(pre_filter: Callable[..., Any]) -> None:
+    """So none has rejected the pod: it is tried again after a pause. Source: schedule_one.go ``schedulePod``,
+    ``schedulingAlgorithm``, which takes its promise back."""
+
+    def post_filter(self: Any, attempt: FailedAttempt) -> PostFilterResult:
+        raise AssertionError("asked")
+
+    (decision,), _ = decided(plugin(pre_filter=pre_filter, filter=full, post_filter=post_filter), nodes=0)
+    assert (decision.message, decision.nominated) == (NO_NODES, "")
+    assert decision.diagnosis is not None
+    assert (decision.diagnosis.unschedulable_plugins, decision.diagnosis.rejection) == (frozenset(), None)
 
 
 def test_what_post_filter_says_is_added() -> None:
