@@ -102,24 +102,21 @@ class Proxy:
 
     def hold(self, whose: Iterable[int] | None = None) -> None:
         """Black hole: connections stay open and nothing moves on them any more; of these processes, or of all."""
-        self._held = _chosen(whose)
+        self._held = self._chosen(whose)
         self._in_loop(self._hold_links)
 
     def refuse(self, whose: Iterable[int] | None = None) -> None:
         """Reset all connections of these processes (None: of all), and whatever they open from now on."""
-        self._refused = _chosen(whose)
+        self._refused = self._chosen(whose)
         self._in_loop(self._reset_links, self._refused)
 
     def reset(self, whose: Iterable[int] | None = None) -> None:
         """Reset connections once."""
-        self._in_loop(self._reset_links, _chosen(whose))
+        self._in_loop(self._reset_links, self._chosen(whose))
 
     def connected(self, pid: int) -> bool:
         """Whether a process has a connection."""
-        links: list[_Link] = []
-        self._in_loop(lambda: links.extend(self._links))
-        # Here, not in the loop: see `_among`.
-        return any(self._owner(link) == pid for link in links)
+        return any(self._owner(link) == pid for link in self._open())
 
     def retarget(self, port: int) -> None:
         """Hand on to another server from now on; present connections are reset."""
@@ -156,6 +153,20 @@ class Proxy:
     def _reset_held(self) -> None:
         for link in [link for link in self._links if link.held]:
             self._cut(link)
+
+    def _chosen(self, whose: Iterable[int] | None) -> frozenset[int] | None:
+        """None for everybody; else whose connections they are is known afterwards. Not in the loop: see `_among`."""
+        if whose is None:
+            return None
+        chosen = frozenset(whose)
+        for link in self._open() if chosen else ():
+            self._owner(link)
+        return chosen
+
+    def _open(self) -> list[_Link]:
+        links: list[_Link] = []
+        self._in_loop(lambda: links.extend(self._links))
+        return links
 
     def _among(self, link: _Link, whose: frozenset[int] | None) -> bool:
         """Looks through the kernel's tables only where it has to: that takes long on a busy machine, and nothing moves
@@ -261,8 +272,3 @@ async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
     with contextlib.suppress(OSError):
         writer.write(data)
         await writer.drain()
-
-
-def _chosen(whose: Iterable[int] | None) -> frozenset[int] | None:
-    """None for everybody."""
-    return None if whose is None else frozenset(whose)

@@ -2,7 +2,7 @@
 count as time without decisions."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import redis
@@ -53,6 +53,19 @@ def test_it_moves_on_while_it_is_asked_who_is_connected(proxy: Proxy, looked_up:
     client.ping()
     assert proxy.connected(4711)
     assert not proxy.connected(4712)
+    client.close()
+    assert set(looked_up) == {threading.current_thread().name}
+
+
+@pytest.mark.parametrize("fault", [Proxy.hold, Proxy.refuse, Proxy.reset])
+def test_it_moves_on_while_it_is_looked_up_whom_a_fault_hits(
+    fault: Callable[[Proxy, list[int]], None], proxy: Proxy, looked_up: list[str]
+) -> None:
+    """Nobody else would have an answer meanwhile, and the standby's request for the lease may be lost with it."""
+    client = redis.Redis(port=proxy.port, retry=ONCE)
+    client.ping()
+    fault(proxy, [4712])
+    client.ping()
     client.close()
     assert set(looked_up) == {threading.current_thread().name}
 
