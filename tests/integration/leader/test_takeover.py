@@ -342,6 +342,19 @@ def test_results_that_nobody_read_are_read_by_the_next(rig: Rig, check: Checker)
     check.at_rest()
 
 
+def test_what_a_plugin_would_have_refused_is_asked_about_once_there_is_a_node(rig: Rig) -> None:
+    """Nobody has refused it while there were no nodes: it is tried again after its pause, whatever happens."""
+    rig.apply(pod_manifest(WEB, schedulingGroup={"podGroupName": "train"}))
+    led = rig.lead()
+    led.run()
+    assert rig.condition(WEB) == ("Unschedulable", "no nodes available to schedule pods")
+    rig.apply(node_manifest("n1"))
+    rig.clock.advance(2)
+    led.run()
+    condition = rig.condition(WEB)
+    assert condition is not None and "spec.schedulingGroup needs the plugin GangScheduling" in condition[1]
+
+
 def test_a_record_under_another_name_does_not_lose_the_pod(rig: Rig, check: Checker) -> None:
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
     rig.lead()
