@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks import costly_filter, loading
-from dsched.bench import session
+from dsched.bench import session, usage
 from dsched.bench.session import Running, Shape
 from dsched.cluster.standalone.applying import Applier
 from dsched.errors import DschedError
@@ -64,6 +64,7 @@ class Run:
         pods: ``costly`` go through the plugin, ``scoped`` through the one that says its scope, ``basic`` through none.
         seconds: of all turns; a turn is from the start of writing its pods to the last bind that was seen.
         pods_per_second: in these seconds.
+        cpu_ms: what all processes of the system took a pod, its Redis among them.
         local, distributed: evaluations by where they were done, as the leader counts them.
         fallbacks: shards that the leader judged itself because no evaluator did.
     """
@@ -73,6 +74,7 @@ class Run:
     pods: str
     seconds: float
     pods_per_second: float
+    cpu_ms: float
     local: int
     distributed: int
     fallbacks: int
@@ -145,6 +147,11 @@ class Measured:
         )
         return int(local), int(distributed), int(found.value("dsched_shard_fallbacks_total"))
 
+    def cpu_s(self) -> float:
+        """CPU seconds of all its processes so far."""
+        found = usage.look(self.running.store, self.running.data_dir).processes
+        return sum(process.cpu_s for name, process in found.items() if name != usage.BENCHMARK)
+
 
 class Series:
     """The turns of one kind of pods in one system."""
@@ -153,7 +160,7 @@ class Series:
         self._system = system
         self._pods = pods
         self._bound = 0
-        self._seconds = 0.0
+        self._seconds = self._cpu_s = 0.0
         self._counted = (0, 0, 0)
 
     def take_turn(self, turn: int, count: int) -> None:
@@ -164,11 +171,12 @@ class Series:
         measured = loading.pods(name, count, scheduler=scheduler, smallest_ki=unlike_others)
         applier = Applier(store)
         prepared = applier.prepare(measured)
-        binds, before = loading.Binds(store), self._system.counted()
+        binds, before, cpu_s = loading.Binds(store), self._system.counted(), self._system.cpu_s()
         began = time.perf_counter()
         for batch in prepared:
             applier.create(batch)
         self._seconds += binds.wait([pod.key for pod in measured], self._system.running.check) - began
+        self._cpu_s += self._system.cpu_s() - cpu_s
         self._bound += count
         added = zip(self._counted, self._system.counted(), before, strict=True)
         local, distributed, fallbacks = (total + now - then for total, now, then in added)
@@ -178,7 +186,8 @@ class Series:
         """All turns together."""
         rate = round(self._bound / self._seconds, 2)
         where = self._system.mode, self._system.evaluators
-        return Run(*where, self._pods, round(self._seconds, 3), rate, *self._counted)
+        cpu_ms = round(1000 * self._cpu_s / self._bound, 1)
+        return Run(*where, self._pods, round(self._seconds, 3), rate, cpu_ms, *self._counted)
 
 
 @contextmanager
@@ -220,7 +229,8 @@ def installed(site: Path) -> Iterator[None]:
 
 
 def ratios(runs: Sequence[Run]) -> Mapping[str, Mapping[str, float]]:
-    """By kind of pods, how much faster they were bound in one system than in another."""
+    """By kind of pods, how much faster they were bound in one system than in another, and how much faster two
+    evaluators could be than one if no core of this machine were ever idle."""
     return {
         pods: _ratios({(run.mode, run.evaluators): run for run in runs if run.pods == pods})
         for pods in (COSTLY, SCOPED)
@@ -230,8 +240,10 @@ def ratios(runs: Sequence[Run]) -> Mapping[str, Mapping[str, float]]:
 def _ratios(runs: Mapping[tuple[str, int], Run]) -> Mapping[str, float]:
     rates = {system: run.pods_per_second for system, run in runs.items()}
     local, one, two = rates["local", 2], rates["distributed", 1], rates["distributed", 2]
+    most = 1000 * len(os.sched_getaffinity(0)) / runs["distributed", 2].cpu_ms
     return {
         "two evaluators / one": round(two / one, 3),
+        "what the cores allow of it": round(most / one, 3),
         "two evaluators / local": round(two / local, 3),
         "auto / local": round(rates["auto", 2] / local, 3),
     }
@@ -252,7 +264,8 @@ def _print(run: Run) -> None:
     where = f"{run.local} evaluations local, {run.distributed} distributed"
     lost = f", {run.fallbacks} shards fell back" if run.fallbacks else ""
     name = f"{run.mode}, {run.evaluators} evaluator{'s' if run.evaluators > 1 else ''}"
-    print(f"  {name:26} {run.pods:6} {run.pods_per_second:8.1f} pods/s in {run.seconds:.2f} s; {where}{lost}")
+    rate = f"{run.pods_per_second:8.1f} pods/s in {run.seconds:.2f} s, {run.cpu_ms:.1f} ms of CPU a pod"
+    print(f"  {name:26} {run.pods:6} {rate}; {where}{lost}")
     sys.stdout.flush()
 
 

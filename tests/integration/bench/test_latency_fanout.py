@@ -1,6 +1,7 @@
 """The benchmarks of latency and of fan-out measure whole systems, here tiny ones. Nothing is said about speed."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 
@@ -65,23 +66,36 @@ def test_the_plugin_takes_part_where_the_mode_says(told: Callable[..., str], mon
     assert runs.keys() == {(mode, pods) for mode in ("distributed", "auto") for pods in costly} | {("auto", "basic")}
     for pods in costly:
         assert runs["distributed", pods]["distributed"] >= 3
+        assert runs["distributed", pods]["cpu_ms"] > 0
         assert runs["distributed", pods]["local"] == 0
     for pods in (*costly, "basic"):  # to ask a single evaluator never pays
         assert runs["auto", pods]["local"] >= 3
         assert runs["auto", pods]["distributed"] == 0
 
 
-def test_ratios_are_of_pods_of_a_kind() -> None:
+def test_ratios_are_of_pods_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+
     def runs(pods: str, *rates: float) -> list[fanout.Run]:
         systems = zip(fanout.SYSTEMS, rates, strict=False)
-        return [fanout.Run(mode, evaluators, pods, 1.0, rate, 0, 0, 0) for (mode, evaluators), rate in systems]
+        return [fanout.Run(mode, evaluators, pods, 1.0, rate, 50.0, 0, 0, 0) for (mode, evaluators), rate in systems]
 
-    basic = fanout.Run("auto", 2, "basic", 1.0, 500, 0, 0, 0)
+    basic = fanout.Run("auto", 2, "basic", 1.0, 500, 0.4, 0, 0, 0)
     found = fanout.ratios([*runs("costly", 20, 16, 32, 30), *runs("scoped", 20, 20, 38, 36), basic])
 
     assert found == {
-        "costly": {"two evaluators / one": 2.0, "two evaluators / local": 1.6, "auto / local": 1.5},
-        "scoped": {"two evaluators / one": 1.9, "two evaluators / local": 1.9, "auto / local": 1.8},
+        "costly": {
+            "two evaluators / one": 2.0,
+            "what the cores allow of it": 2.5,
+            "two evaluators / local": 1.6,
+            "auto / local": 1.5,
+        },
+        "scoped": {
+            "two evaluators / one": 1.9,
+            "what the cores allow of it": 2.0,
+            "two evaluators / local": 1.9,
+            "auto / local": 1.8,
+        },
     }
 
 
