@@ -35,9 +35,13 @@ def shell(script: list[str], environment: Mapping[str, str]) -> subprocess.Compl
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A reader's: dsched and redis-cli on PATH, a data folder of its own."""
+    """A reader's: dsched and redis-cli on PATH, a data folder of its own; nothing of what make was told that runs the
+    tests."""
     folders = [str(Path(sys.executable).parent), str(embedded.find_program().path.parent), os.environ["PATH"]]
-    return {**os.environ, "PATH": os.pathsep.join(folders), "DSCHED_DATA_DIR": str(tmp_path / "data")}
+    own = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARGS")
+    }
+    return {**own, "PATH": os.pathsep.join(folders), "DSCHED_DATA_DIR": str(tmp_path / "data")}
 
 
 def test_there_are_commands_to_run() -> None:

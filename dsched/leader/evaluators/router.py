@@ -352,7 +352,7 @@ def _check_times(result: ShardResult) -> None:
 
 def _can_travel(evaluation: Evaluation) -> bool:
     """Few nodes are not worth a message, and only the leader knows which volumes are assumed."""
-    return isinstance(evaluation.rows, slice) and bool(evaluation.searched) and not _has_claims(evaluation.pod)
+    return isinstance(evaluation.rows, slice) and not _has_claims(evaluation.pod)
 
 
 def _has_claims(pod: PodInfo) -> bool:
