@@ -1,4 +1,4 @@
-"""Fixtures for all tests. Each test has its own names in one real Redis, so nothing is ever flushed."""
+"""Fixtures for all tests. Each test has its own names in one real Redis."""
 
 import os
 import signal
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from hypothesis import HealthCheck, settings
 
 from dsched.state import client
@@ -79,6 +80,18 @@ def broker_connections_end_with_the_test() -> Iterator[None]:
     yield
     if (pools := sys.modules.get("kombu.pools")) is not None:
         pools.reset()
+
+
+@pytest.fixture(autouse=True)
+def systems_end_with_the_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Those of one test alone, by their names: who looks for keys walks through all that the server has, and after some
+    thousand tests that is most of what it does."""
+    server = request.getfixturevalue("redis_server") if "redis_server" in request.fixturenames else None
+    yield
+    if server is not None:
+        with redis.Redis(port=server.port) as connection:
+            if names := list(connection.scan_iter(match="dsched:{test-*", count=1000)):
+                connection.unlink(*names)
 
 
 @pytest.fixture

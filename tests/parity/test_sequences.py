@@ -115,7 +115,7 @@ class Comparing:
                 theirs = certain(asked, sequence, runs)
                 if theirs is None:
                     continue
-                rig = Rig(self.connect(f"sequence-{uuid.uuid4().hex}"), self.folder, self.monkeypatch)
+                rig = Rig(self.connect(f"test-{uuid.uuid4().hex}"), self.folder, self.monkeypatch)
                 found = differences(theirs, gone_through(sequence, rig, features))
                 certainly = not found or certain(asked, sequence, MANY_RUNS) is not None
                 assert not (found and certainly), "\n".join([f"{SEED}={self.seed}, sequence {sequence.name}", *found])
