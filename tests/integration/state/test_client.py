@@ -95,6 +95,7 @@ def test_a_leader_whose_server_became_a_replica_waits_for_it_instead_of_failing(
 
 
 def test_who_waits_for_an_answer_while_the_server_becomes_a_replica_hears_that_it_is_unavailable(store):
+    other = client.connect(store.url, store.name)  # the server closes the connection of who has waited
     heard: list[Exception] = []
 
     def take() -> None:
@@ -106,9 +107,10 @@ def test_who_waits_for_an_answer_while_the_server_becomes_a_replica_hears_that_i
     waiting = threading.Thread(target=take)
     waiting.start()
     wait_until("it waits", lambda: store.redis.info("clients")["blocked_clients"])
-    store.redis.replicaof("127.0.0.1", free_port())
+    other.redis.replicaof("127.0.0.1", free_port())
     waiting.join()
-    store.redis.replicaof("NO", "ONE")
+    other.redis.replicaof("NO", "ONE")
+    other.close()
     assert len(heard) == 1
 
 
