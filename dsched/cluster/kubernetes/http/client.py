@@ -118,9 +118,10 @@ class ManyCalls:
 
     def make(self, requests: Sequence[Request], patience_s: float) -> list[Outcome]:
         """One outcome a request, in order. Those worth repeating are made again, all after one pause, until
-        ``patience_s`` are over."""
+        ``patience_s`` are over. What was answered stands where it is too late to ask again."""
         until = time.monotonic() + patience_s
-        outcomes = self._round(requests, until)
+        late = ClusterUnavailable("not sent: the API server took too long with others")
+        outcomes = [late if outcome is None else outcome for outcome in self._round(requests, until)]
         attempt = 0
         while True:
             again = [number for number, outcome in enumerate(outcomes) if worth_repeating(outcome)]
@@ -132,7 +133,7 @@ class ManyCalls:
             if any(isinstance(outcome, Answer) and outcome.status == UNAUTHORIZED for outcome in unclear):
                 self._access.renew()
             for number, outcome in zip(again, self._round([requests[n] for n in again], until), strict=True):
-                outcomes[number] = outcome
+                outcomes[number] = outcomes[number] if outcome is None else outcome
             attempt += 1
 
     def close(self) -> None:
@@ -141,13 +142,13 @@ class ManyCalls:
             for wire in self._wires:
                 wire.close()
 
-    def _round(self, requests: Sequence[Request], until: float) -> list[Outcome]:
+    def _round(self, requests: Sequence[Request], until: float) -> list[Outcome | None]:
         with self._lock:
             return _Round(self._wires, requests, self._timeout_s, until).run()
 
 
 class _Round:
-    """Every request once. What has not been sent by ``until`` is not sent any more."""
+    """Every request once. What has not been sent by ``until`` is not sent any more, and has no outcome."""
 
     def __init__(
         self, wires: Sequence[Connection], requests: Sequence[Request], timeout_s: float, until: float
@@ -160,7 +161,7 @@ class _Round:
         self._answers: list[Outcome | None] = [None] * len(requests)
         self._under_way: dict[Connection, tuple[int, float, bool]] = {}
 
-    def run(self) -> list[Outcome]:
+    def run(self) -> list[Outcome | None]:
         with selectors.DefaultSelector() as selector:
             while True:
                 self._send(selector)
@@ -172,10 +173,7 @@ class _Round:
                     self._receive(selector, key.data)
                 if not ready:
                     self._give_up(selector)
-        return [
-            ClusterUnavailable("not sent: the API server took too long with others") if answer is None else answer
-            for answer in self._answers
-        ]
+        return self._answers
 
     def _send(self, selector: selectors.BaseSelector) -> None:
         while self._free and self._next < len(self._requests) and time.monotonic() < self._until:

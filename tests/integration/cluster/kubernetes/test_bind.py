@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,6 +88,18 @@ def test_answers(
     assert outcome.verdict is verdict, outcome
     assert (node_of(api) == "n1") is bound
     assert len(api.bound) == bound
+
+
+def test_what_was_answered_stands_where_it_is_too_late_to_ask_again(
+    api: FakeApi, cluster: Kubernetes, pod: Binding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine sleeps longer than it was told to."""
+    now = [1000.0]
+    late = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds + 60.0))
+    monkeypatch.setattr(client, "time", late)
+    api.fault("POST", BIND, status=401, times=1000)
+    (outcome,) = cluster.bind([pod])
+    assert (outcome.verdict, "401" in outcome.message) == (NOT_NOW, True), outcome
 
 
 @pytest.fixture
