@@ -94,9 +94,8 @@ def _locked(path: Path, how: int) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """``-n auto``: two more than there are cores, since tests wait a good part of their time: with one more, two cores
-    were idle for a quarter of it."""
-    return len(os.sched_getaffinity(0)) + 2
+    """``-n auto``: one more than there are cores, since tests wait a good part of their time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
