@@ -130,13 +130,18 @@ class _AfterRuleChange:
 
     def _retaints(self, event: ClusterEvent) -> bool:
         old, new = (None if raw is None else decoded(raw, DeviceTaintRule) for raw in (event.old, event.new))
-        same_taint = old is not None and new is not None and event.old["spec"]["taint"] == event.new["spec"]["taint"]
+        same_taint = old is not None and new is not None and _taint(event.old) == _taint(event.new)
         for record in objects.of(self._snapshot()).slices.every():
             before = frozenset() if old is None else tainted(old, record)
             after = frozenset() if new is None else tainted(new, record)
             if (before != after) if same_taint else (before or after):
                 return True
         return False
+
+
+def _taint(rule: Mapping[str, Any]) -> Any:
+    """As it is written: the time from which it holds counts as well."""
+    return (rule.get("spec") or {}).get("taint")
 
 
 def _held_only_promises(pod: Pod, claims: Claims) -> bool:

@@ -72,6 +72,10 @@ def test_classes_slices_and_rules() -> None:
 
 
 ABOUT_D0, ABOUT_D1 = taint_rule("r", device="d0"), taint_rule("r", device="d1")
+SINCE = {
+    **ABOUT_D0,
+    "spec": {**ABOUT_D0["spec"], "taint": {**ABOUT_D0["spec"]["taint"], "timeAdded": "2026-01-01T00:00:00Z"}},
+}
 BY_LABEL = {**ABOUT_D0, "metadata": {"name": "r", "labels": {"a": "b"}}}
 
 
@@ -91,6 +95,9 @@ BY_LABEL = {**ABOUT_D0, "metadata": {"name": "r", "labels": {"a": "b"}}}
         (ABOUT_D0, taint_rule("r", "NoExecute", device="d0"), True),
         (ABOUT_D1, taint_rule("r", "NoExecute", device="d1"), False),
         (ABOUT_D0, BY_LABEL, False),
+        (ABOUT_D0, SINCE, True),
+        (ABOUT_D0, {"metadata": {"name": "r"}}, True),
+        ({"metadata": {"name": "r"}}, ABOUT_D1, False),
         (ABOUT_D0, taint_rule("r", pool="n1"), False),
     ],
 )
