@@ -132,8 +132,7 @@ class _AfterRuleChange:
         old, new = (None if raw is None else decoded(raw, DeviceTaintRule) for raw in (event.old, event.new))
         same_taint = old is not None and new is not None and _taint(event.old) == _taint(event.new)
         for record in objects.of(self._snapshot()).slices.every():
-            before = frozenset() if old is None else tainted(old, record)
-            after = frozenset() if new is None else tainted(new, record)
+            before, after = (set() if rule is None else set(tainted(rule, record)) for rule in (old, new))
             if (before != after) if same_taint else (before or after):
                 return True
         return False

@@ -48,7 +48,7 @@ class DeviceIndex:
         for record in slices:
             if _grouped(record):
                 continue
-            tainting = tuple(rule for rule in every_rule if tainted(rule, record))
+            tainting = tuple(rule for rule in every_rule if any(True for _ in tainted(rule, record)))
             known = self._slices.get(record.metadata.name)
             if known is None or known.record is not record or known.rules != tainting:
                 known = OfferedSlice(record, tainting)

@@ -5,7 +5,7 @@ Source: k8s.io/dynamic-resource-allocation resourceslice/tracker/tracker.go ``ap
 structured/internal/incubating/pools_incubating.go ``NodeMatches``; allocator_incubating.go ``lookupAttribute``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -133,7 +133,7 @@ class OfferedSlice:
         self.selects = named or self.per_device
         self.partitioned = spec.per_device_node_selection is not None
         self._by_slice = named
-        ruled = [(rule.spec.taint, tainted(rule, record)) for rule in rules]
+        ruled = [(rule.spec.taint, frozenset(tainted(rule, record))) for rule in rules]
         self.devices = tuple(
             OfferedDevice(each, self, [*each.taints, *(taint for taint, names in ruled if each.name in names)])
             for each in spec.devices
@@ -165,11 +165,11 @@ class OfferedSlice:
         return self.per_device and any(device.selection.admits(node) for device in self.devices)
 
 
-def tainted(rule: DeviceTaintRule, record: ResourceSlice) -> frozenset[str]:
+def tainted(rule: DeviceTaintRule, record: ResourceSlice) -> Iterator[str]:
     """Names of the slice's devices that a rule taints; one without a selector taints none."""
     selector = rule.spec.device_selector
     if selector is None or selector.driver not in (None, record.spec.driver):
-        return frozenset()
+        return
     if selector.pool not in (None, record.spec.pool.name):
-        return frozenset()
-    return frozenset(device.name for device in record.spec.devices if selector.device in (None, device.name))
+        return
+    yield from (device.name for device in record.spec.devices if selector.device in (None, device.name))
