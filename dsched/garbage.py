@@ -27,8 +27,13 @@ def look_seldom() -> None:
 @contextmanager
 def not_looked_for() -> Iterator[None]:
     """Not meanwhile: for work that keeps nearly all it makes to its end, and would look through it time and again.
-    Where that is much, it counts as old at the end: a look at what a million pods leave would take a second."""
-    before = gc.isenabled()
+    Where that is much, it counts as old at the end: a look at what a million pods leave would take a second.
+
+    Threads may do it at once, but the first that ends lets it begin again for all.
+    """
+    if not gc.isenabled():
+        yield  # and nothing else: who disabled it may have enabled it by now, and would not do so again
+        return
     gc.disable()
     try:
         yield
@@ -36,8 +41,7 @@ def not_looked_for() -> Iterator[None]:
         if gc.get_count()[0] > MUCH:
             gc.freeze()
             gc.unfreeze()  # together they make everything old, at once
-        if before:
-            gc.enable()
+        gc.enable()
 
 
 def leave_at_exit() -> None:

@@ -1,8 +1,10 @@
 """What comes from outside, decoded: with one error for all that may be wrong with it, and in any thread.
 
 msgspec raises Python's UnicodeDecodeError, which is none of its own, where a text is not UTF-8, and its RecursionError
-where values are nested deeper than some 900 levels. And it finds out how a
-type is read when it first reads one, which two threads must not do at once: the process ends with a segmentation fault.
+where values are nested deeper than some 900 levels. At that depth nobody else may run: a collector of cycles that
+Python calls there ends others' connections and weak references half-way, as their code has no frame left to run in.
+And msgspec finds out how a type is read when it first reads one, which two threads must not do at once: the process
+ends with a segmentation fault.
 """
 
 import contextlib
@@ -10,6 +12,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
+
+from dsched import garbage
 
 Value = TypeVar("Value")
 
@@ -21,7 +25,8 @@ def decoded(decode: Callable[[bytes], Value], raw: bytes) -> Value:
         msgspec.DecodeError: it is none of what the decoder reads; msgspec.ValidationError: of another shape.
     """
     try:
-        return decode(raw)
+        with garbage.not_looked_for():
+            return decode(raw)
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"a text is not UTF-8: {error}") from error
     except RecursionError as error:

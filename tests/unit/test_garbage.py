@@ -23,6 +23,7 @@ def _as_before() -> Iterator[None]:
     thresholds = gc.get_threshold()
     yield
     gc.set_threshold(*thresholds)
+    gc.enable()
 
 
 def test_cycles_go_once_there_are_many_objects() -> None:
@@ -49,6 +50,24 @@ def test_for_a_while_they_are_not_looked_for() -> None:
 def test_they_are_looked_for_again_after_an_error() -> None:
     with pytest.raises(KeyError), garbage.not_looked_for():
         raise KeyError
+    assert gc.isenabled()
+
+
+def test_they_are_looked_for_again_where_another_thread_ends_just_when_one_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = garbage.not_looked_for()
+    enabled = gc.isenabled
+
+    def just_before_the_other_ends() -> bool:
+        found = enabled()
+        other.__exit__(None, None, None)
+        return found
+
+    other.__enter__()
+    monkeypatch.setattr(gc, "isenabled", just_before_the_other_ends)
+    with garbage.not_looked_for():
+        monkeypatch.undo()
     assert gc.isenabled()
 
 

@@ -1,7 +1,9 @@
-"""What comes from outside is read in any thread."""
+"""What comes from outside is read in any thread, and harms nobody else."""
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import msgspec
 import pytest
@@ -65,3 +67,36 @@ def test_a_type_that_cannot_be_read_is_passed_over() -> None:
 def test_what_is_not_utf_8_is_no_other_error() -> None:
     with pytest.raises(msgspec.DecodeError, match="not UTF-8"):
         reading.decoded(msgspec.json.Decoder(str).decode, b'"\xff"')
+
+
+class _Ring:
+    """Only the collector of cycles finds it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def _recurse(left: int, done: list[bool]) -> None:
+    if left:
+        _recurse(left - 1, done)
+    else:
+        done.append(True)
+
+
+def test_what_ends_in_the_meantime_ends_properly_whatever_is_nested_how_deep() -> None:
+    before, done = gc.get_threshold(), list[bool]()
+    attempts = range(sys.getrecursionlimit() - 300, sys.getrecursionlimit() + 10)
+    gc.freeze()  # what other tests have left is not looked through each time
+    try:
+        for containers in attempts:
+            gc.collect()
+            weakref.finalize(_Ring(), _recurse, 30, done)
+            gc.set_threshold(containers)  # so that the collector looks at this depth
+            with pytest.raises(msgspec.DecodeError, match="nested too deep"):
+                reading.decoded(msgspec.json.Decoder().decode, b"[" * 2 * sys.getrecursionlimit())
+            gc.set_threshold(*before)
+        gc.collect()
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+    assert len(done) == len(attempts)
