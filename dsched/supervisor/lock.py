@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ FILE = "supervisor.lock"
 CLEAN_UP_S = 15.0
 POLL_S = 0.05
 STDIN = 0
+EXITING = 0x4
+"""The kernel's PF_EXITING (proc(5), field 9 of /proc/PID/stat)."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -112,14 +115,17 @@ def holder(data_dir: Path) -> Holder | None:
 
 
 def birth_of(pid: int) -> int:
-    """When the process began, in ticks since boot; 0 where there is no such process, only a zombie, or no /proc."""
+    """When the process began, in ticks since boot; 0 where there is no such process, only one that has ended or was
+    killed, on which the kernel may be at work for a while, or no /proc."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return 0
-    # The second field, the program's name, may hold blanks and brackets; the state is field 3, the start time 22.
+    # The second field, the program's name, may hold blanks and brackets; the state is field 3.
     state, *fields = text.rpartition(")")[2].split()
-    return 0 if state == "Z" else int(fields[18])
+    flags, began, pending = int(fields[5]), int(fields[18]), int(fields[27])
+    ends = state == "Z" or flags & EXITING or pending & 1 << (signal.SIGKILL - 1)
+    return 0 if ends else began
 
 
 def exists(pid: int) -> bool:

@@ -1,4 +1,7 @@
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -55,6 +58,18 @@ def test_what_is_left_of_a_dead_system_is_waited_for_but_not_for_ever(tmp_path):
 @pytest.mark.skipif(lock.birth_of(os.getpid()) == 0, reason="needs /proc")
 def test_another_process_with_the_same_number_is_not_the_holder():
     assert not lock.Holder(os.getpid(), lock.birth_of(os.getpid()) + 1).alive
+
+
+@pytest.mark.skipif(lock.birth_of(os.getpid()) == 0, reason="needs /proc")
+def test_one_that_was_killed_is_not_alive_though_it_takes_the_kernel_long_to_end_it():
+    much = "kept = bytearray(300_000_000); kept[::4096] = b'1' * len(kept[::4096]); print(flush=True); input()"
+    command = [sys.executable, "-c", much]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        holder = lock.Holder(child.pid, lock.birth_of(child.pid))
+        assert holder.alive
+        os.kill(child.pid, signal.SIGKILL)
+        assert not holder.alive
 
 
 def test_a_holder_that_has_not_said_who_it_is_is_not_alive():
