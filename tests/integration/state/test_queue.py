@@ -3,13 +3,15 @@
 import uuid
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dsched.model.meta import PodKey, PodUid
 from dsched.scheduler.ports import Popped, QueueName
 from dsched.state import keys
 from dsched.state import queue as queue_module
 from dsched.state.queue import Queue, read_records
-from tests.integration.state.support import NOW_MS, dump, fly, move, places, pod_of, put, records, take_over
+from tests.integration.state.support import NOW_MS, dump, fly, move, places, pod_of, put, records, system, take_over
 
 # -- moves -------------------------------------------------------------------------------------------------------------
 
@@ -63,6 +65,30 @@ def test_the_others_of_a_batch_are_moved_all_the_same(store, queue):
     assert queue.move(moves) == [1, 3]
     assert places(store)["unschedulable"] == ["ns/a", "ns/c"]
     assert places(store)["active"] == ["ns/b"]
+
+
+MOVES = st.builds(
+    lambda name, source, target, uid, place: move(name, source, target, uid=uid, place=place),
+    st.sampled_from("abcde"),
+    st.sampled_from([QueueName.NOWHERE, QueueName.NOWHERE, *QUEUES]),
+    st.sampled_from(QUEUES),
+    st.sampled_from(["old", "old", "new"]),
+    st.sampled_from(["early", "late"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(MOVES, min_size=1, max_size=6), min_size=1, max_size=5))
+def test_moves_together_are_the_moves_one_by_one(redis_server, batches):
+    found = []
+    for serial in (False, True):
+        with system(redis_server) as store:
+            queue, refused = Queue(store, take_over(store)), []
+            for batch in batches:
+                one_by_one = [at for at, each in enumerate(batch) if queue.move([each])] if serial else []
+                refused.append(one_by_one if serial else queue.move(batch))
+            found.append((refused, places(store), records(store)))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("old", [*QUEUES, QueueName.INFLIGHT])
