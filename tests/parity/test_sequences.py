@@ -56,6 +56,8 @@ AS_LATER = ["SchedulerAsyncAPICalls=false"]
 """1.34.1 had it on, what came after that has it off: it is about when something is written."""
 TOO_LATE = "the object has been modified"
 """Says a bind that wrote a claim after another: which one does is up to their threads."""
+UNBOUND = "running PreBind plugin"
+"""Says a bind that failed after the pod had been told its node, which 1.35 then leaves on the pod."""
 NEVER = NEVER_S = 10_000
 """Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
 
@@ -74,6 +76,12 @@ def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | Non
         if any(differences(found[0], each) for each in found[1:]):
             return None
     return found[0]
+
+
+def leaves_a_node(moments: list[Moment]) -> bool:
+    """Whether a pod that could not be bound is left with the node that it was to get."""
+    told = [pod for moment in moments for pod in moment["pods"].values() if pod.get("nominated")]
+    return any(UNBOUND in said.get("message", "") for pod in told for said in pod.get("says", []))
 
 
 def gone_through(sequence: Sequence, rig: Rig, features: Features) -> list[Moment]:
@@ -113,7 +121,7 @@ class Comparing:
                     break
                 sequence = Sequence(chance.randrange(1 << 32), **kind)
                 theirs = certain(asked, sequence, runs)
-                if theirs is None:
+                if theirs is None or (features.version.minor == 35 and leaves_a_node(theirs)):
                     continue
                 rig = Rig(self.connect(f"test-{uuid.uuid4().hex}"), self.folder, self.monkeypatch)
                 found = differences(theirs, gone_through(sequence, rig, features))
