@@ -113,6 +113,7 @@ class VolumeBinding:
             self._line = scores.broken_line([(point.utilization, point.score) for point in args.shape])
         self.score_scope = Scope.NODE if self._line is None else Scope.CLUSTER
         self._timeout_ms = args.bind_timeout_seconds * 1000
+        self._features = features
         self._handle = handle
         self._clock: Clock = getattr(handle, "clock", None) or SystemClock()
         self._claims_of = Latest(lambda pod, snapshot: _claims_of(pod.pod, snapshot), _version)
@@ -194,12 +195,13 @@ class VolumeBinding:
         if self.name not in state.shared:
             return None
         assumed, cluster = Plan.unpacked(state.shared[self.name]), self._handle.cluster
+        refusal = plan.carry_out(assumed, cluster)
         try:
-            plan.carry_out(assumed, cluster)
-        except NotBound as refusal:
-            return Status(Code.ERROR, (str(refusal),))
-        try:
-            lacking = plan.unbound(assumed, node, cluster)
+            if refusal:
+                # This may be asked anew while it waits, which is where kube-scheduler does no more than look.
+                plan.look_for(assumed, cluster, self._features)
+                return Status(Code.ERROR, (refusal,))
+            lacking = plan.unbound(assumed, node, cluster, self._features)
         except NotBound as failure:
             return Status(Code.ERROR, (f"binding volumes: {failure}",))
         if not lacking:

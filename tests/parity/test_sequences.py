@@ -56,7 +56,7 @@ AS_LATER = ["SchedulerAsyncAPICalls=false"]
 """1.34.1 had it on, what came after that has it off: it is about when something is written."""
 TOO_LATE = "the object has been modified"
 """Says a bind that wrote a claim after another: which one does is up to their threads."""
-UNBOUND = "running PreBind plugin"
+UNBOUND = "running PreBind plugin", "running Bind plugin"
 """Says a bind that failed after the pod had been told its node, which 1.35 then leaves on the pod."""
 NEVER = NEVER_S = 10_000
 """Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
@@ -80,8 +80,12 @@ def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | Non
 
 def leaves_a_node(moments: list[Moment]) -> bool:
     """Whether a pod that could not be bound is left with the node that it was to get."""
-    told = [pod for moment in moments for pod in moment["pods"].values() if pod.get("nominated")]
-    return any(UNBOUND in said.get("message", "") for pod in told for said in pod.get("says", []))
+    left = {pod for moment in moments for pod, each in moment["pods"].items() if each.get("nominated")}
+    return any(
+        each.get("message", "").startswith(UNBOUND) and not left.isdisjoint(each.values())
+        for moment in moments
+        for each in moment["told"]
+    )
 
 
 def gone_through(sequence: Sequence, rig: Rig, features: Features) -> list[Moment]:

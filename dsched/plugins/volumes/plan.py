@@ -12,6 +12,7 @@ import msgspec
 
 from dsched.arithmetic.claims import Answer, Waiting
 from dsched.arithmetic.volumes import NONE, reach, reachable_from
+from dsched.config import Features
 from dsched.errors import PluginError
 from dsched.model import meta, migration, volumes
 from dsched.model.meta import ApiRecord, NodeName, PodUid
@@ -106,26 +107,39 @@ def _selection(waiting: Waiting, node: NodeName) -> NodeSelection:
 
 
 Record = TypeVar("Record", bound=ApiRecord)
+BINDING, PROVISIONING = "binding", "provisioning pvc"
+"""What kube-scheduler says that it has looked at in vain."""
 
 
 class NotBound(Exception):
     """Binding has failed, and the pod has to be scheduled anew; ``args[0]`` says why."""
 
 
-def carry_out(assumed: Plan, cluster: Volumes) -> None:
-    """Write what is not written yet.
+def carry_out(assumed: Plan, cluster: Volumes) -> str:
+    """Write what is not written yet; returns why the cluster refused, ``""`` where it did not."""
+    problems = [*cluster.bind_volumes(assumed.bindings), *cluster.select_nodes(assumed.selections)]
+    return next(filter(None, problems), "")
 
-    Raises:
-        NotBound: the cluster refused.
+
+def look_for(assumed: Plan, cluster: Volumes, features: Features) -> None:
     """
-    for problems in (cluster.bind_volumes(assumed.bindings), cluster.select_nodes(assumed.selections)):
-        for problem in problems:
-            if problem:
-                raise NotBound(problem)
+    Raises:
+        NotBound: a claim or a volume is gone; in the words of `unbound`.
+    """
+    keys = [*(each.claim for each in assumed.bindings), *(each.claim for each in assumed.selections)]
+    claims = _read(cluster, CLAIM, keys, PersistentVolumeClaim)
+    known = _read(cluster, PERSISTENT_VOLUME, (each.volume for each in assumed.bindings), PersistentVolume)
+    for binding in assumed.bindings:
+        _there(known, binding.volume, BINDING, PERSISTENT_VOLUME, features)
+        _there(claims, binding.claim, BINDING, CLAIM, features)
+    for selection in assumed.selections:
+        _there(claims, selection.claim, PROVISIONING, CLAIM, features)
 
 
-def unbound(assumed: Plan, node_name: NodeName, cluster: Volumes) -> list[str]:
+def unbound(assumed: Plan, node_name: NodeName, cluster: Volumes, features: Features) -> list[str]:
     """The claims (``namespace/name``) that are not bound yet.
+
+    Source: pkg/scheduler/framework/plugins/volumebinding/binder.go ``checkBindings``.
 
     Raises:
         NotBound: something has come about that binding cannot get over.
@@ -141,23 +155,27 @@ def unbound(assumed: Plan, node_name: NodeName, cluster: Volumes) -> list[str]:
     csi_node = _read(cluster, CSI_NODE, [node_name], CsiNode).get(node_name)
     lacking: list[str] = []
     for binding in assumed.bindings:
-        volume, claim = known.get(binding.volume), claims.get(binding.claim)
-        if volume is None:
-            raise NotBound(f'failed to check binding: could not find v1.PersistentVolume "{binding.volume}"')
-        if claim is None:
-            raise NotBound(f'failed to check binding: could not find v1.PersistentVolumeClaim "{binding.claim}"')
+        volume = _there(known, binding.volume, BINDING, PERSISTENT_VOLUME, features)
+        claim = _there(claims, binding.claim, BINDING, CLAIM, features)
         _check_reach(volume, node, csi_node)
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             raise NotBound(f'ClaimRef got reset for pv "{binding.volume}"')
         lacking += [] if volumes.fully_bound(claim) else [binding.claim]
     for selection in assumed.selections:
-        claim = claims.get(selection.claim)
-        if claim is None:
-            raise NotBound(
-                f'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "{selection.claim}"'
-            )
+        claim = _there(claims, selection.claim, PROVISIONING, CLAIM, features)
         lacking += [] if _is_made(claim, known, node, csi_node) else [selection.claim]
     return lacking
+
+
+def _there(found: Mapping[str, Record], key: str, what: str, kind: str, features: Features) -> Record:
+    """
+    Raises:
+        NotBound: it is gone.
+    """
+    if key in found:
+        return found[key]
+    words = f'{kind.lower()}s "{key}" not found' if features.since(35) else f'could not find v1.{kind} "{key}"'
+    raise NotBound(f"failed to check {what}: {words}")
 
 
 def _is_made(

@@ -7,7 +7,7 @@ import msgpack
 import pytest
 
 from dsched.clock import ManualClock
-from dsched.config import VolumeBindingArgs
+from dsched.config import Features, VolumeBindingArgs, feature_gates
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
@@ -214,9 +214,15 @@ BIND: Json = {"bindings": [BINDING], "sinceMs": 0}
 SELECT: Json = {"selections": [SELECTION], "sinceMs": 0}
 
 
-def pre_bind(cluster: StoredVolumes, owed: Json | None, now_ms: int = 1000, timeout_s: int = 600) -> Status | None:
+def pre_bind(
+    cluster: StoredVolumes,
+    owed: Json | None,
+    now_ms: int = 1000,
+    timeout_s: int = 600,
+    features: Features = feature_gates.UNSAID,
+) -> Status | None:
     handle = Handle(Snapshot(), cluster=cluster, clock=ManualClock(now_ms))
-    plugin = VolumeBinding(VolumeBindingArgs(timeout_s), handle)
+    plugin = VolumeBinding(VolumeBindingArgs(timeout_s), handle, features)
     state = CycleState({} if owed is None else {"VolumeBinding": owed})
     return plugin.pre_bind(state, PodInfo(claiming("one")), NodeName("a"))
 
@@ -259,15 +265,12 @@ class TestPreBind:
     @pytest.mark.parametrize(
         ("objects", "owed", "reason"),
         [
-            ([CLAIM], BIND, 'failed to check binding: could not find v1.PersistentVolume "pv"'),
-            ([VOLUME], BIND, 'failed to check binding: could not find v1.PersistentVolumeClaim "shop/one"'),
             ([CLAIM, make_volume("pv")], BIND, 'ClaimRef got reset for pv "pv"'),
             (
                 [CLAIM, make_volume("pv", at=["b"], claim=CLAIM)],
                 BIND,
                 'pv "pv" node affinity doesn\'t match node "a": no matching NodeSelectorTerms',
             ),
-            ([VOLUME], SELECT, 'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "shop/one"'),
             ([make_claim("shop/one")], SELECT, 'selectedNode annotation reset for PVC "one"'),
             ([CLAIM, VOLUME], SELECT, 'provisioning failed for PVC "one"'),
             (
@@ -284,6 +287,38 @@ class TestPreBind:
     )
     def test_what_binding_cannot_get_over(self, objects: list[Json], owed: Json, reason: str) -> None:
         assert pre_bind(StoredVolumes(*objects), owed) == Status(Code.ERROR, (f"binding volumes: {reason}",))
+
+    @pytest.mark.parametrize("refuses", ["", "persistentvolumeclaim shop/one does not exist"])
+    @pytest.mark.parametrize(
+        ("objects", "owed", "before", "since"),
+        [
+            (
+                [CLAIM],
+                BIND,
+                'failed to check binding: could not find v1.PersistentVolume "pv"',
+                'failed to check binding: persistentvolumes "pv" not found',
+            ),
+            (
+                [VOLUME],
+                BIND,
+                'failed to check binding: could not find v1.PersistentVolumeClaim "shop/one"',
+                'failed to check binding: persistentvolumeclaims "shop/one" not found',
+            ),
+            (
+                [VOLUME],
+                SELECT,
+                'failed to check provisioning pvc: could not find v1.PersistentVolumeClaim "shop/one"',
+                'failed to check provisioning pvc: persistentvolumeclaims "shop/one" not found',
+            ),
+        ],
+    )
+    def test_what_is_gone_while_it_waits_is_told_in_the_words_of_its_version_though_the_cluster_refuses_to_write(
+        self, objects: list[Json], owed: Json, before: str, since: str, refuses: str
+    ) -> None:
+        for version, reason in ((34, before), (35, since), (36, since)):
+            features = feature_gates.features(feature_gates.Version(1, version))
+            found = pre_bind(StoredVolumes(*objects, refuses=refuses), owed, features=features)
+            assert found == Status(Code.ERROR, (f"binding volumes: {reason}",))
 
     def test_a_node_that_is_gone(self) -> None:
         cluster = StoredVolumes(CLAIM, VOLUME)
