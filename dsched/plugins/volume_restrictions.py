@@ -53,11 +53,14 @@ class _Wanted:
     Attributes:
         exclusive: names of its claims that only one pod may use.
         clashes: how many of these are in use, anywhere in the cluster.
+        follows: whether pods that come and go for the sake of argument count. Where there are no disks and no claim was
+            in use, kube-scheduler's PreFilter says Skip, and nobody asks about nominated pods either.
     """
 
     disks: tuple[DiskUse, ...]
     exclusive: frozenset[str]
     clashes: int
+    follows: bool
 
 
 class VolumeRestrictions:
@@ -80,7 +83,8 @@ class VolumeRestrictions:
         exclusive = self._exclusive(pod, snapshot)
         if isinstance(exclusive, Status):
             return exclusive
-        state.write(_Wanted(disks, frozenset(exclusive), _clashes(exclusive, snapshot)))
+        clashes = _clashes(exclusive, snapshot)
+        state.write(_Wanted(disks, frozenset(exclusive), clashes, follows=bool(disks or clashes)))
         return None
 
     def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
@@ -171,7 +175,7 @@ def _clashing(disks: Sequence[DiskUse], table: NodeTable) -> NDArray[np.bool_]:
 def _count(state: CycleState, other: Pod, sign: int) -> None:
     """Claims are told apart by their names alone here, whatever namespace the other pod is in, as in the source."""
     wanted = state.read(_Wanted)
-    if wanted is not None:
+    if wanted is not None and wanted.follows:
         used = sum(not claim.ephemeral and claim.name in wanted.exclusive for claim in volumes.claims_of(other))
         state.write(replace(wanted, clashes=wanted.clashes + sign * used))
 

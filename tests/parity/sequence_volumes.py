@@ -31,6 +31,8 @@ DRIVER = "disk.example.com"
 PROVISIONING = "example.com/provisioning"
 HERE, ANYWHERE, FAILS, NEVER = "host", "anywhere", "fails", "never"
 LOCAL, MADE, ZONAL, NOW = "local", "made", "zonal", "now"
+IN_TREE, TOOK_OVER, THEIR_ZONE = "kubernetes.io/aws-ebs", "ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"
+"""A plugin that was once part of Kubernetes, the driver that took over its volumes, and what that calls a zone."""
 
 
 class Volumes:
@@ -52,6 +54,8 @@ class Volumes:
         self._attached: list[str] = []
         self._sizes = chance.sample(range(2, 60), 40)
         self._tells = chance.random() < 0.4
+        self._migrates = chance.random() < 0.3
+        """Some volumes are of the plugin, which the driver has taken over on some nodes."""
         self._classes = {
             LOCAL: make_class(LOCAL),
             MADE: make_class(MADE, DRIVER),
@@ -59,6 +63,10 @@ class Volumes:
             NOW: make_class(NOW, DRIVER, "Immediate"),
         }
         self._late = [ZONAL, MADE] if chance.random() < 0.1 else []
+        for node in nodes if self._migrates else ():
+            labels = node["metadata"]["labels"]
+            if zone in labels and chance.random() < 0.7:
+                labels[THEIR_ZONE] = labels[zone]
 
     # -- the beginning -------------------------------------------------------------------------------------------------
 
@@ -102,8 +110,18 @@ class Volumes:
 
     def _limit(self, node: str) -> Json:
         """How many volumes of the driver the node takes."""
-        self._limits[node] = make_csi_node(node, {DRIVER: self._chance.choice([1, 1, 2, 3, None])})
+        limits, migrated = {DRIVER: self._chance.choice([1, 1, 2, 3, None])}, ""
+        if self._migrates:
+            limits[TOOK_OVER] = self._chance.choice([1, 1, 2, 3, None])
+            migrated = self._chance.choice(["", IN_TREE, IN_TREE])
+        self._limits[node] = make_csi_node(node, limits, migrated=migrated)
         return self._limits[node]
+
+    def _source(self, handle: str) -> Json:
+        """Where the data of a volume are."""
+        if self._migrates and self._chance.random() < 0.6:
+            return {"awsElasticBlockStore": {"volumeID": handle}}
+        return {"csi": csi(DRIVER, handle)}
 
     def _room(self, place: int) -> Json:
         """So much room for volumes that are to be made, in a zone or for one node."""
@@ -126,9 +144,9 @@ class Volumes:
         self._number += 1
         claim = self._claim(name, 1, MADE, volume=f"disk-{name}", modes=modes)
         terms = self._terms() if self._chance.random() < 0.4 else []
-        volume = csi(DRIVER, f"handle-{name}")
+        source = self._source(f"handle-{name}")
         made = make_volume(
-            f"disk-{name}", class_name=MADE, claim=claim, terms=terms, csi=volume, modes=modes, labels=self._zones()
+            f"disk-{name}", class_name=MADE, claim=claim, terms=terms, modes=modes, labels=self._zones(), **source
         )
         self._put(made)
         return claim
@@ -269,9 +287,9 @@ class Volumes:
         made["metadata"]["uid"] = old["metadata"]["uid"]
         self._claims[name] = made
         terms = self._terms() if self._chance.random() < 0.4 else []
-        source = csi(DRIVER, f"handle-{name}")
+        source = self._source(f"handle-{name}")
         class_name = made["spec"]["storageClassName"]
-        volume = make_volume(f"disk-{name}", class_name=class_name, terms=terms, csi=source, labels=self._zones())
+        volume = make_volume(f"disk-{name}", class_name=class_name, terms=terms, labels=self._zones(), **source)
         volume["spec"]["claimRef"], volume["status"] = reference(made), {"phase": "Bound"}
         return {"persistentVolumes": [self._put(volume)], "persistentVolumeClaims": [made]}
 

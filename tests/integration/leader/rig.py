@@ -207,7 +207,7 @@ class Led:
         Args:
             agree: False where the test itself has changed node versions behind the leader's back.
         """
-        for _ in range(20):
+        for _ in range(100):  # twenty pods may wait for one that fails each time
             self.turns()
             requests = self.requests()
             if not requests:

@@ -106,6 +106,16 @@ class TestClaimsOfOnePod:
         assert None not in statuses(PLUGIN, pod, snapshot, state=trial)
         assert None not in statuses(PLUGIN, pod, snapshot, state=state)
 
+    def test_where_nobody_used_it_before_a_nominated_pod_does_not_count(self) -> None:
+        """Upstream's PreFilter says Skip there; but not where the pod has a disk."""
+        snapshot, other = world(NODES, (), self.CLAIM), claiming("data", key="shop/other")
+        claim = {"persistentVolumeClaim": {"claimName": "data"}}
+        for pod, kept_out in ((with_volumes(claim), False), (with_volumes(claim, ebs("a")), True)):
+            state = CycleState()
+            PLUGIN.pre_filter(state, PodInfo(pod), snapshot)
+            PLUGIN.add_pod(state, PodInfo(pod), PodInfo(other), snapshot.table.info(0))
+            assert (None not in statuses(PLUGIN, pod, snapshot, state=state)) is kept_out
+
     def test_a_pod_in_another_namespace_counts_by_the_name_of_its_claim(self) -> None:
         """As in the source, where the namespace is not looked at."""
         snapshot = world(NODES, [claiming("data", key="shop/other", node="n2")], self.CLAIM)
