@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dsched.engine.diagnosis import Diagnosis
+from dsched.framework.interface import Code
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.table import amounts
 from dsched.leader.binders.tracker import AssumedPod, BindTracker
@@ -395,7 +396,8 @@ class Commit:
         self._waiting.drop(info.uid)
 
     def settle_waiting(self) -> None:
-        """Hand out waiting pods that nobody holds back any more; put rejected ones back into the queue."""
+        """Hand out waiting pods that nobody holds back any more; queue rejected and preempted ones again."""
+        self._binding.release_cancelled()
         self._binding.hand_out(self._let_go() if len(self._waiting) else ())
 
     def _let_go(self) -> list[AssumedPod]:
@@ -406,9 +408,9 @@ class Commit:
         allowed, rejected = self._waiting.settled()
         ready: list[AssumedPod] = []
         self._reservations.allow([(waiting.pod.key, waiting.pod.uid) for waiting in allowed])
-        for result, settled in (("Success", allowed), ("Unschedulable", rejected)):
-            for waiting in settled:
-                PERMIT_WAIT.labels(result).observe(max(0, self._clock.now_ms() - waiting.since_ms) / 1000)
+        for waiting in (*allowed, *rejected):
+            result = "Success" if waiting.rejection is None else str(waiting.rejection.code)
+            PERMIT_WAIT.labels(result).observe(max(0, self._clock.now_ms() - waiting.since_ms) / 1000)
         for waiting in allowed:
             self._waiting.drop(waiting.pod.uid)
             assumed, pod = self._binding.assumed(waiting.pod.uid), self._pending.get(waiting.pod.key)
@@ -420,8 +422,11 @@ class Commit:
             self._waiting.drop(waiting.pod.uid)
             assumed, status = self._binding.assumed(waiting.pod.uid), waiting.rejection
             if assumed is not None and status is not None:
-                message = Diagnosis.of_node(status).message
-                self._binding.release(assumed, message, frozenset({status.plugin}))
+                if status.code is Code.ERROR:
+                    self._binding.release(assumed, status.message)
+                else:
+                    message = Diagnosis.of_node(status).message
+                    self._binding.release(assumed, message, frozenset({status.plugin}))
         return ready
 
 

@@ -1,4 +1,5 @@
-"""Preemption, carried out: victims are deleted, and promises that end are taken back on the pods.
+"""Preemption, carried out: victims are deleted, or told that they are queued again instead (`WaitingPods.preempt`), and
+promises that end are taken back on the pods.
 
 What the preemption brings the preemptor is noted first and written with the move that puts it back into the queue, then
 its nomination, with the reason why it fits nowhere. Killed after that: the next leader reads the promise from the pod,
@@ -11,7 +12,6 @@ from collections.abc import Sequence
 from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
 from dsched.leader.promises import Happened
 from dsched.log import logger
@@ -87,45 +87,55 @@ class Preemptions:
         return pod if pod is not None and pod.uid == info.uid else None
 
     def carry_out(self, decisions: Sequence[Decision]) -> None:
-        """Delete victims and take promises back."""
+        """Delete victims, tell of those that were turned away instead, and take promises back."""
         displaced = [pod for decision in decisions for pod in decision.displaced]
         if displaced:
             self._cluster.report(
                 [SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=NO_NODE) for pod in displaced]
             )
         for decision in decisions:
-            if decision.victims:
-                self._evict(decision)
+            if decision.victims or decision.turned_away.pods:
+                info = decision.candidate.info
+                self._evict(decision, [decision], "pod", info.key, info.uid, decision.nominated or NO_NODE)
 
     def carry_out_groups(self, decided: Sequence[GroupDecision]) -> None:
         """Delete the victims of pod groups. Source: framework/preemption/executor.go ``actuatePodGroupPreemption``."""
         for each in decided:
-            if each.victims:
-                group, framework = each.candidate.group, each.decisions[0].framework
-                self._delete(framework, each.victims, "podgroup", group.key, group.metadata.uid, "cluster")
+            if each.victims or each.turned_away.pods:
+                group = each.candidate.group
+                self._evict(each, each.decisions, "podgroup", group.key, group.metadata.uid, "cluster")
 
-    def _evict(self, decision: Decision) -> None:
-        info = decision.candidate.info
-        self._delete(decision.framework, decision.victims, "pod", info.key, info.uid, decision.nominated or NO_NODE)
-
-    def _delete(
-        self, framework: Framework, victims: Sequence[PodInfo], kind: str, key: str, uid: str, where: str
+    def _evict(
+        self,
+        decided: Decision | GroupDecision,
+        preemptors: Sequence[Decision],
+        kind: str,
+        key: str,
+        uid: str,
+        where: str,
     ) -> None:
-        """Delete victims of a pod or a pod group."""
-        profile = framework.profile_name
+        """Delete victims of a pod or a pod group, and tell of all of them. Since 1.37 it is tried again at once where
+        the last one is queued again instead: no pod goes then that would wake it."""
+        framework = preemptors[0].framework
+        profile, features = framework.profile_name, framework.profile.features
         message = f"{profile}: preempting to accommodate a higher priority {kind}"
         event = f"Preempted by {kind} {uid} on node {where}"
+        in_memory = f"{event} (in kube-scheduler memory)." if features.since(36) else event
         related = (PodKey(key), PodUid(uid)) if kind == "pod" else None
+        told = [(pod, event) for pod in decided.victims] + [(pod, in_memory) for pod in decided.turned_away.pods]
         self._cluster.record(
-            [PodEvent(pod.key, pod.uid, "Normal", "Preempted", event, profile, related) for pod in victims]
+            [PodEvent(pod.key, pod.uid, "Normal", "Preempted", text, profile, related) for pod, text in told]
         )
         began, result = collect.now(), "error"
         try:
-            self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
+            if decided.victims:
+                self._cluster.delete_pods([(pod.key, pod.uid) for pod in decided.victims], REASON, message)
             result = "success"
         finally:
             PREEMPTION_EXECUTION.labels(kind, result).observe(collect.now() - began)
-        (PREEMPTION_VICTIMS if kind == "pod" else GROUP_PREEMPTION_VICTIMS).observe(len(victims))
+        if decided.turned_away.last and features.since(37):
+            self._pending.activate([decision.candidate.info.key for decision in preemptors])
+        (PREEMPTION_VICTIMS if kind == "pod" else GROUP_PREEMPTION_VICTIMS).observe(len(told))
         _log.info(
             "pods preempted",
             extra={
@@ -133,7 +143,7 @@ class Preemptions:
                 kind: key,
                 "uid": uid,
                 "node": where,
-                "victims": " ".join(pod.key for pod in victims),
+                "victims": " ".join(pod.key for pod, _ in told),
             },
         )
 

@@ -79,7 +79,7 @@ class Cycle:
         self._classes = classes
         self._breaker = breaker
         self._observer = observer
-        self._groups = PodGroupCycle(frameworks, cache, self._attempt, self.permit, classes, percentages)
+        self._groups = PodGroupCycle(frameworks, cache, self._attempt, self.permit, classes, percentages, waiting)
 
     @overload
     def decide(self, batch: Sequence[Candidate]) -> Sequence[Decision]: ...
@@ -327,27 +327,19 @@ class Cycle:
             return Decision(candidate, framework, state, diagnosis=diagnosis)
         if result is None:
             return Decision(candidate, framework, state, diagnosis=diagnosis)
+        turned_away = self._waiting.preempt(result.victims, framework.profile.features)
         return Decision(
             candidate,
             framework,
             state,
             diagnosis=diagnosis.after_post_filter(result.status.message),
             nominated=result.nominated,
-            victims=tuple(victim for victim in result.victims if not self._turn_away(victim)),
+            victims=tuple(victim for victim in result.victims if victim not in turned_away.pods),
+            turned_away=turned_away,
             deallocations=result.deallocations,
             deleted_claims=result.deleted_claims,
             displaced=self._nominate(framework, candidate.info, result.nominated),
         )
-
-    def _turn_away(self, victim: PodInfo) -> bool:
-        """A victim that Permit holds back need not be deleted: it is queued again.
-
-        Source: framework/preemption/preemption.go ``prepareCandidate``.
-        """
-        waiting = self._waiting.get(victim.uid)
-        if waiting is not None:
-            waiting.reject("DefaultPreemption", "preempted")
-        return waiting is not None
 
     def _nominate(self, framework: Framework, pod: PodInfo, node: NodeName | None) -> tuple[PodInfo, ...]:
         """Keep the promise from the next pod of the batch on; returns the pods whose own promises end with it. A

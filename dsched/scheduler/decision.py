@@ -16,7 +16,7 @@ from dsched.model import tape
 from dsched.model.claim_requests import ClaimDeletion, ClaimRelease
 from dsched.model.meta import NO_NODE, NodeName
 from dsched.model.pod_groups import PodGroup
-from dsched.scheduler.waiting_pods import WaitingPod
+from dsched.scheduler.waiting_pods import TurnedAway, WaitingPod
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -42,6 +42,7 @@ class Decision(msgspec.Struct, frozen=True):
         error: the status of a plugin that failed.
         nominated: a node that PostFilter makes room on; None leaves the nomination as it is.
         victims: pods to delete so that there is room.
+        turned_away: victims that are queued again instead.
         deallocations: claims to take devices away from.
         deleted_claims: claims to delete that an earlier attempt made.
         displaced: pods of lower priority that had been promised the nominated node and are no longer.
@@ -60,6 +61,7 @@ class Decision(msgspec.Struct, frozen=True):
     error: Status | None = None
     nominated: NodeName | None = None
     victims: tuple[PodInfo, ...] = ()
+    turned_away: TurnedAway = TurnedAway()
     deallocations: tuple[ClaimRelease, ...] = ()
     deleted_claims: tuple[ClaimDeletion, ...] = ()
     displaced: tuple[PodInfo, ...] = ()
@@ -111,6 +113,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
         decisions: one a pod, in the same order; none has a node but where the group was `GroupEnd.SCHEDULED`.
         message: as its condition says.
         victims: pods to delete so that there is room.
+        turned_away: victims that are queued again instead.
         rejected: whether the queue takes it for one that fits nowhere although it has ended in an error: that of
             PodGroupPostFilter. Source: schedule_one_podgroup.go ``podGroupCycle``, its ``rootStatus``.
     """
@@ -120,6 +123,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
     end: GroupEnd
     message: str = ""
     victims: tuple[PodInfo, ...] = ()
+    turned_away: TurnedAway = TurnedAway()
     rejected: bool = False
 
     @property

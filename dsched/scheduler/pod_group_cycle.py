@@ -47,6 +47,7 @@ from dsched.scheduler.group_attempt import (
 from dsched.scheduler.group_trials import Trial
 from dsched.scheduler.memory import Memory
 from dsched.scheduler.ports import Assumptions
+from dsched.scheduler.waiting_pods import WaitingPods
 
 TOPOLOGY_GATE = "TopologyAwareWorkloadScheduling"
 _LACKING = "minResources of the pod group are not free in the cluster: {gaps}"
@@ -63,6 +64,7 @@ class PodGroupCycle:
         permit: Callable[[Decision], Decision],
         classes: EvaluationCache,
         percentages: Mapping[str, int],
+        waiting: WaitingPods,
     ) -> None:
         """
         Args:
@@ -75,6 +77,7 @@ class PodGroupCycle:
         self._permit = permit
         self._classes = classes
         self._percentages = percentages
+        self._waiting = waiting
         self._gangs = GangPlacement(cache, classes, self._pods)
 
     def decide(self, entry: GroupCandidate) -> GroupDecision:
@@ -438,7 +441,9 @@ class PodGroupCycle:
             elif decision.nominated == NO_NODE:
                 self._cache.snapshot.nominations.drop(decision.candidate.info.uid)
         end = GroupEnd.PREEMPTING if preempting else GroupEnd.UNSCHEDULABLE
-        return GroupDecision(entry, tuple(decisions), end, status.message, result.victims)
+        turned_away = self._waiting.preempt(result.victims, framework.profile.features)
+        victims = tuple(victim for victim in result.victims if victim not in turned_away.pods)
+        return GroupDecision(entry, tuple(decisions), end, status.message, victims, turned_away)
 
 
 _NOTHING = Status(Code.UNSCHEDULABLE)

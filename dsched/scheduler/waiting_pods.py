@@ -1,18 +1,24 @@
-"""Pods that Permit holds back: reserved, not yet handed to the binders.
+"""Pods that Permit holds back: reserved, not yet handed to the binders. And those for which PreBind waits, for a volume
+that is being made for instance, while no binder has them.
 
-Plugins reach it through their handle: they may allow or reject a waiting pod from the permit call of another.
+Plugins reach the first through their handle: they may allow or reject a waiting pod from the permit call of another.
+Preemption has victims among either queued again, instead of deleting them.
 
-Source: pkg/scheduler/framework/runtime/waiting_pods_map.go.
+Source: pkg/scheduler/framework/runtime/waiting_pods_map.go, pods_in_prebind_map.go.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dsched.clock import Clock
-from dsched.config import durations
+from dsched.config import Features, durations
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.validation import binding_failure
 from dsched.model.meta import PodUid
+
+_PREEMPTION = "DefaultPreemption"
 
 
 @dataclass(slots=True)
@@ -50,6 +56,17 @@ class WaitingPod:
             self.rejection = Status(Code.UNSCHEDULABLE, (message,), plugin)
 
 
+class TurnedAway(NamedTuple):
+    """Victims of a preemption that are queued again instead of being deleted, for they were not about to be bound yet.
+
+    Attributes:
+        last: whether the last of all victims is among them: then no pod goes that would wake the preemptor.
+    """
+
+    pods: tuple[PodInfo, ...] = ()
+    last: bool = False
+
+
 class WaitingPods:
     """The pods that wait, by UID."""
 
@@ -57,6 +74,10 @@ class WaitingPods:
         self._clock = clock
         self._pods: dict[PodUid, WaitingPod] = {}
         self._of_group: dict[str, dict[PodUid, WaitingPod]] = {}
+        self._pre_binding: dict[PodUid, str] = {}
+        """Pods for which the PreBind of this plugin waits."""
+        self._cancelled: dict[PodUid, str] = {}
+        """Those of them that are not to be bound any more, and why."""
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
@@ -97,6 +118,42 @@ class WaitingPods:
             if not alike:
                 del self._of_group[waiting.pod.pod.group_key]
         return waiting
+
+    def preempt(self, victims: Sequence[PodInfo], features: Features) -> TurnedAway:
+        """Turn away those victims of a preemption that wait.
+
+        Source: framework/preemption/preemption.go ``PreemptPod``, since 1.36 in executor.go.
+        """
+        turned_away = tuple(victim for victim in victims if self._turn_away(victim.uid, features))
+        return TurnedAway(turned_away, bool(turned_away) and turned_away[-1] is victims[-1])
+
+    def _turn_away(self, uid: PodUid, features: Features) -> bool:
+        waiting, plugin = self._pods.get(uid), self._pre_binding.get(uid)
+        if waiting is not None and not features.since(36):
+            waiting.reject(_PREEMPTION, "preempted")
+        elif waiting is not None:
+            failed = Status(Code.ERROR, ("waiting on permit for pod: preempted",), _PREEMPTION)
+            waiting.rejection = waiting.rejection or failed
+        elif plugin is not None and features.since(36):
+            self._cancelled[uid] = binding_failure("PreBind", plugin, f"preempted by {_PREEMPTION}")
+        else:
+            return False
+        return True
+
+    def pre_binds(self, uid: PodUid, plugin: str) -> None:
+        """A plugin's PreBind is not ready; until `pre_bound` no binder has the pod."""
+        self._pre_binding[uid] = plugin
+
+    def pre_bound(self, uid: PodUid) -> None:
+        """It is looked at again, or has no reservation any more."""
+        if self._pre_binding:
+            self._pre_binding.pop(uid, None)
+            self._cancelled.pop(uid, None)
+
+    @property
+    def cancelled(self) -> Mapping[PodUid, str]:
+        """Pods for which PreBind waits and that are not to be bound any more, and why."""
+        return self._cancelled
 
     def expire(self) -> None:
         """Reject pods for which a plugin's patience has ended."""

@@ -132,7 +132,7 @@ class BindTracker:
         self._config = config
         self._epoch, self._reservations = state.epoch, state.reservations
         self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
-        self._events, self._groups = memory.events, memory.groups
+        self._events, self._groups, self._waiting = memory.events, memory.groups, memory.waiting
         self._happened = memory.events.happened
         self._cluster = cluster
         self._sender = sender
@@ -193,6 +193,7 @@ class BindTracker:
         now = self._clock.monotonic()
         for assumed in pods:
             assumed.handed_out_at, assumed.due_at = now, 0.0
+            self._waiting.pre_bound(assumed.info.uid)
         request = BindRequest(
             epoch=self._epoch,
             config=self._config,
@@ -235,6 +236,7 @@ class BindTracker:
                     STALE_RESULTS.inc()
                 elif outcome.verdict == WAITING:
                     assumed.due_at = self._clock.monotonic() + PRE_BIND_POLL_S
+                    self._waiting.pre_binds(outcome.uid, outcome.plugin)
                 elif outcome.verdict == BindVerdict.RESERVATION_LOST.value:
                     raise StateError(f"{assumed.info.key}: its reservation is no longer in Redis")
                 else:
@@ -266,6 +268,7 @@ class BindTracker:
         for assumed in pods:
             self._pace.settled(assumed.handed_out_at, now)
             self._assumed.pop(assumed.info.uid, None)
+            self._waiting.pre_bound(assumed.info.uid)
             self.claims.ended(assumed.info.uid)
             self._cache.confirm(assumed.info.uid)
             self._quarantine.bound(assumed.node)
@@ -307,6 +310,15 @@ class BindTracker:
                 ended.append(assumed)
         return ended
 
+    def release_cancelled(self) -> None:
+        """Queue again whose PreBind was still waiting when a preemption took their room. Killed before: the pods keep
+        their reservations and are bound, and the preemptor looks for room anew."""
+        for uid, message in list(self._waiting.cancelled.items()):
+            assumed = self._assumed.get(uid)
+            if assumed is not None:
+                self.release(assumed, message)
+            self._waiting.pre_bound(uid)
+
     def _pause(self, assumed: AssumedPod) -> None:
         """Several answers to one job count once."""
         if not assumed.due_at:
@@ -324,6 +336,8 @@ class BindTracker:
 
     def _is_due(self, assumed: AssumedPod, now: float) -> bool:
         """Soon after an answer, late where none came."""
+        if assumed.info.uid in self._waiting.cancelled:
+            return False
         if assumed.due_at or not assumed.handed_out_at:
             return 0 < assumed.due_at <= now
         return self._pace.overdue(assumed.handed_out_at, _patience_s(assumed), now)
@@ -392,6 +406,7 @@ class BindTracker:
             move = Move(assumed.info.key, assumed.info.uid, QueueName.RESERVED, QueueName.NOWHERE, 0, "", 0)
         stood = self._reservations.release([(move, assumed.node, amounts(assumed.info))])[0]
         self._assumed.pop(assumed.info.uid, None)
+        self._waiting.pre_bound(assumed.info.uid)
         self._cache.forget(assumed.info.uid, released=stood)
         if had_claims:  # a pod of a group is decided again at once, and must not seem to be among their consumers still
             self.claims.look_up(assumed.info)

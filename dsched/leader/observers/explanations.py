@@ -115,7 +115,7 @@ class Explanations(Observer):
             groups=groups,
             more_groups=seen.more_groups,
             nominated=decision.nominated or None,
-            victims=tuple(victim.key for victim in decision.victims),
+            victims=tuple(victim.key for victim in (*decision.victims, *decision.turned_away.pods)),
             node=decision.node,
             feasible=seen.feasible,
             best=seen.best,

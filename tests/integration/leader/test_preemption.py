@@ -5,7 +5,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from dsched import config
+from dsched.config import Features
 from dsched.framework.interface import Code, Status
+from dsched.leader.binders.tracker import PRE_BIND_POLL_S
 from dsched.leader.term import PROMISES_EVERY_S
 from dsched.metrics import (
     PREEMPTION_ATTEMPTS,
@@ -16,10 +19,12 @@ from dsched.metrics import (
 )
 from dsched.model.meta import PodKey
 from dsched.scheduler.nominations import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMISE_S
+from dsched.state.results import WAITING, Outcome
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import Json, node_manifest, pod_manifest
 from tests.metrics import count, total, value
+from tests.versions import V35, V36, V37
 
 BIG = "shop/big"
 SMALL = "shop/small"
@@ -308,3 +313,56 @@ def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, c
     # The big one may have evicted it again since: what counts is that it was not kept out.
     assert (SMALL, "n1") in [(key, node) for key, _, node in rig.binds()]
     check.at_rest()
+
+
+def with_low(rig: Rig, features: Features, *, waits: bool) -> Led:
+    """A leader with a pod of low priority in a binder's hands, or one for which PreBind waits."""
+    rig.configuration = config.default(features)
+    rig.apply(labelled("n1"))
+    led = rig.lead()
+    rig.apply(pod("shop/low", "2"))
+    led.turns()
+    (request,) = led.requests()
+    if waits:
+        rig.binder.report(
+            request,
+            [
+                Outcome(item.key, item.uid, item.node, WAITING, "being made", item.attempt, "VolumeBinding")
+                for item in request.pods
+            ],
+        )
+        led.settle()
+    rig.apply(pod(BIG, "3", 10))
+    return led
+
+
+@pytest.mark.parametrize("features", [V36, V37], ids=["1.36", "1.37"])
+def test_a_victim_for_which_pre_bind_waits_is_queued_again(rig: Rig, check: Checker, features: Features) -> None:
+    """Source: framework/preemption/executor.go ``PreemptPod``, runtime/pods_in_prebind_map.go."""
+    before = total(PREEMPTION_VICTIMS)
+    led = with_low(rig, features, waits=True)
+    led.run()
+    why = 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'
+    assert rig.condition("shop/low") == ("SchedulerError", why)
+    assert rig.queue("shop/low") == "backoff"
+    assert [reason for reason, _ in rig.events("shop/low")] == ["Preempted", "FailedScheduling"]
+    assert total(PREEMPTION_VICTIMS) == before + 1
+    if features is V36:
+        wait(rig, led, 10)  # nobody wakes the preemptor before its pause is over
+    assert rig.node_of(BIG) == "n1"
+    check.at_rest()
+
+
+@pytest.mark.parametrize(("features", "waits"), [(V35, True), (V37, False)], ids=["1.35", "in a binder's hands"])
+def test_other_victims_are_deleted(rig: Rig, features: Features, waits: bool) -> None:
+    with_low(rig, features, waits=waits).run()
+    assert rig.cluster.get_pods([PodKey("shop/low")]) == [None]
+    assert rig.node_of(BIG) == "n1"
+
+
+def test_one_that_is_handed_out_again_is_a_victim_like_others(rig: Rig) -> None:
+    led = with_low(rig, V37, waits=True)
+    rig.clock.advance(PRE_BIND_POLL_S)
+    led.term.binding.look_up_overdue()
+    led.run()
+    assert rig.cluster.get_pods([PodKey("shop/low")]) == [None]

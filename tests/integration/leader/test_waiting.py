@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from dsched.cluster.interface import BindVerdict
+from dsched.config import Features
 from dsched.framework.interface import Code, PermitResult, Status
 from dsched.metrics import collect
 from dsched.model.meta import PodKey
@@ -13,7 +14,7 @@ from dsched.plugins import profiles
 from tests.integration.leader.checker import Checker
 from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, pod_manifest
-from tests.versions import V34, V35
+from tests.versions import V34, V35, V36
 
 WAIT_S = 30.0
 CONFIGURATION = """
@@ -225,6 +226,32 @@ def test_a_plugin_may_turn_a_waiting_pod_away(rig: Rig, check: Checker) -> None:
     assert queues(rig, "a") == ["unschedulable"]
     assert rig.condition("shop/a") == ("Unschedulable", "0/1 nodes are available: 1 not today.")
     check.at_rest()
+
+
+@pytest.mark.parametrize(
+    ("features", "says"),
+    [
+        (V35, ("Unschedulable", "0/1 nodes are available: 1 preempted.")),
+        (V36, ("SchedulerError", "waiting on permit for pod: preempted")),
+    ],
+    ids=["1.35", "1.36"],
+)
+def test_a_waiting_pod_that_is_preempted_is_queued_again(
+    rig: Rig, check: Checker, features: Features, says: tuple[str, str]
+) -> None:
+    """Source: framework/preemption/preemption.go ``PreemptPod``; runtime/framework.go ``WaitOnPermit``."""
+    rig.configuration = profiles.parsed(CONFIGURATION, "test.yaml", rig.plugins, features)
+    led = led_with(rig, half("a"))
+    containers = [{"name": "m", "image": "i", "resources": {"requests": {"cpu": "4"}}}]
+    rig.apply(pod_manifest("shop/large", containers=containers, priority=10))
+    led.turns()
+    assert rig.condition("shop/a") == says
+    assert queues(rig, "a") == ["unschedulable" if features is V35 else "backoff"]
+    assert [reason for reason, _ in rig.events("shop/a")] == ["Preempted", "FailedScheduling"]
+    rig.clock.advance(10)
+    led.run()
+    assert rig.node_of("shop/large") == "n1"
+    check.settled()
 
 
 def test_a_waiting_pod_is_not_looked_up_as_overdue(rig: Rig, check: Checker) -> None:
