@@ -148,18 +148,21 @@ def test_the_second_of_a_batch_does_not_fit_where_the_first_took_the_last_attach
 
 
 def test_what_was_said_beside_a_promised_pod_is_forgotten_when_the_promise_ends() -> None:
-    """It uses the claim, which only one pod may use; and the volume is elsewhere, which is what is said afterwards."""
+    """It uses the claim, which only one pod may use; and the volume is elsewhere, which is what is said afterwards. The
+    pod has a disk, too, or nobody would ask about the promised one."""
     snapshot = limited(5, nodes=1)
     put(snapshot, *bound("a", modes=("ReadWriteOncePod",), terms=[make_term(f"{ZONE} In b")]))
     framework = default_framework(Handle(snapshot))
     promised = pod("a", name="promised")
     snapshot.nominations.set(promised, NodeName("n1"))
-    kept = Evaluation(framework, pod("a"), snapshot, shared=True)
+    claim, disk = {"persistentVolumeClaim": {"claimName": "a"}}, {"awsElasticBlockStore": {"volumeID": "disk"}}
+    asking = info(with_volumes(claim, disk, key="shop/asking"))
+    kept = Evaluation(framework, asking, snapshot, shared=True)
     kept.judge_here()
     assert said(kept, snapshot.table)["plugins"] == {"VolumeRestrictions"}
     snapshot.nominations.drop(promised.uid)
     assert kept.refresh()
-    assert said(kept, snapshot.table) == said(evaluate(framework, pod("a"), snapshot), snapshot.table)
+    assert said(kept, snapshot.table) == said(evaluate(framework, asking, snapshot), snapshot.table)
 
 
 class Nosy(NodePorts):
