@@ -57,7 +57,7 @@ AS_LATER = ["SchedulerAsyncAPICalls=false"]
 TOO_LATE = "the object has been modified"
 """Says a bind that wrote a claim after another: which one does is up to their threads."""
 UNBOUND = "running PreBind plugin", "running Bind plugin"
-"""Says a bind that failed after the pod had been told its node, which 1.35 then leaves on the pod."""
+"""Says a bind that failed, perhaps after the pod had been told its node, which 1.35 then leaves on the pod."""
 NEVER = NEVER_S = 10_000
 """Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
 
@@ -79,13 +79,8 @@ def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | Non
 
 
 def leaves_a_node(moments: list[Moment]) -> bool:
-    """Whether a pod that could not be bound is left with the node that it was to get."""
-    left = {pod for moment in moments for pod, each in moment["pods"].items() if each.get("nominated")}
-    return any(
-        each.get("message", "").startswith(UNBOUND) and not left.isdisjoint(each.values())
-        for moment in moments
-        for each in moment["told"]
-    )
+    """Whether a pod could not be bound, which 1.35 leaves with the node that it was to get, be it for a while."""
+    return any(each.get("message", "").startswith(UNBOUND) for moment in moments for each in moment["told"])
 
 
 def gone_through(sequence: Sequence, rig: Rig, features: Features) -> list[Moment]:
@@ -185,5 +180,5 @@ def test_a_leader_that_emulates_an_older_one_does_what_that_does(comparing: Comp
         f"{also} of {release}",
         **{also: True},
         older=True,
-        refusing=not (features.since(36) and also in (DEVICES, GENERATED)),
+        refusing=features.version.minor != 35 and not (features.since(36) and also in (DEVICES, GENERATED)),
     )
