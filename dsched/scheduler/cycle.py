@@ -327,14 +327,14 @@ class Cycle:
             return Decision(candidate, framework, state, diagnosis=diagnosis)
         if result is None:
             return Decision(candidate, framework, state, diagnosis=diagnosis)
-        turned_away = self._waiting.preempt(result.victims, framework.profile.features)
+        victims, turned_away = self._waiting.preempt(result.victims, framework.profile.features)
         return Decision(
             candidate,
             framework,
             state,
             diagnosis=diagnosis.after_post_filter(result.status.message),
             nominated=result.nominated,
-            victims=tuple(victim for victim in result.victims if victim not in turned_away.pods),
+            victims=victims,
             turned_away=turned_away,
             deallocations=result.deallocations,
             deleted_claims=result.deleted_claims,

@@ -441,8 +441,7 @@ class PodGroupCycle:
             elif decision.nominated == NO_NODE:
                 self._cache.snapshot.nominations.drop(decision.candidate.info.uid)
         end = GroupEnd.PREEMPTING if preempting else GroupEnd.UNSCHEDULABLE
-        turned_away = self._waiting.preempt(result.victims, framework.profile.features)
-        victims = tuple(victim for victim in result.victims if victim not in turned_away.pods)
+        victims, turned_away = self._waiting.preempt(result.victims, framework.profile.features)
         return GroupDecision(entry, tuple(decisions), end, status.message, victims, turned_away)
 
 

@@ -119,13 +119,14 @@ class WaitingPods:
                 del self._of_group[waiting.pod.pod.group_key]
         return waiting
 
-    def preempt(self, victims: Sequence[PodInfo], features: Features) -> TurnedAway:
-        """Turn away those victims of a preemption that wait.
+    def preempt(self, victims: Sequence[PodInfo], features: Features) -> tuple[tuple[PodInfo, ...], TurnedAway]:
+        """Turn away those victims of a preemption that wait; returns those that are left to be deleted, and them.
 
         Source: framework/preemption/preemption.go ``PreemptPod``, since 1.36 in executor.go.
         """
         turned_away = tuple(victim for victim in victims if self._turn_away(victim.uid, features))
-        return TurnedAway(turned_away, bool(turned_away) and turned_away[-1] is victims[-1])
+        left = tuple(victim for victim in victims if victim not in turned_away)
+        return left, TurnedAway(turned_away, bool(turned_away) and turned_away[-1] is victims[-1])
 
     def _turn_away(self, uid: PodUid, features: Features) -> bool:
         waiting, plugin = self._pods.get(uid), self._pre_binding.get(uid)

@@ -85,6 +85,7 @@ class AssumedPod:
         due_at: when it is handed out again although there was an answer; 0 while none came.
         failures: answers that settled nothing, since it was reserved.
         refused: whether a binder has refused it for its own configuration.
+        unanswered: whether it was handed out again without an answer, so that another binder may have it still.
         popped_at: when its attempt began.
         leaving: why its node has no place for it any more; it is given up when it turns out not to be bound …
         leaving_by: … by then.
@@ -100,6 +101,7 @@ class AssumedPod:
     due_at: float = 0.0
     failures: int = 0
     refused: bool = False
+    unanswered: bool = False
     popped_at: float = 0.0
     leaving: str = ""
     leaving_by: float = 0.0
@@ -192,6 +194,7 @@ class BindTracker:
         items = [BindItem(o.info.key, o.info.uid, o.node, o.attempt, o.state.shared) for o in pods]
         now = self._clock.monotonic()
         for assumed in pods:
+            assumed.unanswered |= assumed.handed_out_at > 0 and not assumed.due_at
             assumed.handed_out_at, assumed.due_at = now, 0.0
             self._waiting.pre_bound(assumed.info.uid)
         request = BindRequest(
@@ -236,7 +239,8 @@ class BindTracker:
                     STALE_RESULTS.inc()
                 elif outcome.verdict == WAITING:
                     assumed.due_at = self._clock.monotonic() + PRE_BIND_POLL_S
-                    self._waiting.pre_binds(outcome.uid, outcome.plugin)
+                    if self._cluster.checks_reservations or not assumed.unanswered:
+                        self._waiting.pre_binds(outcome.uid, outcome.plugin)
                 elif outcome.verdict == BindVerdict.RESERVATION_LOST.value:
                     raise StateError(f"{assumed.info.key}: its reservation is no longer in Redis")
                 else:

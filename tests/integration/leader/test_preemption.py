@@ -8,7 +8,7 @@ import pytest
 from dsched import config
 from dsched.config import Features
 from dsched.framework.interface import Code, Status
-from dsched.leader.binders.tracker import PRE_BIND_POLL_S
+from dsched.leader.binders.tracker import OVERDUE_S, PRE_BIND_POLL_S
 from dsched.leader.term import PROMISES_EVERY_S
 from dsched.metrics import (
     PREEMPTION_ATTEMPTS,
@@ -17,6 +17,7 @@ from dsched.metrics import (
     PREEMPTION_VICTIMS,
     PROMISES_EXPIRED,
 )
+from dsched.model.messages import BindRequest
 from dsched.model.meta import PodKey
 from dsched.scheduler.nominations import EVICTIONS_ALLOWED, FIRST_STOP_S, PROMISE_S
 from dsched.state.results import WAITING, Outcome
@@ -315,6 +316,16 @@ def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, c
     check.at_rest()
 
 
+def pre_bind_waits(rig: Rig, led: Led, request: BindRequest) -> None:
+    """A binder says that PreBind of a plugin is not ready."""
+    outcomes = [
+        Outcome(item.key, item.uid, item.node, WAITING, "being made", item.attempt, "VolumeBinding")
+        for item in request.pods
+    ]
+    rig.binder.report(request, outcomes)
+    led.settle()
+
+
 def with_low(rig: Rig, features: Features, *, waits: bool) -> Led:
     """A leader with a pod of low priority in a binder's hands, or one for which PreBind waits."""
     rig.configuration = config.default(features)
@@ -324,14 +335,7 @@ def with_low(rig: Rig, features: Features, *, waits: bool) -> Led:
     led.turns()
     (request,) = led.requests()
     if waits:
-        rig.binder.report(
-            request,
-            [
-                Outcome(item.key, item.uid, item.node, WAITING, "being made", item.attempt, "VolumeBinding")
-                for item in request.pods
-            ],
-        )
-        led.settle()
+        pre_bind_waits(rig, led, request)
     rig.apply(pod(BIG, "3", 10))
     return led
 
@@ -366,3 +370,24 @@ def test_one_that_is_handed_out_again_is_a_victim_like_others(rig: Rig) -> None:
     led.term.binding.look_up_overdue()
     led.run()
     assert rig.cluster.get_pods([PodKey("shop/low")]) == [None]
+
+
+@pytest.mark.parametrize("checks", [True, False], ids=["standalone", "Kubernetes"])
+def test_one_that_a_binder_may_have_still_is_deleted_where_it_could_be_bound_all_the_same(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, checks: bool
+) -> None:
+    """An API server asks for no reservation."""
+    monkeypatch.setattr(type(rig.cluster), "checks_reservations", checks)
+    rig.configuration = config.default(V37)
+    rig.apply(labelled("n1"))
+    led = rig.lead()
+    rig.apply(pod("shop/low", "2"))
+    led.turns()
+    assert len(led.requests()) == 1  # of which nobody hears again
+    rig.clock.advance(OVERDUE_S + 1)
+    led.turns()
+    (request,) = led.requests()
+    pre_bind_waits(rig, led, request)
+    rig.apply(pod(BIG, "3", 10))
+    led.run()
+    assert (rig.cluster.get_pods([PodKey("shop/low")]) == [None]) is not checks

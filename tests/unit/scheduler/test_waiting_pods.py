@@ -122,9 +122,10 @@ def test_victims_are_turned_away_as_their_version_does_it(pods: WaitingPods) -> 
         first = pods.get("uid-a")
         assert first is not None
         first.rejection = None
-        found = pods.preempt(victims, features)
+        left, found = pods.preempt(victims, features)
         assert ([pod.key for pod in found.pods], found.last) == (turned_away, last)
+        assert {*left, *found.pods} == set(victims)
         assert first.rejection == why
     assert pods.cancelled == {"uid-c": 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'}
     pods.pre_bound(PodUid("uid-c"))
-    assert (pods.cancelled, pods.preempt(victims[2:], V36)) == ({}, TurnedAway())
+    assert (pods.cancelled, pods.preempt(victims[2:], V36)) == ({}, ((victims[2],), TurnedAway()))
