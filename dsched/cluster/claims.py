@@ -45,7 +45,7 @@ class Refused(Exception):
 
 def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Object:
     """The claim with its devices, the finalizer that keeps it while it has them, and the pod, or its pod group, in
-    reservedFor.
+    reservedFor. Who is there already keeps a claim that is being deleted.
 
     Args:
         now: RFC 3339; the time of allocation where the request wants one and the claim has none.
@@ -54,9 +54,12 @@ def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Ob
         Refused: it is gone or is being deleted, has other devices, or none although none come along, or too many pods.
     """
     claim = _same(key, claim, write.uid)
-    if claim["metadata"].get("deletionTimestamp"):
-        raise Refused(f"claim {key} got deleted in the meantime")
     status = dict(claim.get("status") or {})
+    consumers = list(status.get("reservedFor") or ())
+    consumer = write.consumer or ClaimConsumer("", "pods", write.pod.partition("/")[2], write.pod_uid)
+    is_there = any(each.get("uid") == consumer.uid for each in consumers)
+    if claim["metadata"].get("deletionTimestamp") and not is_there:
+        raise Refused(f"claim {key} got deleted in the meantime")
     allocation, metadata = status.get("allocation"), claim["metadata"]
     if write.allocation is None and allocation is None:
         raise Refused(f"claim {key} got deallocated elsewhere in the meantime")
@@ -67,9 +70,7 @@ def allocated(key: str, claim: Object | None, write: ClaimWrite, now: str) -> Ob
     given: Object = allocation or msgspec.to_builtins(write.allocation)
     if write.stamped and not given.get("allocationTimestamp"):
         given = {**given, "allocationTimestamp": now}
-    consumers = list(status.get("reservedFor") or ())
-    consumer = write.consumer or ClaimConsumer("", "pods", write.pod.partition("/")[2], write.pod_uid)
-    if not any(each.get("uid") == consumer.uid for each in consumers):
+    if not is_there:
         if len(consumers) >= MOST_CONSUMERS:
             raise Refused(_too_many(key, len(consumers) + 1, write))
         consumers.append(msgspec.to_builtins(consumer))

@@ -38,6 +38,16 @@ def test_writing_it_again_changes_nothing(system: System) -> None:
     assert now(system) == before
 
 
+def test_who_has_a_claim_that_is_being_deleted_keeps_it(system: System) -> None:
+    """Its bind may be asked for once more. Source: dynamicresources.go ``PreBind``, ``IsReservedForPod``."""
+    assert system.cluster.allocate_claims([write("gpu-0")]) == [""]
+    system.put({**now(system), "metadata": {**now(system)["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    before = now(system)
+    other = write(pod="default/other", pod_uid="pod-2")
+    assert system.cluster.allocate_claims([write("gpu-0"), other]) == ["", f"claim {KEY} got deleted in the meantime"]
+    assert now(system) == before
+
+
 def test_a_pod_comes_to_a_claim_that_has_devices(system: System) -> None:
     other = write(pod="default/other", pod_uid="pod-2")
     (told,) = system.cluster.allocate_claims([other])
