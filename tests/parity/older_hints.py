@@ -1,16 +1,22 @@
-"""Whom older releases try again: the hints in which dsched means to differ from them, as they have them.
+"""Whom kube-scheduler tries again: the hints in which dsched means to differ from it, as it has them.
 
 docs/architecture.md, "Differs from kube-scheduler", says which these are.
 """
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from dsched.framework.interface import ClusterEvent, Hint, Resource
 from dsched.framework.pod_info import PodInfo
-from dsched.model.pod import Pod
+from dsched.model.pod import Pod, PodAffinityTerm
 from dsched.plugins.inter_pod_affinity import plugin as inter_pod_affinity
 from dsched.plugins.inter_pod_affinity.plugin import InterPodAffinity
 from dsched.plugins.pod_topology_spread.plugin import PodTopologySpread
+
+NOWHERE = ["-"]
+"""Namespaces, of which there are none."""
 
 
 def until_1_35(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +29,37 @@ def until_1_35(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(InterPodAffinity, "_after_pod_change", _after_pod_change)
     monkeypatch.setattr(inter_pod_affinity, "_after_own_update", lambda *_: Hint.SKIP)
     monkeypatch.setattr(PodTopologySpread, "_after_pod_change", spread_on_nodes)
+
+
+def of_unlabelled_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have InterPodAffinity know no labels of namespaces when it is asked whom to try again, as no version does."""
+    ours = InterPodAffinity._after_pod_change
+
+    def theirs(plugin: InterPodAffinity, pod: Pod, event: ClusterEvent) -> Hint:
+        blind = ClusterEvent(event.resource, event.action, _unselected(event.old), _unselected(event.new))
+        return ours(plugin, _unselected(pod), blind)
+
+    monkeypatch.setattr(InterPodAffinity, "_after_pod_change", theirs)
+
+
+def _unselected(pod: Any) -> Any:
+    """The pod without namespaces that its terms select by labels."""
+    affinity = None if pod is None else pod.spec.affinity
+    if affinity is None:
+        return pod
+    sides = {}
+    for side in ("pod_affinity", "pod_anti_affinity"):
+        if (found := getattr(affinity, side)) is not None:
+            terms = [_blind(term) for term in found.required_during_scheduling_ignored_during_execution]
+            sides[side] = replace(found, required_during_scheduling_ignored_during_execution=terms)
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, **sides)))
+
+
+def _blind(term: PodAffinityTerm) -> PodAffinityTerm:
+    selector = term.namespace_selector
+    if selector is None or not selector.match_labels:  # others may admit what has no labels
+        return term
+    return replace(term, namespace_selector=None, namespaces=term.namespaces or NOWHERE)
 
 
 def _waits(event: ClusterEvent) -> bool:

@@ -112,6 +112,7 @@ class Comparing:
             also: what is tried besides, by which chance differs.
             kind: of sequences.
         """
+        older_hints.of_unlabelled_namespaces(self.monkeypatch)
         chance, compared = Random(f"{self.seed}{also}"), 0
         count, runs = (OF_OLDER, FEW_RUNS) if kind.get("older") else (SEQUENCES, RUNS)
         with program.running(path, gates=gates) as asked:
