@@ -29,7 +29,7 @@ from dsched.log import logger
 from dsched.metrics import BOUND, collect
 from dsched.model import messages
 from dsched.model.messages import BIND, BINDERS, BindItem, BindRequest
-from dsched.model.meta import NodeName, PodUid
+from dsched.model.meta import NodeName, PodKey, PodUid
 from dsched.state.client import UNAVAILABLE
 from dsched.state.results import OTHER_CLUSTER, OTHER_CONFIGURATION, REJECTED, WAITING, Binds, Outcome
 from workers.app import WorkerApp, WorkerHandle
@@ -115,8 +115,7 @@ class Binder:
             return [_outcome(item, verdict, message) for item in request.pods]
         self._handle.epoch = request.epoch
         self._request = "" if not request.pods else f"bind-{request.pods[0].uid}"
-        pods = [(item.key, item.uid, item.node) for item in request.pods]
-        standing = self._binds.begin(request.epoch, pods)
+        standing = self._binds.begin(request.epoch, [_reservation(item) for item in request.pods])
         word = _pre_bind_word(framework)
         jobs = [
             Job(item, CycleState(dict(item.shared)), number, word is None or not word.isdisjoint(item.shared))
@@ -144,7 +143,7 @@ class Binder:
         have failed, and the leader have given their room away."""
         if not any(job.pre_binds for job in jobs):
             return jobs, []
-        standing = self._binds.begin(epoch, [(job.item.key, job.item.uid, job.item.node) for job in jobs])
+        standing = self._binds.begin(epoch, [_reservation(job.item) for job in jobs])
         found = list(zip(jobs, standing, strict=True))
         return [job for job, stands in found if stands], [_lost(job.item) for job, stands in found if not stands]
 
@@ -311,6 +310,10 @@ def _measure(profile: str, outcomes: list[Outcome], seconds: float) -> None:
 
 def _outcome(item: BindItem, verdict: str, message: str, plugin: str = "") -> Outcome:
     return Outcome(item.key, item.uid, item.node, verdict, message, item.attempt, plugin)
+
+
+def _reservation(item: BindItem) -> tuple[PodKey, PodUid, NodeName, int]:
+    return item.key, item.uid, item.node, item.attempt
 
 
 def _lost(item: BindItem) -> Outcome:

@@ -14,7 +14,7 @@ from dsched.state.standings import Standing
 
 _I6 = Invariant.RELEASED_ONCE
 
-STATES = ("reserved", "waiting", "binding")
+STATES = ("reserved", "waiting", "binding", "cancelled")
 
 
 def check(view: View, oldest_ms: int) -> Iterator[Finding]:

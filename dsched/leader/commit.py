@@ -396,8 +396,7 @@ class Commit:
         self._waiting.drop(info.uid)
 
     def settle_waiting(self) -> None:
-        """Hand out waiting pods that nobody holds back any more; queue rejected and preempted ones again."""
-        self._binding.release_cancelled()
+        """Hand out waiting pods that nobody holds back any more; queue rejected ones again."""
         self._binding.hand_out(self._let_go() if len(self._waiting) else ())
 
     def _let_go(self) -> list[AssumedPod]:

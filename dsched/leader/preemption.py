@@ -1,5 +1,5 @@
-"""Preemption, carried out: victims are deleted, or told that they are queued again instead (`WaitingPods.preempt`), and
-promises that end are taken back on the pods.
+"""Preemption, carried out: victims are deleted, or queued again instead (`WaitingPods.preempt`, `BindTracker.cancel`),
+and promises that end are taken back on the pods.
 
 What the preemption brings the preemptor is noted first and written with the move that puts it back into the queue, then
 its nomination, with the reason why it fits nowhere. Killed after that: the next leader reads the promise from the pod,
@@ -13,6 +13,7 @@ from dsched.clock import Clock
 from dsched.cluster.interface import Cluster, PodEvent, SchedulingStatus
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.leader.binders.tracker import BindTracker
 from dsched.leader.promises import Happened
 from dsched.log import logger
 from dsched.metrics import (
@@ -39,13 +40,21 @@ class Preemptions:
     """Carries out what PostFilter decided."""
 
     def __init__(
-        self, pending: PendingPods, snapshot: Snapshot, cluster: Cluster, clock: Clock, happened: Happened
+        self,
+        pending: PendingPods,
+        snapshot: Snapshot,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        happened: Happened,
+        binding: BindTracker,
     ) -> None:
         self._pending = pending
         self._nominations = snapshot.nominations
         self._cluster = cluster
         self._clock = clock
         self._happened = happened
+        self._binding = binding
 
     def note(self, decisions: Sequence[Decision]) -> None:
         """Take down what the decisions bring their pods, before the pods are put back into the queue."""
@@ -122,18 +131,24 @@ class Preemptions:
         event = f"Preempted by {kind} {uid} on node {where}"
         in_memory = f"{event} (in kube-scheduler memory)." if features.since(36) else event
         related = (PodKey(key), PodUid(uid)) if kind == "pod" else None
-        told = [(pod, event) for pod in decided.victims] + [(pod, in_memory) for pod in decided.turned_away.pods]
+        cancelled = self._binding.cancel(decided.victims) if features.since(36) else {}
+        victims = [pod for pod in decided.victims if pod.uid not in cancelled]
+        told = [(pod, in_memory if pod.uid in cancelled else event) for pod in decided.victims]
+        told += [(pod, in_memory) for pod in decided.turned_away.pods]
         self._cluster.record(
             [PodEvent(pod.key, pod.uid, "Normal", "Preempted", text, profile, related) for pod, text in told]
         )
+        for assumed in cancelled.values():
+            self._binding.release_cancelled(assumed, f"preempted by {_PLUGIN}")
         began, result = collect.now(), "error"
         try:
-            if decided.victims:
-                self._cluster.delete_pods([(pod.key, pod.uid) for pod in decided.victims], REASON, message)
+            if victims:
+                self._cluster.delete_pods([(pod.key, pod.uid) for pod in victims], REASON, message)
             result = "success"
         finally:
             PREEMPTION_EXECUTION.labels(kind, result).observe(collect.now() - began)
-        if decided.turned_away.last and features.since(37):
+        last = decided.turned_away.last or (bool(cancelled) and decided.victims[-1].uid in cancelled)
+        if last and features.since(37):
             self._pending.activate([decision.candidate.info.key for decision in preemptors])
         (PREEMPTION_VICTIMS if kind == "pod" else GROUP_PREEMPTION_VICTIMS).observe(len(told))
         _log.info(

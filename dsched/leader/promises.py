@@ -126,7 +126,7 @@ class Expectations(Observer):
         if info.pod.status.nominated_node_name == node:
             return None
         held_back = decision.waiting is not None and bool(decision.waiting.holding)
-        if not held_back and not decision.framework.will_pre_bind(decision.state, info, node):
+        if not held_back and not decision.framework.run_pre_bind_pre_flights(decision.state, info, node):
             return None
         pod = self._pending.get(info.key)
         stands = pod is not None and pod.uid == info.uid and pod.place in (QueueName.RESERVED, QueueName.WAITING)

@@ -257,7 +257,14 @@ def deciding(
     observer: Observer,
 ) -> Deciding:
     """What decides batch after batch."""
-    preemptions = Preemptions(memory.pending, memory.cache.snapshot, cluster, memory.clock, memory.events.happened)
+    preemptions = Preemptions(
+        memory.pending,
+        memory.cache.snapshot,
+        cluster,
+        memory.clock,
+        happened=memory.events.happened,
+        binding=binding.tracker,
+    )
     commit = Commit(
         state,
         memory,

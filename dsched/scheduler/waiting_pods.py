@@ -1,10 +1,9 @@
-"""Pods that Permit holds back: reserved, not yet handed to the binders. And those for which PreBind waits, for a volume
-that is being made for instance, while no binder has them.
+"""Pods that Permit holds back: reserved, not yet handed to the binders.
 
-Plugins reach the first through their handle: they may allow or reject a waiting pod from the permit call of another.
-Preemption has victims among either queued again, instead of deleting them.
+Plugins reach them through their handle: they may allow or reject a waiting pod from the permit call of another.
+Preemption has victims among them queued again, instead of deleting them.
 
-Source: pkg/scheduler/framework/runtime/waiting_pods_map.go, pods_in_prebind_map.go.
+Source: pkg/scheduler/framework/runtime/waiting_pods_map.go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from dsched.clock import Clock
 from dsched.config import Features, durations
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
-from dsched.framework.validation import binding_failure
 from dsched.model.meta import PodUid
 
 _PREEMPTION = "DefaultPreemption"
@@ -74,10 +72,6 @@ class WaitingPods:
         self._clock = clock
         self._pods: dict[PodUid, WaitingPod] = {}
         self._of_group: dict[str, dict[PodUid, WaitingPod]] = {}
-        self._pre_binding: dict[PodUid, str] = {}
-        """Pods for which the PreBind of this plugin waits."""
-        self._cancelled: dict[PodUid, str] = {}
-        """Those of them that are not to be bound any more, and why."""
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
@@ -129,32 +123,15 @@ class WaitingPods:
         return left, TurnedAway(turned_away, bool(turned_away) and turned_away[-1] is victims[-1])
 
     def _turn_away(self, uid: PodUid, features: Features) -> bool:
-        waiting, plugin = self._pods.get(uid), self._pre_binding.get(uid)
-        if waiting is not None and not features.since(36):
-            waiting.reject(_PREEMPTION, "preempted")
-        elif waiting is not None:
+        waiting = self._pods.get(uid)
+        if waiting is None:
+            return False
+        if features.since(36):
             failed = Status(Code.ERROR, ("waiting on permit for pod: preempted",), _PREEMPTION)
             waiting.rejection = waiting.rejection or failed
-        elif plugin is not None and features.since(36):
-            self._cancelled[uid] = binding_failure("PreBind", plugin, f"preempted by {_PREEMPTION}")
         else:
-            return False
+            waiting.reject(_PREEMPTION, "preempted")
         return True
-
-    def pre_binds(self, uid: PodUid, plugin: str) -> None:
-        """A plugin's PreBind is not ready; until `pre_bound` no binder has the pod."""
-        self._pre_binding[uid] = plugin
-
-    def pre_bound(self, uid: PodUid) -> None:
-        """It is looked at again, or has no reservation any more."""
-        if self._pre_binding:
-            self._pre_binding.pop(uid, None)
-            self._cancelled.pop(uid, None)
-
-    @property
-    def cancelled(self) -> Mapping[PodUid, str]:
-        """Pods for which PreBind waits and that are not to be bound any more, and why."""
-        return self._cancelled
 
     def expire(self) -> None:
         """Reject pods for which a plugin's patience has ended."""

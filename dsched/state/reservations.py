@@ -4,6 +4,8 @@
 
     inflight ──reserve──► reserved ──bind_begin──► binding ──confirm──► (bound: no longer pending)
                   └─────► waiting ──allow──► reserved      └─release──► a queue, or forgotten
+                             reserved ◄──pause── binding
+                             reserved ──cancel──► cancelled ──release──► a queue
 
 A reservation ends in `confirm` or in `release`, once; both look whether it still stands, so they can be repeated. No
 timer ends one: an overdue bind is looked up in the cluster first. Who is killed in between leaves the reservation
@@ -30,6 +32,7 @@ from dsched.state.scripts import Script
 _KEYS = keys.names(*keys.QUEUES_AND_RESERVATIONS)
 _RELEASE_KEYS = keys.names(*keys.RELEASE)
 _RESERVE_KEYS = keys.names(*keys.RESERVE)
+_MARK_KEYS = keys.names(keys.EPOCH, keys.RESERVATIONS)
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -54,7 +57,7 @@ class Request(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A reservation as it stands in Redis; ``state`` is reserved, waiting or binding."""
+    """A reservation as it stands in Redis; ``state`` is reserved, waiting, binding or cancelled."""
 
     uid: PodUid
     key: PodKey
@@ -79,6 +82,7 @@ class Reservations:
         self._confirm = Script(store, "reservation_confirm")
         self._allow = Script(store, "reservation_allow")
         self._adopt = Script(store, "reservation_adopt")
+        self._mark = Script(store, "reservation_mark")
         self._drop = Script(store, "reservation_drop")
         self.released = 0
         """How often reservations were ended without a bind."""
@@ -144,10 +148,24 @@ class Reservations:
             allowed += [bool(reply) for reply in self._allow(_KEYS, [self._epoch, packed(piece)])]
         return allowed
 
+    def pause_ahead(self, uids: Sequence[PodUid]) -> None:
+        """No binder is at work on these pods until they are handed out again. Does not wait for Redis
+        (`Script.ahead`)."""
+        for piece in cut(uids):
+            self._mark.ahead(_MARK_KEYS, [self._epoch, "binding", "reserved", packed(piece)])
+
+    def cancel(self, uids: Sequence[PodUid]) -> list[bool]:
+        """These pods are not to be bound any more, and are released next; says of which that is so. Those that a binder
+        has begun to bind are left."""
+        cancelled: list[bool] = []
+        for piece in cut(uids):
+            replies = self._mark(_MARK_KEYS, [self._epoch, "reserved", "cancelled", packed(piece)])
+            cancelled += [bool(reply) for reply in replies]
+        return cancelled
+
     def adopt(self, uids: Sequence[PodUid]) -> int:
         """Take over reservations of earlier epochs; returns how many stood."""
-        names = keys.names(keys.EPOCH, keys.RESERVATIONS)
-        return sum(int(self._adopt(names, [self._epoch, packed(piece)])) for piece in cut(uids))
+        return sum(int(self._adopt(_MARK_KEYS, [self._epoch, packed(piece)])) for piece in cut(uids))
 
     def drop_unreadable(self) -> dict[PodUid, str]:
         """End reservations that somebody has made unreadable; returns their texts. Usage has to be counted anew."""

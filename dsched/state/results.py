@@ -79,8 +79,12 @@ class Binds:
         self._store = store
         self._begin = Script(store, "bind_begin")
 
-    def begin(self, epoch: int, pods: Sequence[tuple[PodKey, PodUid, NodeName]]) -> list[bool]:
+    def begin(self, epoch: int, pods: Sequence[tuple[PodKey, PodUid, NodeName, int]]) -> list[bool]:
         """Mark the reservations that still stand as binding; says which do.
+
+        Args:
+            pods: of each the attempt in which its job was handed out as well: one that waited for long may be void, and
+                the pod reserved on that node once more, with other devices.
 
         Raises:
             StaleEpoch: the job was handed out by a leader that no longer leads.

@@ -86,6 +86,7 @@ class AssumedPod:
         failures: answers that settled nothing, since it was reserved.
         refused: whether a binder has refused it for its own configuration.
         unanswered: whether it was handed out again without an answer, so that another binder may have it still.
+        pre_binding: the plugin whose PreBind was not ready the last time.
         popped_at: when its attempt began.
         leaving: why its node has no place for it any more; it is given up when it turns out not to be bound …
         leaving_by: … by then.
@@ -102,6 +103,7 @@ class AssumedPod:
     failures: int = 0
     refused: bool = False
     unanswered: bool = False
+    pre_binding: str = ""
     popped_at: float = 0.0
     leaving: str = ""
     leaving_by: float = 0.0
@@ -134,7 +136,7 @@ class BindTracker:
         self._config = config
         self._epoch, self._reservations = state.epoch, state.reservations
         self._clock, self._pending, self._cache = memory.clock, memory.pending, memory.cache
-        self._events, self._groups, self._waiting = memory.events, memory.groups, memory.waiting
+        self._events, self._groups = memory.events, memory.groups
         self._happened = memory.events.happened
         self._cluster = cluster
         self._sender = sender
@@ -196,7 +198,6 @@ class BindTracker:
         for assumed in pods:
             assumed.unanswered |= assumed.handed_out_at > 0 and not assumed.due_at
             assumed.handed_out_at, assumed.due_at = now, 0.0
-            self._waiting.pre_bound(assumed.info.uid)
         request = BindRequest(
             epoch=self._epoch,
             config=self._config,
@@ -221,6 +222,7 @@ class BindTracker:
         bound: dict[PodUid, AssumedPod] = {}
         unclear: dict[PodUid, AssumedPod] = {}
         failed: dict[PodUid, Outcome] = {}
+        pausing: list[PodUid] = []
         verdicts: Counter[str] = Counter()
         now = self._clock.monotonic()
         for result in results:
@@ -239,8 +241,9 @@ class BindTracker:
                     STALE_RESULTS.inc()
                 elif outcome.verdict == WAITING:
                     assumed.due_at = self._clock.monotonic() + PRE_BIND_POLL_S
+                    assumed.pre_binding = outcome.plugin
                     if self._cluster.checks_reservations or not assumed.unanswered:
-                        self._waiting.pre_binds(outcome.uid, outcome.plugin)
+                        pausing.append(outcome.uid)
                 elif outcome.verdict == BindVerdict.RESERVATION_LOST.value:
                     raise StateError(f"{assumed.info.key}: its reservation is no longer in Redis")
                 else:
@@ -256,6 +259,7 @@ class BindTracker:
                     )
         for verdict, count in verdicts.items():
             BINDS.labels(verdict).inc(count)
+        self._reservations.pause_ahead(pausing)
         self.bound(list(bound.values()))
         self._look_up([assumed for uid, assumed in unclear.items() if uid not in bound], failed)
 
@@ -272,7 +276,6 @@ class BindTracker:
         for assumed in pods:
             self._pace.settled(assumed.handed_out_at, now)
             self._assumed.pop(assumed.info.uid, None)
-            self._waiting.pre_bound(assumed.info.uid)
             self.claims.ended(assumed.info.uid)
             self._cache.confirm(assumed.info.uid)
             self._quarantine.bound(assumed.node)
@@ -314,14 +317,24 @@ class BindTracker:
                 ended.append(assumed)
         return ended
 
-    def release_cancelled(self) -> None:
-        """Queue again whose PreBind was still waiting when a preemption took their room. Killed before: the pods keep
-        their reservations and are bound, and the preemptor looks for room anew."""
-        for uid, message in list(self._waiting.cancelled.items()):
-            assumed = self._assumed.get(uid)
-            if assumed is not None:
-                self.release(assumed, message)
-            self._waiting.pre_bound(uid)
+    def cancel(self, victims: Sequence[PodInfo]) -> dict[PodUid, AssumedPod]:
+        """Those victims of a preemption for which PreBind has something to do, and no binder is at work. None may begin
+        any more: they are released next. Killed before that: the next leader binds them, and the preemptor looks for
+        room anew.
+
+        Source: framework/runtime/pods_in_prebind_map.go ``CancelPod``; schedule_one.go ``bindingCycle``.
+        """
+        found = [assumed for victim in victims if (assumed := self._assumed.get(victim.uid)) is not None]
+        waiting = [
+            each for each in found if each.pre_binding or each.framework.will_pre_bind(each.state, each.info, each.node)
+        ]
+        marked = self._reservations.cancel([assumed.info.uid for assumed in waiting])
+        return {assumed.info.uid: assumed for assumed, ours in zip(waiting, marked, strict=True) if ours}
+
+    def release_cancelled(self, assumed: AssumedPod, message: str) -> None:
+        """Queue a pod again that was cancelled."""
+        plugin = assumed.pre_binding
+        self.release(assumed, binding_failure("PreBind", plugin, message) if plugin else message)
 
     def _pause(self, assumed: AssumedPod) -> None:
         """Several answers to one job count once."""
@@ -340,8 +353,6 @@ class BindTracker:
 
     def _is_due(self, assumed: AssumedPod, now: float) -> bool:
         """Soon after an answer, late where none came."""
-        if assumed.info.uid in self._waiting.cancelled:
-            return False
         if assumed.due_at or not assumed.handed_out_at:
             return 0 < assumed.due_at <= now
         return self._pace.overdue(assumed.handed_out_at, _patience_s(assumed), now)
@@ -410,7 +421,6 @@ class BindTracker:
             move = Move(assumed.info.key, assumed.info.uid, QueueName.RESERVED, QueueName.NOWHERE, 0, "", 0)
         stood = self._reservations.release([(move, assumed.node, amounts(assumed.info))])[0]
         self._assumed.pop(assumed.info.uid, None)
-        self._waiting.pre_bound(assumed.info.uid)
         self._cache.forget(assumed.info.uid, released=stood)
         if had_claims:  # a pod of a group is decided again at once, and must not seem to be among their consumers still
             self.claims.look_up(assumed.info)

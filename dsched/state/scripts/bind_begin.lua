@@ -1,8 +1,8 @@
--- bind_begin: a binder asks, right before it binds, whether the reservations still stand, and marks them.
+-- bind_begin: a binder asks, right before it binds, whether the reservations of its job still stand, and marks them.
 -- KEYS[1] leader:epoch  string  the present epoch
 -- KEYS[2] reservations  hash    uid to "NS/NAME NODE EPOCH STATE ATTEMPT SINCE_MS"
 -- ARGV[1] epoch  int      epoch of the job
--- ARGV[2] pods   msgpack  [[key, uid, node], …]
+-- ARGV[2] pods   msgpack  [[key, uid, node, attempt], …]
 -- RETURNS per pod 1 go on | 0 drop it; error STALE_EPOCH for the whole job
 -- INCLUDE fence
 -- INCLUDE in_bulk
@@ -18,7 +18,8 @@ local standing, marked = {}, {}
 for number, pod in ipairs(pods) do
   local wanted = pod[1] .. " " .. pod[3] .. " " .. ARGV[1]
   local held, state, rest = string.match(texts[number] or "", "^(%S+ %S+ %S+) (%S+) (.*)$")
-  if held == wanted and (state == "reserved" or state == "binding") then
+  local of_attempt = string.match(rest or "", "^(%S+)") == tostring(pod[4])
+  if held == wanted and of_attempt and (state == "reserved" or state == "binding") then
     if state == "reserved" then
       marked[#marked + 1] = pod[2]
       marked[#marked + 1] = held .. " binding " .. rest

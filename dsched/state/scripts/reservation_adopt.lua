@@ -13,7 +13,7 @@ for _, uid in ipairs(cmsgpack.unpack(ARGV[2])) do
   local standing = redis.call("HGET", KEYS[2], uid)
   if standing then
     local held, state, rest = string.match(standing, "^(%S+ %S+) %S+ (%S+) (.*)$")
-    state = state == "binding" and "reserved" or state
+    state = state == "waiting" and state or "reserved"
     redis.call("HSET", KEYS[2], uid, table.concat({ held, ARGV[1], state, rest }, " "))
     adopted = adopted + 1
   end

@@ -146,7 +146,7 @@ class ByHand:
 
     def begin(self, pod: Pod, node: str) -> None:
         """What a binder does first."""
-        assert Binds(self.store).begin(self.epoch, [(pod.key, pod.uid, NodeName(node))]) == [True]
+        assert Binds(self.store).begin(self.epoch, [(pod.key, pod.uid, NodeName(node), 1)]) == [True]
 
     def confirm(self, name: str) -> None:
         """The leader hears that a pod is bound."""

@@ -81,7 +81,8 @@ class SteppedBinder:
 
     def begin(self, request: BindRequest) -> list[BindItem]:
         """The pods whose reservations stand; they are marked as binding."""
-        standing = self._binds.begin(request.epoch, [(item.key, item.uid, item.node) for item in request.pods])
+        jobs = [(item.key, item.uid, item.node, item.attempt) for item in request.pods]
+        standing = self._binds.begin(request.epoch, jobs)
         return [item for item, stands in zip(request.pods, standing, strict=True) if stands]
 
     def bind(self, request: BindRequest, items: Sequence[BindItem]) -> list[Outcome]:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dsched import config
+from dsched.cluster.interface import BindVerdict
 from dsched.config import Features
 from dsched.framework.interface import Code, Status
 from dsched.leader.binders.tracker import OVERDUE_S, PRE_BIND_POLL_S
@@ -317,17 +318,17 @@ def test_a_promised_pod_that_is_turned_away_gives_the_room_to_others(rig: Rig, c
 
 
 def pre_bind_waits(rig: Rig, led: Led, request: BindRequest) -> None:
-    """A binder says that PreBind of a plugin is not ready."""
+    """A binder begins, and says that PreBind of a plugin is not ready."""
     outcomes = [
         Outcome(item.key, item.uid, item.node, WAITING, "being made", item.attempt, "VolumeBinding")
-        for item in request.pods
+        for item in rig.binder.begin(request)
     ]
     rig.binder.report(request, outcomes)
     led.settle()
 
 
 def with_low(rig: Rig, features: Features, *, waits: bool) -> Led:
-    """A leader with a pod of low priority in a binder's hands, or one for which PreBind waits."""
+    """A leader with a pod of low priority in the binders' queue, or one for which PreBind waits."""
     rig.configuration = config.default(features)
     rig.apply(labelled("n1"))
     led = rig.lead()
@@ -357,19 +358,76 @@ def test_a_victim_for_which_pre_bind_waits_is_queued_again(rig: Rig, check: Chec
     check.at_rest()
 
 
-@pytest.mark.parametrize(("features", "waits"), [(V35, True), (V37, False)], ids=["1.35", "in a binder's hands"])
+@pytest.mark.parametrize(("features", "waits"), [(V35, True), (V37, False)], ids=["1.35", "without PreBind"])
 def test_other_victims_are_deleted(rig: Rig, features: Features, waits: bool) -> None:
     with_low(rig, features, waits=waits).run()
     assert rig.cluster.get_pods([PodKey("shop/low")]) == [None]
     assert rig.node_of(BIG) == "n1"
 
 
-def test_one_that_is_handed_out_again_is_a_victim_like_others(rig: Rig) -> None:
+@pytest.mark.parametrize("begun", [False, True])
+def test_one_that_is_handed_out_again_is_deleted_once_a_binder_has_begun(rig: Rig, check: Checker, begun: bool) -> None:
     led = with_low(rig, V37, waits=True)
     rig.clock.advance(PRE_BIND_POLL_S)
     led.term.binding.look_up_overdue()
+    if begun:
+        (request,) = led.requests()
+        assert rig.binder.begin(request)
     led.run()
-    assert rig.cluster.get_pods([PodKey("shop/low")]) == [None]
+    assert (rig.cluster.get_pods([PodKey("shop/low")]) == [None]) is begun
+    assert rig.node_of(BIG) == "n1"
+    check.at_rest()
+
+
+class Prepares:
+    """Has something to do in PreBind of each pod."""
+
+    name = "Prepares"
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        pass
+
+    def pre_bind_pre_flight(self, state: Any, pod: Any, node: Any) -> None:
+        return None
+
+    def pre_bind(self, state: Any, pod: Any, node: Any) -> None:
+        return None
+
+
+PREPARING = REFUSING.replace("reserve: {enabled: [{name: Refuses}]}", "preBind: {enabled: [{name: Prepares}]}")
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_victim_whose_pre_bind_no_binder_has_begun_is_queued_again(rig: Rig, check: Checker, begun: bool) -> None:
+    """Its job is void from then on, also when it has been reserved there once more.
+
+    Source: pkg/scheduler/schedule_one.go ``bindingCycle``, ``AddPodInPreBind``."""
+    rig.configure(PREPARING, Prepares)
+    rig.apply(labelled("n1"))
+    led = rig.lead()
+    rig.apply(pod("shop/low", "2"))
+    led.turns()
+    (old,) = led.requests()
+    if begun:
+        assert rig.binder.begin(old)
+    rig.apply(pod(BIG, "3", 10))
+    led.run()
+    assert rig.node_of(BIG) == "n1"
+    if begun:
+        assert rig.cluster.get_pods([PodKey("shop/low")]) == [None]
+        return
+    assert rig.condition("shop/low") == ("SchedulerError", "preempted by DefaultPreemption")
+    rig.delete_pod(BIG)
+    rig.clock.advance(10)
+    led.turns()
+    (new,) = led.requests()
+    assert [item.key for item in new.pods] == ["shop/low"]
+    assert rig.binder.work(old)[0].verdict == BindVerdict.RESERVATION_LOST.value
+    led.settle()
+    rig.binder.work(new)
+    led.run()
+    assert rig.node_of("shop/low") == "n1"
+    check.at_rest()
 
 
 @pytest.mark.parametrize("checks", [True, False], ids=["standalone", "Kubernetes"])
@@ -383,7 +441,8 @@ def test_one_that_a_binder_may_have_still_is_deleted_where_it_could_be_bound_all
     led = rig.lead()
     rig.apply(pod("shop/low", "2"))
     led.turns()
-    assert len(led.requests()) == 1  # of which nobody hears again
+    (request,) = led.requests()
+    assert rig.binder.begin(request)  # and nobody hears of it again
     rig.clock.advance(OVERDUE_S + 1)
     led.turns()
     (request,) = led.requests()

@@ -189,5 +189,6 @@ class Leadership:
             "log": lambda: NodeLog(self.store, self.epoch).publish(self.cache.snapshot),
             "ack": lambda: self.results.ack([Result("1-0", self.epoch, "binder", ())]),
             "renew": lease.renew,
-            "begin": lambda: Binds(self.store).begin(self.epoch, [(pod.key, pod.uid, NodeName(node))]),
+            "begin": lambda: Binds(self.store).begin(self.epoch, [(pod.key, pod.uid, NodeName(node), 1)]),
+            "cancel": lambda: self.held.cancel([pod.uid]),
         }

@@ -49,7 +49,7 @@ class System(RuleBasedStateMachine):
         self.leader = Leadership(self.store)
         self.model.epoch = self.leader.epoch
         self.former: list[Leadership] = []
-        self.jobs: list[tuple[ModelPod, str, int]] = []
+        self.jobs: list[tuple[ModelPod, str, int, int]] = []
         self.last_result = "0"
         self.created = 0
 
@@ -102,7 +102,7 @@ class System(RuleBasedStateMachine):
         assert self.leader.reserve(asked, view, self.model.now_ms, deadline_ms) == wanted
         granted = [each for each, verdict in zip(asked, wanted, strict=True) if verdict == OK]
         assert set(self.leader.reserve(granted, view, self.model.now_ms, deadline_ms)) <= {"gone"}
-        self.jobs += [(pod, node, self.model.epoch) for pod, node in granted]
+        self.jobs += [(pod, node, self.model.epoch, pod.attempts) for pod, node in granted]
 
     def filtered(self, asked: list[tuple[ModelPod, str]]) -> list[tuple[ModelPod, str]]:
         """Those that Filter lets pass on the nodes as the earlier ones of the batch will leave them."""
@@ -117,12 +117,12 @@ class System(RuleBasedStateMachine):
                     trial.held[pod.uid] = Held(node, 0, "reserved", 0, 0)
         return passed
 
-    def begins(self, pod: ModelPod, node: str, epoch: int) -> bool:
-        job = [(pod.key, pod.uid, NodeName(node))]
+    def begins(self, pod: ModelPod, node: str, epoch: int, attempt: int) -> bool:
+        job = [(pod.key, pod.uid, NodeName(node), attempt)]
         if epoch != self.model.epoch:
             self.refused(lambda: self.binds.begin(epoch, job))
             return False
-        wanted = self.model.begins(pod, node, epoch)
+        wanted = self.model.begins(pod, node, epoch, attempt)
         assert self.binds.begin(epoch, job) == [wanted]
         return wanted
 

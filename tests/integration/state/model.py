@@ -182,12 +182,22 @@ class Model:
         self.put(pod, QueueName.RESERVED, 0)
         return True
 
-    def begins(self, pod: ModelPod, node: str, epoch: int) -> bool:
+    def begins(self, pod: ModelPod, node: str, epoch: int, attempt: int) -> bool:
         """A binder may go on."""
         held = self.held.get(pod.uid)
-        if held is None or (held.node, held.epoch) != (node, epoch) or held.state == "waiting":
+        if held is None or (held.node, held.epoch, held.attempt) != (node, epoch, attempt):
+            return False
+        if held.state in ("waiting", "cancelled"):
             return False
         held.state = "binding"
+        return True
+
+    def marked(self, pod: ModelPod, before: str, after: str) -> bool:
+        """A reservation comes from one state into another; False when it was in none such."""
+        held = self.held.get(pod.uid)
+        if held is None or held.state != before:
+            return False
+        held.state = after
         return True
 
     def bind(self, pod: ModelPod, node: str, epoch: int) -> str:
@@ -197,7 +207,7 @@ class Model:
             return "gone"
         if pod.bound:
             return "bound" if pod.bound == node else "conflict"
-        if held is None or (held.node, held.epoch) != (node, epoch):
+        if held is None or (held.node, held.epoch) != (node, epoch) or held.state == "cancelled":
             return "reservation-lost"
         if pod.gated or node not in self.nodes:
             return "refused"
@@ -208,7 +218,7 @@ class Model:
         """The present leader has taken over all that stands."""
         for held in self.held.values():
             held.epoch = self.epoch
-            held.state = "reserved" if held.state == "binding" else held.state
+            held.state = "waiting" if held.state == "waiting" else "reserved"
 
     def recovered(self) -> None:
         """What was in flight is back in the queue."""

@@ -99,7 +99,7 @@ HELD = keys.names(keys.EPOCH, keys.DEVICES, keys.DEVICES_USED)
 RELEASING = keys.names(keys.LEADER, keys.EPOCH, keys.RELEASED)
 
 ACTS: dict[str, Callable[[Store, int], object]] = {
-    "bind_begin": lambda store, epoch: Binds(store).begin(epoch, [(*pod_of("reserved"), N1)]),
+    "bind_begin": lambda store, epoch: Binds(store).begin(epoch, [(*pod_of("reserved"), N1, 1)]),
     "config_publish": lambda store, epoch: publish(store, LeaderConfig(epoch, "3f2a", "standalone")),
     "intake_mark": lambda store, epoch: Queue(store, epoch).mark_intake(1, ["default-scheduler"]),
     "keys_drop": lambda store, epoch: misfits.drop(store, epoch, misfits.SINGLE),
@@ -119,6 +119,7 @@ ACTS: dict[str, Callable[[Store, int], object]] = {
     "reservation_adopt": lambda store, epoch: Reservations(store, epoch).adopt([pod_of("reserved")[1]]),
     "reservation_allow": lambda store, epoch: Reservations(store, epoch).allow([pod_of("waiting")]),
     "reservation_confirm": lambda store, epoch: Reservations(store, epoch).confirm([pod_of("reserved")]),
+    "reservation_mark": lambda store, epoch: Reservations(store, epoch).cancel([pod_of("reserved")[1]]),
     "reservation_release": release,
     "reservation_drop": lambda store, epoch: Reservations(store, epoch).drop_unreadable(),
     "reserve": reserve,

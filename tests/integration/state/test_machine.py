@@ -150,13 +150,29 @@ class StateRoom(System):
         wanted = self.model.allowed(pod)
         assert self.leader.held.allow([(pod.key, pod.uid), (pod.key, pod.uid)]) == [wanted, False]
 
+    @precondition(lambda self: self.model.held)
+    @rule(data=st.data())
+    def pause(self, data: st.DataObject) -> None:
+        """PreBind was not ready."""
+        pod = self.pick_held(data)
+        self.model.marked(pod, "binding", "reserved")
+        self.leader.held.pause_ahead([pod.uid])
+
+    @precondition(lambda self: self.model.held)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        """Somebody else needs the room, before a binder has begun."""
+        pod = self.pick_held(data)
+        wanted = self.model.marked(pod, "reserved", "cancelled")
+        assert self.leader.held.cancel([pod.uid, pod.uid]) == [wanted, False]
+
     @precondition(lambda self: self.jobs)
     @rule(data=st.data(), times=st.integers(1, 2), begin=st.booleans())
     def bind(self, data: st.DataObject, times: int, begin: bool) -> None:
         """A bind job, at once or late, once or twice, from a binder that asked before or one that was held up."""
-        pod, node, epoch = data.draw(st.sampled_from(self.jobs) | st.just(self.jobs[-1]), label="job")
+        pod, node, epoch, attempt = data.draw(st.sampled_from(self.jobs) | st.just(self.jobs[-1]), label="job")
         for _ in range(times):
-            if begin and not self.begins(pod, node, epoch):
+            if begin and not self.begins(pod, node, epoch, attempt):
                 return
             self.bound(pod, node, epoch)
 
@@ -165,7 +181,7 @@ class StateRoom(System):
     def bind_what_is_reserved(self) -> None:
         """What binders do most of the time."""
         for uid, held in list(self.model.held.items()):
-            if self.begins(self.model.pods[uid], held.node, held.epoch):
+            if self.begins(self.model.pods[uid], held.node, held.epoch, held.attempt):
                 self.bound(self.model.pods[uid], held.node, held.epoch)
 
     @precondition(lambda self: self.unread())
@@ -236,7 +252,8 @@ class StateRoom(System):
             self.model.epoch = self.leader.epoch
             for step in self.leader.taking_over(self.model)[:steps]:
                 step()
-        self.jobs += [(self.model.pods[uid], held.node, held.epoch) for uid, held in self.model.held.items()]
+        for uid, held in self.model.held.items():
+            self.jobs.append((self.model.pods[uid], held.node, held.epoch, held.attempt))
         self.last_result = "0"
 
     @precondition(lambda self: self.former)

@@ -167,9 +167,15 @@ def test_a_binder_goes_on_as_often_as_it_asks_while_the_reservation_stands(store
     reserve(held, queue, usage, "a")
     reserve(held, queue, usage, "waits", deadline_ms=NOW_MS + 5)
     binds = Binds(store)
-    asked = [(*pod_of("a"), N1), (*pod_of("waits"), N1), (*pod_of("a"), NodeName("n2")), (*pod_of("b"), N1)]
+    asked = [
+        (*pod_of("a"), N1, 1),
+        (*pod_of("waits"), N1, 1),
+        (*pod_of("a"), NodeName("n2"), 1),
+        (*pod_of("a"), N1, 2),
+        (*pod_of("b"), N1, 1),
+    ]
     for _ in range(2):
-        assert binds.begin(epoch, asked) == [True, False, False, False]
+        assert binds.begin(epoch, asked) == [True, False, False, False, False]
         assert {str(each.key): each.state for each in read_reservations(store)} == {
             "ns/a": "binding",
             "ns/waits": "waiting",
@@ -178,11 +184,30 @@ def test_a_binder_goes_on_as_often_as_it_asks_while_the_reservation_stands(store
     assert binds.begin(epoch, asked[:1]) == [False]
 
 
+def test_what_no_binder_has_begun_can_be_cancelled(store, epoch, queue, held, usage):
+    for name in ("a", "b", "c"):
+        reserve(held, queue, usage, name)
+    reserve(held, queue, usage, "waits", deadline_ms=NOW_MS + LONG_MS)
+    binds, jobs = Binds(store), [(*pod_of(name), N1, 1) for name in "abc"]
+    binds.begin(epoch, jobs[1:])
+    held.pause_ahead([pod_of("c")[1]])  # its PreBind was not ready
+    uids = [pod_of(name)[1] for name in ("a", "b", "c", "waits", "unheard-of")]
+    assert held.cancel(uids) == [True, False, True, False, False]
+    assert held.cancel(uids[:1]) == [False]
+    states = {str(each.key): each.state for each in read_reservations(store)}
+    assert states == {"ns/a": "cancelled", "ns/b": "binding", "ns/c": "cancelled", "ns/waits": "waiting"}
+    assert binds.begin(epoch, jobs) == [False, True, False]
+    assert (held.cancel([]), held.pause_ahead([])) == ([], None)
+    after = take_over(store)  # the leader was killed before it released them
+    assert Reservations(store, after).adopt(uids) == 4
+    assert binds.begin(after, jobs) == [True, True, True]
+
+
 def test_a_new_leader_adopts_what_stands_and_voids_older_jobs(store, epoch, queue, held, usage):
     for name in ("reserved", "binding"):
         reserve(held, queue, usage, name)
     reserve(held, queue, usage, "waits", deadline_ms=NOW_MS + LONG_MS)
-    job = [(*pod_of("binding"), N1)]
+    job = [(*pod_of("binding"), N1, 1)]
     assert Binds(store).begin(epoch, job) == [True]
     charged = used(store, "n1")
     after = take_over(store)

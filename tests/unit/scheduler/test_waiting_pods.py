@@ -5,7 +5,6 @@ import pytest
 from dsched.clock import ManualClock
 from dsched.framework.interface import Code, Status
 from dsched.framework.pod_info import PodInfo
-from dsched.model.meta import PodUid
 from dsched.scheduler.waiting_pods import TurnedAway, WaitingPod, WaitingPods
 from tests.builders import make_pod
 from tests.versions import V35, V36
@@ -108,24 +107,18 @@ def test_pods_may_be_dropped_while_they_are_looked_through(pods: WaitingPods) ->
 
 
 def test_victims_are_turned_away_as_their_version_does_it(pods: WaitingPods) -> None:
-    pods.pre_binds(PodUid("uid-c"), "VolumeBinding")
-    victims = [PodInfo(make_pod(f"shop/{name}")) for name in "adc"]
-    for features, turned_away, last, why in (
-        (V35, ["shop/a"], False, Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption")),
-        (
-            V36,
-            ["shop/a", "shop/c"],
-            True,
-            Status(Code.ERROR, ("waiting on permit for pod: preempted",), "DefaultPreemption"),
-        ),
+    a, other = (PodInfo(make_pod(f"shop/{name}")) for name in "ad")
+    preempted = Status(Code.UNSCHEDULABLE, ("preempted",), "DefaultPreemption")
+    failed = Status(Code.ERROR, ("waiting on permit for pod: preempted",), "DefaultPreemption")
+    for features, victims, last, why in (
+        (V35, [a, other], False, preempted),
+        (V36, [a, other], False, failed),
+        (V36, [other, a], True, failed),
     ):
         first = pods.get("uid-a")
         assert first is not None
         first.rejection = None
         left, found = pods.preempt(victims, features)
-        assert ([pod.key for pod in found.pods], found.last) == (turned_away, last)
-        assert {*left, *found.pods} == set(victims)
+        assert (left, found) == ((other,), TurnedAway((a,), last))
         assert first.rejection == why
-    assert pods.cancelled == {"uid-c": 'running PreBind plugin "VolumeBinding": preempted by DefaultPreemption'}
-    pods.pre_bound(PodUid("uid-c"))
-    assert (pods.cancelled, pods.preempt(victims[2:], V36)) == ({}, ((victims[2],), TurnedAway()))
+    assert pods.preempt([other], V36) == ((other,), TurnedAway())

@@ -89,7 +89,7 @@ def _usage(store: Store) -> None:
 
 
 CALLERS: dict[str, Callable[[Store], object]] = {
-    "bind_begin": lambda store: Binds(store).begin(EPOCH, [(KEY, UID, NODE)]),
+    "bind_begin": lambda store: Binds(store).begin(EPOCH, [(KEY, UID, NODE, 1)]),
     "config_publish": lambda store: publish(store, LeaderConfig(EPOCH, "3f2a", "standalone")),
     "devices_release": lambda store: Devices(store, EPOCH).release([(UID, "uid-claim")]),
     "devices_write": lambda store: Devices(store, EPOCH).recount([]),
@@ -113,6 +113,7 @@ CALLERS: dict[str, Callable[[Store], object]] = {
     "reservation_adopt": lambda store: Reservations(store, EPOCH).adopt([UID]),
     "reservation_allow": lambda store: Reservations(store, EPOCH).allow([(KEY, UID)]),
     "reservation_confirm": lambda store: Reservations(store, EPOCH).confirm([(KEY, UID)]),
+    "reservation_mark": lambda store: Reservations(store, EPOCH).cancel([UID]),
     "reservation_release": lambda store: Reservations(store, EPOCH).release(
         [(_move(QueueName.RESERVED, QueueName.ACTIVE), NODE, {"cpu": 1})]
     ),
