@@ -94,8 +94,8 @@ def _locked(path: Path, how: int) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """``-n auto``: one more than there are cores, since tests wait a good part of their time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """``-n auto``: two more than there are cores, since tests wait a good part of their time."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.hookimpl(optionalhook=True)

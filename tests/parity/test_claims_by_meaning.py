@@ -28,12 +28,12 @@ CLOCK = ManualClock()
 SEEDS = st.integers(0, 2**32)
 FEATURES = (with_gates(V37, VolumeLimitScaling=True), V35)
 """Where nodes may have to have a driver, and where nodes have to announce migrated plugins."""
+LOADED = [config.load(CONFIGURATION, "test.yaml", features=features) for features in FEATURES]
 _SCORED = {"totals", "scores"}
 
 
 def framework_over(snapshot: Snapshot, version: int) -> Framework:
-    loaded = config.load(CONFIGURATION, "test.yaml", features=FEATURES[version])
-    return profiles.frameworks(loaded, registry.intree(), Handle(snapshot, clock=CLOCK))[NAME]
+    return profiles.frameworks(LOADED[version], registry.intree(), Handle(snapshot, clock=CLOCK))[NAME]
 
 
 def told(evaluation: Evaluation, snapshot: Snapshot) -> dict[str, Any]:
