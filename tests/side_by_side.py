@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ FIRST = (
     "tests/docs/",
     "tests/integration/",
 )
-"""Long ones begin first, so that short ones are left for the end, when processes run out of tests one by one."""
+"""Tests of whole systems, which wait a good part of their time, the longest first. The others, which do not, go beside
+them, and the last of these are left for the end, when processes run out of tests one by one."""
+LEFT_FOR_THE_END = 0.1
 
 ENDING_S = 60.0
 """A process that has not ended this long after an interrupt is killed."""
@@ -43,8 +45,16 @@ def group(test: str) -> str:
     return test if test.startswith(APART) else test.partition("::")[0]
 
 
-def place(test: str) -> int:
-    """Where in the order of all tests a test comes."""
+def places(tests: Sequence[str]) -> dict[str, float]:
+    """Where in the order of all tests each group of tests comes."""
+    kinds = {group(test): _kind(test) for test in tests}
+    waiting = sorted((name for name in kinds if kinds[name] < len(FIRST)), key=kinds.__getitem__)
+    others = [name for name in kinds if kinds[name] == len(FIRST)]
+    found = {name: number / len(waiting) for number, name in enumerate(waiting)}
+    return found | {name: LEFT_FOR_THE_END + number / len(others) for number, name in enumerate(others)}
+
+
+def _kind(test: str) -> int:
     return next((number for number, start in enumerate(FIRST) if test.startswith(start)), len(FIRST))
 
 
@@ -137,7 +147,8 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: place(item.nodeid))
+        found = places([item.nodeid for item in items])
+        items.sort(key=lambda item: found[group(item.nodeid)])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -110,9 +110,20 @@ def test_every_folder_is_there(start: str) -> None:
     assert (ROOT / start).exists()
 
 
-def test_long_ones_come_first() -> None:
-    asked = ["tests/unit/test_a.py::test", "tests/integration/test_a.py::test", "tests/e2e/test_a.py::test"]
-    assert sorted(asked, key=side_by_side.place) == asked[::-1]
+def test_long_ones_come_first_and_short_ones_beside_them() -> None:
+    short = [f"tests/unit/test_{number}.py::test" for number in range(20)]
+    long = ["tests/integration/test_a.py::test", "tests/integration/test_b.py::test", "tests/e2e/test_a.py::test"]
+    found = side_by_side.places([*short, *long])
+    order = sorted(found, key=found.__getitem__)
+    at = [order.index(side_by_side.group(each)) for each in (long[2], long[0], long[1])]
+    assert at[0] == 0 and at == sorted(at)
+    assert at[2] - at[1] > 1 < at[1] - at[0] and at[2] < len(order) - 5
+    assert [each for each in order if each.startswith("tests/unit/")] == [side_by_side.group(each) for each in short]
+
+
+def test_all_may_be_of_one_kind() -> None:
+    assert len(side_by_side.places(["tests/unit/test_a.py::test", "tests/unit/test_b.py::test"])) == 2
+    assert len(side_by_side.places(["tests/e2e/test_a.py::test"])) == 1
 
 
 def test_who_is_alone_is_beside_nobody(tmp_path: Path) -> None:
