@@ -1,11 +1,12 @@
 """Frameworks from a few plugin classes, or from the profiles of a configuration."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from dsched import config
 from dsched.clock import Clock
-from dsched.config import Features, PluginRef, Profile
+from dsched.config import Features, PluginRef, Profile, SchedulerConfiguration
 from dsched.config.feature_gates import UNSAID
 from dsched.framework.long_search import Searches
 from dsched.framework.runtime import Framework
@@ -37,8 +38,12 @@ def framework_of(*plugins: type[Any], weights: Mapping[str, int] | None = None, 
 
 def frameworks(text: str, handle: Any = None, features: Features = UNSAID) -> dict[str, Framework]:
     """The frameworks of a configuration, by scheduler name, with the plugins in tree."""
-    loaded = config.load(text, "test.yaml", features=features)
-    return profiles.frameworks(loaded, registry.intree(), handle or Handle())
+    return profiles.frameworks(_loaded(text, features), registry.intree(), handle or Handle())
+
+
+@cache
+def _loaded(text: str, features: Features) -> SchedulerConfiguration:
+    return config.load(text, "test.yaml", features=features)
 
 
 def default_framework(handle: Any = None) -> Framework:
