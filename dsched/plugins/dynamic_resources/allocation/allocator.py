@@ -148,6 +148,14 @@ class Allocator:
         """As `fits`, which takes no time; None where devices have to be searched for."""
         return self._counting.fits(self.index.pools(node)) if self._counting else None
 
+    def count_on(self, node: Node) -> "CountOnNode | None":
+        """How to count on a node, to do so again and again while its pools are the same; None where that is not done.
+
+        Raises:
+            AllocationError: something is wrong with a slice.
+        """
+        return self._counting.on(self.index.pools(node)) if self._counting else None
+
     def feasible(self, nodes: Sequence[Node], begin: Callable[[], Expired] = lambda: never) -> Feasible:
         """`fits` for many nodes.
 
@@ -275,6 +283,31 @@ class _Count:
     devices: int
 
 
+class CountOnNode:
+    """Devices of one sort that are wanted on a node: whether there are as many left.
+
+    Args:
+        pools: of the node, each with the devices that would do, as a mask.
+    """
+
+    __slots__ = ("_allocated", "_devices", "_pools")
+
+    def __init__(self, devices: int, pools: Sequence[tuple[Pool, int]], allocated: AllocatedState) -> None:
+        self._devices = devices
+        self._pools = pools
+        self._allocated = allocated
+
+    def fits(self) -> bool | None:
+        """As `Allocator.counted` of the node."""
+        free = 0
+        for pool, mask in self._pools:
+            unused = pool.unused(self._allocated)
+            if unused is None:
+                return None
+            free += (mask & unused).bit_count()
+        return free >= self._devices
+
+
 class _Counting:
     """Nodes on which counting free devices is enough to know whether claims can be met.
 
@@ -303,6 +336,15 @@ class _Counting:
         other._allocated = allocated
         return other
 
+    def on(self, pools: Sequence[Pool]) -> CountOnNode | None:
+        """How to count in the pools of a node; None where devices of several sorts are wanted, or counting is never
+        enough."""
+        if len(self._counts) != 1:
+            return None
+        found = [(pool, self._plain(pool)) for pool in pools]
+        plain = [(pool, masks[0]) for pool, masks in found if masks is not None]
+        return CountOnNode(self._counts[0].devices, plain, self._allocated) if len(plain) == len(found) else None
+
     def fits(self, pools: Sequence[Pool]) -> bool | None:
         """Whether pools have enough free devices; None where that cannot be told by counting.
 
@@ -312,10 +354,9 @@ class _Counting:
         free = [0] * len(self._counts)
         apart = True
         for pool in pools:
-            masks = self._plain(pool)
-            if masks is None:
+            masks, unused = self._plain(pool), pool.unused(self._allocated)
+            if masks is None or unused is None:
                 return None
-            unused = ~pool.used(self._allocated)
             taken = 0
             for at, mask in enumerate(masks):
                 left = mask & unused
@@ -330,8 +371,6 @@ class _Counting:
 
     def _plain(self, pool: Pool) -> tuple[int, ...] | None:
         """The devices of a pool for each sort; None where one of them is more than a device that is free or not."""
-        if self._allocated.shared(pool.id):
-            return None
         masks = self._masks.get(pool, ())
         if masks == ():
             masks = self._masks[pool] = self._masks_of(pool)

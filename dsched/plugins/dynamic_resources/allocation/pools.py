@@ -66,7 +66,7 @@ class Pool:
         self._selected: dict[Criteria, tuple[int, dict[int, Mistake]]] = {}
         self._tainted: dict[Tolerations, int] = {}
         self._sized: dict[CapacityRequests, tuple[int, dict[int, AllocationError]]] = {}
-        self._used: tuple[AllocatedState, int, int] | None = None
+        self._used: tuple[AllocatedState, int, int, bool] | None = None
         self._left: tuple[AllocatedState, int, dict[CounterKey, int]] | None = None
         self.with_counters = mask(device.consumes for device in self.devices)
         self.shareable = mask(device.shareable for device in self.devices)
@@ -110,11 +110,19 @@ class Pool:
 
     def used(self, state: AllocatedState) -> int:
         """The devices that are in use as a whole."""
-        version = state.version_of(self.id)
-        if self._used is None or self._used[0] is not state or self._used[1] != version:
+        return self._in_use(state)[2]
+
+    def unused(self, state: AllocatedState) -> int | None:
+        """All but the devices that are in use, also none of the pool; None where shares of one are."""
+        _, _, used, shared = self._in_use(state)
+        return None if shared else ~used
+
+    def _in_use(self, state: AllocatedState) -> tuple[AllocatedState, int, int, bool]:
+        version, known = state.version_of(self.id), self._used
+        if known is None or known[0] is not state or known[1] != version:
             bits = (self._bits.get(name, 0) for name in state.whole(self.id))
-            self._used = state, version, sum(bits)
-        return self._used[2]
+            known = self._used = state, version, sum(bits), bool(state.shared(self.id))
+        return known
 
     def counters_left(self, state: AllocatedState) -> dict[CounterKey, int]:
         """Nano units of the counters that devices in use have left. May be less than nothing."""
