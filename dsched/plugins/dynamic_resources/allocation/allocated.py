@@ -35,16 +35,16 @@ class AllocatedState:
 
     @property
     def version(self) -> int:
-        """Grows with every change."""
+        """Grows whenever something comes to be in use, or is no longer."""
         return self._version
 
     def version_of(self, pool: PoolId) -> int:
-        """Another one when a device of the pool was taken or given back."""
+        """Another one when a device of the pool came to be in use, or is no longer."""
         return self._versions.get(pool, 0)
 
     def changed_since(self, version: int) -> Collection[PoolId] | None:
-        """Pools of which devices were taken or given back since `version` was this; None where that is not known any
-        more."""
+        """Pools of which devices have come to be in use or are no longer, since `version` was this; None where that is
+        not known any more."""
         changes = self._version - version
         return set(islice(reversed(self._changed), changes)) if changes <= len(self._changed) else None
 
@@ -90,11 +90,15 @@ class AllocatedState:
         return NOTHING if found is None else found.amounts
 
     def _count(self, device: AllocatedDevice, by: int) -> None:
+        """Count a device, or one less. Whoever takes it over from another changes nothing, as a claim does that comes to
+        show what it was promised."""
         pool = PoolId(device.driver, device.pool)
-        self._note(pool)
         share = self._shares and device.share_id is not None
         counts = (self._shared if share else self._whole).setdefault(pool, Counter())
+        before = counts[device.device]
         counts[device.device] += by
+        if share or not (before and before + by):
+            self._note(pool)
         if not counts[device.device]:
             del counts[device.device]
         if share and device.consumed_capacity is not None:

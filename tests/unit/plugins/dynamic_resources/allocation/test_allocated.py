@@ -21,20 +21,22 @@ DEVICES = st.builds(
 ALLOCATIONS = st.none() | st.lists(DEVICES, max_size=3).map(lambda found: Allocation(AllocatedDevices(found)))
 
 
-def seen(state: AllocatedState) -> object:
+def seen(state: AllocatedState, *, counts: bool = True) -> object:
+    """What is in use, with how many have each device as a whole or without that."""
     pools = [PoolId("d", "p"), PoolId("d", "q")]
     devices = [DeviceId(*pool, name) for pool in pools for name in ("d0", "d1")]
     consumed = [{name: amount for name, amount in state.consumed(each).items() if amount} for each in devices]
-    return [dict(state.whole(each)) for each in pools], [dict(state.shared(each)) for each in pools], consumed
+    whole = [dict(state.whole(each)) if counts else set(state.whole(each)) for each in pools]
+    return whole, [dict(state.shared(each)) for each in pools], consumed
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), ALLOCATIONS)), st.booleans())
 def test_step_by_step_is_from_scratch(steps: list[tuple[str, Allocation | None]], shares: bool) -> None:
     state, fresh = AllocatedState(consumable_capacity=shares), AllocatedState(consumable_capacity=shares)
     for claim, allocation in steps:
-        before, version = seen(state), state.version
+        before, version = seen(state, counts=False), state.version
         state.put(claim, allocation)
-        assert state.version > version or seen(state) == before
+        assert state.version > version or seen(state, counts=False) == before
     for claim, allocation in dict(steps).items():
         fresh.put(claim, allocation)
     assert seen(state) == seen(fresh)
@@ -64,3 +66,15 @@ def test_the_version_of_a_pool_tells_of_its_own_devices() -> None:
     assert state.version_of(POOL) == version
     state.put("a", None)
     assert state.version_of(POOL) > version
+
+
+def test_who_takes_a_device_over_changes_nothing() -> None:
+    """As a claim does that comes to show what it was promised; touched, it is said to have changed all the same."""
+    state, device = AllocatedState(), Allocation(AllocatedDevices([AllocatedDevice("r", *POOL, "d0")]))
+    state.put("promise", device)
+    version = state.version
+    state.put("claim", device)
+    state.put("promise", None)
+    assert (state.version, state.changed_since(version), state.whole(POOL)) == (version, set(), {"d0": 1})
+    state.touch("claim")
+    assert state.changed_since(version) == {POOL}
