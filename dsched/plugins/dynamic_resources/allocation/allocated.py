@@ -90,8 +90,8 @@ class AllocatedState:
         return NOTHING if found is None else found.amounts
 
     def _count(self, device: AllocatedDevice, by: int) -> None:
-        """Count a device, or one less. Whoever takes it over from another changes nothing, as a claim does that comes to
-        show what it was promised."""
+        """Count a device, or one less. Whoever takes it over from another changes nothing, such as a claim that comes
+        to show what it was promised."""
         pool = PoolId(device.driver, device.pool)
         share = self._shares and device.share_id is not None
         counts = (self._shared if share else self._whole).setdefault(pool, Counter())
