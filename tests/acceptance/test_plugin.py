@@ -61,16 +61,19 @@ def test_leader_evaluators_and_binders_ask_it(system: System, journal: Path):
     assert nodes.pop("stuck") == ""
     assert {int(node[1:]) % 2 for node in nodes.values()} == {0}
     running = system.pids()
-    workers = {name: set(processes.children(pid)) for name, pid in running.items() if name[0] in "eb"}
+
+    def pool(worker: str) -> set[int]:  # which a worker that has only just begun does not have yet
+        return set(processes.children(running[worker]))
+
     for evaluator in ("evaluator-1", "evaluator-2"):
         more, until = 0, time.monotonic() + 60
-        while not workers[evaluator] & pids(journal, "filter"):  # the leader may not have known of it yet
+        while not pool(evaluator) & pids(journal, "filter"):  # the leader may not have known of it yet
             assert time.monotonic() < until, f"{evaluator} did not ask the plugin"
             more += 1
             system.apply(pod_manifest(f"default/more-for-{evaluator}-{more}"))
             system.settle()
     assert pids(journal, "reserve") == {running["leader-1"]}
-    assert pids(journal, "pre_bind") <= workers["binder-1"]
+    assert pids(journal, "pre_bind") <= pool("binder-1")
     assert pids(journal, "pre_bind")
     assert not pids(journal, "unreserve")
 
