@@ -69,8 +69,10 @@ def test_leader_evaluators_and_binders_ask_it(system: System, journal: Path):
         more, until = 0, time.monotonic() + 60
         while not pool(evaluator) & pids(journal, "filter"):  # the leader may not have known of it yet
             assert time.monotonic() < until, f"{evaluator} did not ask the plugin"
-            more += 1
-            system.apply(pod_manifest(f"default/more-for-{evaluator}-{more}"))
+            more += 1  # of a class of its own: what is known of a class, nobody is asked again
+            resources = {"requests": {"cpu": f"{more}m"}}
+            containers = [{"name": "main", "image": "nginx", "resources": resources}]
+            system.apply(pod_manifest(f"default/more-for-{evaluator}-{more}", containers=containers))
             system.settle()
     assert pids(journal, "reserve") == {running["leader-1"]}
     assert pids(journal, "pre_bind") <= pool("binder-1")
