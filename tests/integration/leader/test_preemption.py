@@ -327,14 +327,20 @@ def pre_bind_waits(rig: Rig, led: Led, request: BindRequest) -> None:
     led.settle()
 
 
-def with_low(rig: Rig, features: Features, *, waits: bool) -> Led:
-    """A leader with a pod of low priority in the binders' queue, or one for which PreBind waits."""
-    rig.configuration = config.default(features)
+def low_handed_out(rig: Rig) -> tuple[Led, BindRequest]:
+    """A leader with a pod of low priority in the binders' queue."""
     rig.apply(labelled("n1"))
     led = rig.lead()
     rig.apply(pod("shop/low", "2"))
     led.turns()
     (request,) = led.requests()
+    return led, request
+
+
+def with_low(rig: Rig, features: Features, *, waits: bool) -> Led:
+    """A leader with a pod of low priority in the binders' queue, or one for which PreBind waits."""
+    rig.configuration = config.default(features)
+    led, request = low_handed_out(rig)
     if waits:
         pre_bind_waits(rig, led, request)
     rig.apply(pod(BIG, "3", 10))
@@ -403,11 +409,7 @@ def test_a_victim_whose_pre_bind_no_binder_has_begun_is_queued_again(rig: Rig, c
 
     Source: pkg/scheduler/schedule_one.go ``bindingCycle``, ``AddPodInPreBind``."""
     rig.configure(PREPARING, Prepares)
-    rig.apply(labelled("n1"))
-    led = rig.lead()
-    rig.apply(pod("shop/low", "2"))
-    led.turns()
-    (old,) = led.requests()
+    led, old = low_handed_out(rig)
     if begun:
         assert rig.binder.begin(old)
     rig.apply(pod(BIG, "3", 10))
@@ -437,11 +439,7 @@ def test_one_that_a_binder_may_have_still_is_deleted_where_it_could_be_bound_all
     """An API server asks for no reservation."""
     monkeypatch.setattr(type(rig.cluster), "checks_reservations", checks)
     rig.configuration = config.default(V37)
-    rig.apply(labelled("n1"))
-    led = rig.lead()
-    rig.apply(pod("shop/low", "2"))
-    led.turns()
-    (request,) = led.requests()
+    led, request = low_handed_out(rig)
     assert rig.binder.begin(request)  # and nobody hears of it again
     rig.clock.advance(OVERDUE_S + 1)
     led.turns()
