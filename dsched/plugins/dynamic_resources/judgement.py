@@ -286,7 +286,7 @@ class Judgement:
         allocator = self._allocator(delegated) if delegated or self.wish.names_claims else None
         try:
             return None if allocator is None else allocator.count_on(table.nodes[row])
-        except AllocationError:
+        except AllocationError:  # `_tell` says which
             return None
 
     def _tell(self, table: NodeTable, row: int, over: Expired) -> bool:
