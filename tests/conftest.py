@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -48,6 +49,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # As do the tests themselves, in each of the processes that run them.
 sys.dont_write_bytecode = False
 
+SENDING_S = 10.0
+"""How long what a leader sends may take after the test that it is of."""
+
 SHARED = Path(__file__).parents[2] / "shared"
 
 
@@ -76,8 +80,11 @@ def commands_have_a_server_no_longer_than_tests_run() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def broker_connections_end_with_the_test() -> Iterator[None]:
     """Celery keeps connections to brokers in pools of the process: a test that ends without closing them would have
-    another one fail, in which the collector finds them."""
+    another one fail, in which the collector finds them. Who still sends by them fails in the middle of it."""
     yield
+    for sender in [thread for thread in threading.enumerate() if thread.name == "bind-sender"]:
+        sender.join(SENDING_S)
+        assert not sender.is_alive(), "a leader of this process still sends"
     if (pools := sys.modules.get("kombu.pools")) is not None:
         pools.reset()
 

@@ -44,6 +44,7 @@ class BindSender:
         self._errands: set[Errand] = set()
         self._failed: Exception | None = None
         self._thread: threading.Thread | None = None
+        self._closing = False
 
     def bind(self, request: BindRequest, *, refused: bool = False) -> None:
         """Have a job sent; ``refused`` as for `Dispatcher.bind`.
@@ -66,7 +67,8 @@ class BindSender:
             self._hand_over(errand)
 
     def close(self) -> None:
-        """Send what is left and end."""
+        """Send what is left and end. What takes longer than `CLOSE_S` is cut off: its connection is closed then."""
+        self._closing = True
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join(CLOSE_S)
@@ -88,7 +90,10 @@ class BindSender:
                 else:
                     self._run(job)
         except Exception as error:
-            log.exception("the thread bind-sender has failed")
+            if self._closing:
+                log.warning("cut off at the end of the term", extra={"action": "hand_out", "error": repr(error)})
+            else:
+                log.exception("the thread bind-sender has failed")
             self._failed = error
 
     def _send(self, job: Job) -> None:

@@ -16,7 +16,7 @@ from dsched.config.feature_gates import DEFAULT
 from dsched.errors import StaleEpoch
 from dsched.framework.interface import Registry
 from dsched.leader import term as term_module
-from dsched.leader.binders.sender import BindSender, Job
+from dsched.leader.binders.sender import BindSender, Errand, Job
 from dsched.leader.evaluators.router import Mode
 from dsched.leader.settings import Settings
 from dsched.leader.sources import Answered, Heard, Letter, Silence
@@ -69,6 +69,9 @@ class SteppedCourier(BindSender):
 
     def bind(self, request: BindRequest, *, refused: bool = False) -> None:
         self._send(Job(messages.encode(request), request.config, len(request.pods), refused))
+
+    def run(self, errand: Errand) -> None:
+        self._run(errand)
 
 
 class SteppedBinder:
@@ -376,8 +379,10 @@ class Rig:
         return Led(self, made, lease.epoch)
 
     def over(self) -> None:
-        """The leaders' processes are gone, and their connections with them."""
+        """The leaders' processes are gone, and their threads and connections with them."""
         for made in self._made:
+            made.sender.close()
+            made.dispatcher.close()
             made.state.line.close()
 
     def lead(self) -> Led:

@@ -43,3 +43,4 @@ def rig(farm: Workers, tmp_path: Path) -> Iterator[Rig]:
     for kind, found in ((kinds.POD, made.cluster.list().pods), (kinds.NODE, made.cluster.list().nodes)):
         applier.delete(kind, [each.key if kind is kinds.POD else each.name for each in found])
     made.lead()  # takes away what the test left in the queues
+    made.over()

@@ -81,7 +81,6 @@ def test_a_request_of_an_old_leader_is_dropped(farm: Workers, rig: Rig, handed: 
     assert rig.node_of(WEB) == ""
     new = rig.lead()
     wait_until("the new leader's request is done", lambda: (new.turns(), rig.node_of(WEB))[1])
-    new.dispatcher.close()
 
 
 @pytest.mark.parametrize("what", ["the pod is gone", "another pod of the name", "another node", "nothing reserved"])

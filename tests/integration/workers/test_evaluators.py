@@ -155,7 +155,6 @@ def test_a_leader_with_evaluators_and_binders(rig: Rig) -> None:
     assert sorted(rig.queue(name) for name in names) == [""] * 20 + ["unschedulable"] * 4
     assert len(rig.binds()) == len({uid for _, uid, _ in rig.binds()})
     assert fallbacks() == 0
-    led.dispatcher.close()
 
 
 def test_a_new_leader_goes_on_with_the_same_evaluators(farm: Workers, rig: Rig, room: Room) -> None:

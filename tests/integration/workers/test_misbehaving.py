@@ -116,13 +116,13 @@ def house(mad: tuple[Workers, type[Any]], tmp_path: Path, monkeypatch: pytest.Mo
     began_ms = rig.clock.now_ms()
     made.until("the evaluator takes tasks", lambda: farm.known()["evaluator-1"].last_seen_ms > began_ms)
     yield made
-    made.led.term.dispatcher.close()
     for each in plugin.journal.iterdir():
         each.unlink()
     applier = Applier(farm.store)
     applier.delete(kinds.POD, [pod.key for pod in rig.cluster.list().pods])
     applier.delete(kinds.NODE, [node.name for node in rig.cluster.list().nodes])
     rig.lead()  # takes away what the test left in the queues
+    rig.over()
 
 
 def bound(house: Madhouse, *keys: str) -> bool:

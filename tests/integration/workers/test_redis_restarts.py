@@ -225,7 +225,7 @@ def test_workers_go_on_after_redis_was_restarted(server: RedisServer, tmp_path: 
             return rig.node_of("shop/web") == "n1"
 
         wait_until("a pod is bound through them", bound, DEADLINE_S)
-        led.term.dispatcher.close()
+        rig.over()
         assert [farm[name].pid for name in ("evaluator-1", "binder-1")] == pids
     finally:
         dispatcher.close()

@@ -136,6 +136,19 @@ def test_a_thread_that_fails_ends_the_reign_with_the_next_job(slow: Slow, caplog
     made.close()
 
 
+def test_what_is_cut_off_at_the_end_is_no_failure(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Closing a connection that somebody sends by has Celery's broker library fail in ways of its own."""
+    monkeypatch.setattr(courier_module, "CLOSE_S", 0.01)
+    made, slow.error = sender(slow), AttributeError("'NoneType' object has no attribute 'transport_options'")
+    made.bind(request(0))
+    made.close()
+    slow.free.set()
+    wait_until("it is said", lambda: "cut off at the end of the term" in caplog.text)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 def test_the_end_does_not_wait_for_ever(slow: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(courier_module, "CLOSE_S", 0.01)
     made = sender(slow)
