@@ -193,15 +193,16 @@ func (a *attempt) each(count int, call func(int)) {
 	a.profile.Parallelizer().Until(a.world.ctx, count, call, "judge")
 }
 
-// score gives every feasible node its total. Source: prioritizeNodes.
+// score gives every feasible node its total. Of a single one kube-scheduler does not ask for it, so nobody can fail at
+// that. Source: prioritizeNodes.
 func (a *attempt) score() {
 	if found := a.profile.RunPreScorePlugins(a.world.ctx, a.state, a.pod, a.feasible); !found.IsSuccess() {
-		a.fail("preScore", found, map[string]string{"": found.Message()})
+		a.unscored("preScore", found)
 		return
 	}
 	scores, found := a.profile.RunScorePlugins(a.world.ctx, a.state, a.pod, a.feasible)
 	if !found.IsSuccess() {
-		a.fail("score", found, map[string]string{"": found.Message()})
+		a.unscored("score", found)
 		return
 	}
 	highest := scores[0].TotalScore
@@ -226,6 +227,14 @@ func (a *attempt) score() {
 		}
 		a.made.Totals[node.Name] = node.TotalScore
 	}
+}
+
+func (a *attempt) unscored(stage string, found *fwk.Status) {
+	if len(a.feasible) == 1 {
+		a.made.Best = []string{a.feasible[0].Node().Name}
+		return
+	}
+	a.fail(stage, found, map[string]string{"": found.Message()})
 }
 
 // explain says why no node is feasible.

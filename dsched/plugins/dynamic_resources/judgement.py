@@ -81,6 +81,11 @@ class Wish:
         return bool(self.claims or self.held)
 
     @property
+    def needed(self) -> int:
+        """How many claims devices are to be found for, that of extended resources included."""
+        return len(self.claims) + (self.extended is not None)
+
+    @property
     def scores(self) -> bool:
         """Whether nodes may differ in how much they are liked."""
         return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)

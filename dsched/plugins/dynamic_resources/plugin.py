@@ -50,6 +50,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import row_numbers
 from dsched.framework.snapshot import Snapshot
 from dsched.framework.table import NodeInfo, NodeTable
+from dsched.framework.validation import failed
 from dsched.lru import LRU
 from dsched.model import placement_wishes
 from dsched.model.meta import NodeName
@@ -143,6 +144,7 @@ class DynamicResources:
         self._handle = handle
         self._features = features
         self._silent = features.since(37)
+        self._scores_all_claims = features.since(35) and not features.since(36)
         self._extends = features.enabled("DRAExtendedResource")
         self._conditions = features.enabled("DRADeviceBindingConditions") and features.enabled(
             "DRAResourceClaimDeviceStatus"
@@ -305,10 +307,19 @@ class DynamicResources:
         return *at, named.problem, held, shared, earlier
 
     def score_table(self, state: CycleState, pod: PodInfo, table: NodeTable, rows: Rows) -> NDArray[np.int64]:
-        """Alternatives that come earlier are better; with ``DschedDeviceBestFit`` also nodes that fit better."""
+        """Alternatives that come earlier are better; with ``DschedDeviceBestFit`` also nodes that fit better.
+
+        Raises:
+            PluginFailure: 1.35 and a pod with devices that needs others, see `_cannot_score`.
+        """
         asked, found = state.read(_Asked), np.zeros(matching.count(rows), dtype=np.int64)
         if asked is None or asked.judgement is None or not self._scores(asked.judgement.wish):
             return found
+        if self._cannot_score(wish := asked.judgement.wish):
+            words = f"number of allocations {wish.needed} is smaller than number of claims"
+            raise failed(
+                Status(Code.ERROR, (f'running Score plugins: plugin "{self.name}" failed with: {words}',), self.name)
+            )
         numbers = row_numbers(rows)
         fits = asked.judgement.codes(table)[0][numbers] == 0
         found[fits] = asked.judgement.points(table, numbers[fits].tolist())
@@ -316,7 +327,15 @@ class DynamicResources:
 
     def _scores(self, wish: Wish) -> bool:
         """Whether nodes may differ in how much they are liked."""
-        return wish.scores or (self._best_fit and bool(wish.claims or wish.extended is not None))
+        return wish.scores or (self._best_fit and wish.needed > 0) or self._cannot_score(wish)
+
+    def _cannot_score(self, wish: Wish) -> bool:
+        """Whether the attempt ends here: 1.35 looks for all claims, one after the other, among those that were found
+        devices for just now.
+
+        Source: dynamicresources.go ``computeScore``, of 1.35.
+        """
+        return self._scores_all_claims and bool(wish.held) and wish.needed > 0
 
     # -- when there is no node -------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsched.engine.evaluation import Evaluation
+from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.evaluation_cache import EvaluationCache
 from dsched.framework.cycle_state import CycleState
 from dsched.framework.pod_info import PodInfo
@@ -93,6 +93,20 @@ def test_a_claim_of_somebody_else_is_not_the_pods() -> None:
         assert status.message == (
             f"ResourceClaim default/web-c was not created for {word} default/web ({word} is not owner)"
         )
+
+
+def test_1_35_fails_to_score_a_pod_that_has_devices_and_needs_more() -> None:
+    anywhere = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "no-such-label", "operator": "DoesNotExist"}]}]}
+    slices = [make_slice("n1", ["d0"]), make_slice("n2", ["d0", "d1"])]
+    snapshot = cluster(GPUS, *slices, held("old", "d0", selector=anywhere), make_claim("default/new", asking()))
+    for minor in (34, 36, 37):
+        assert feasible(judged(framework(snapshot, minor), claiming("old", "new"), snapshot), snapshot) == ["n1", "n2"]
+    failure = evaluate(framework(snapshot, 35), PodInfo(claiming("old", "new")), snapshot).failure
+    assert failure is not None and failure.plugin == "DynamicResources"
+    words = "number of allocations 1 is smaller than number of claims"
+    assert failure.message == f'running Score plugins: plugin "DynamicResources" failed with: {words}'
+    evaluation = judged(framework(snapshot, 35), claiming("old"), snapshot)
+    assert feasible(evaluation, snapshot) == ["n1", "n2", "n3"]
 
 
 def test_what_one_pod_was_promised_the_next_does_not_get() -> None:
