@@ -31,6 +31,10 @@ class DeviceIndex:
         self._on_node: dict[str, list[OfferedSlice]] = {}
         self._shared: list[OfferedSlice] = []
         self._only_node: dict[PoolId, NodeName] = {}
+        self._counters: dict[PoolId, list[OfferedSlice]] = {}
+        """Slices of shared counters, where they reach every node."""
+        self._unusable: Sequence[Pool] | None = None
+        """Of their pools those that are incomplete or invalid, as nodes see them that have nothing else of them."""
         self._of_node: dict[NodeName, tuple[Mapping[str, str], Sequence[Pool] | AllocationError]] = {}
         self._made: dict[PoolId, dict[_PoolKey, Pool]] = {}
         self._version = 0
@@ -120,13 +124,15 @@ class DeviceIndex:
 
     def _take(self, slices: dict[str, OfferedSlice]) -> None:
         self._slices = dict(sorted(slices.items()))
-        self._of_pool, self._on_node, self._shared = {}, {}, []
+        self._of_pool, self._on_node, self._shared, self._counters = {}, {}, [], {}
         for each in self._slices.values():
             self._of_pool.setdefault(each.pool, []).append(each)
             if each.node_name:
                 self._on_node.setdefault(each.node_name, []).append(each)
             else:
                 self._shared.append(each)
+            if self._features.counters_everywhere and each.record.spec.shared_counters:
+                self._counters.setdefault(each.pool, []).append(each)
         self._only_node = {}
         for pool, of_pool in self._of_pool.items():
             names = {each.node_name for each in of_pool}
@@ -137,6 +143,9 @@ class DeviceIndex:
         """Forget what was made of some pools, and the nodes that they reach: all, where a pool is for several nodes."""
         for pool in changed:
             self._made.pop(pool, None)
+            if pool in self._counters:
+                self._unusable = None
+                self._of_node.clear()
             for each in self._of_pool.get(pool, ()):
                 if each.node_name:
                     self._of_node.pop(NodeName(each.node_name), None)
@@ -145,7 +154,10 @@ class DeviceIndex:
 
     def _gathered(self, node: Node) -> Sequence[Pool] | AllocationError:
         try:
-            found = [self._pool(id, slices, node) for id, slices in self._newest(node).items()]
+            newest = self._newest(node)
+            found = [self._pool(id, slices, node) for id, slices in newest.items()]
+            if self._counters:
+                found += [pool for pool in self._unusable_anywhere(node) if pool.id not in newest]
         except AllocationError as error:
             return AllocationError(f"gather pool information: {error}")
         last = self._features.waiting_pools_last
@@ -155,14 +167,25 @@ class DeviceIndex:
         """The slices that reach a node, by pool: of each pool the highest generation among them."""
         found: dict[PoolId, list[OfferedSlice]] = {}
         for each in (*self._on_node.get(node.name, ()), *self._shared):
-            if not self._usable(each) or not each.reaches(node):
-                continue
-            slices = found.setdefault(each.pool, [])
-            if slices and slices[0].generation < each.generation:
-                slices.clear()
-            if not slices or slices[0].generation == each.generation:
-                slices.append(each)
+            if self._usable(each) and each.reaches(node):
+                _join(found.setdefault(each.pool, []), each)
+        for pool in found.keys() & self._counters.keys():
+            for each in self._counters[pool]:
+                _join(found[pool], each)
         return found
+
+    def _unusable_anywhere(self, node: Node) -> Sequence[Pool]:
+        if self._unusable is None:
+            pools = []
+            for id, counters in self._counters.items():
+                slices: list[OfferedSlice] = []
+                for each in counters:
+                    _join(slices, each)
+                pool = self._pool(id, slices, node)
+                if pool is not None and (pool.incomplete or pool.invalid):
+                    pools.append(pool)
+            self._unusable = pools
+        return self._unusable
 
     def _pool(self, id: PoolId, slices: list[OfferedSlice], node: Node) -> Pool | None:
         """A pool of which some slices reach the node; None where a newer generation is to be, elsewhere."""
@@ -200,6 +223,14 @@ class DeviceIndex:
             made[key] = pools.build(id, slices, others, reachable, self._features)
             made[key].incomplete = incomplete
         return made[key]
+
+
+def _join(slices: list[OfferedSlice], each: OfferedSlice) -> None:
+    """Take a slice in, of which the pool's others of the highest generation are there."""
+    if slices and slices[0].generation < each.generation:
+        slices.clear()
+    if each not in slices and (not slices or slices[0].generation == each.generation):
+        slices.append(each)
 
 
 def _grouped(record: ResourceSlice) -> bool:

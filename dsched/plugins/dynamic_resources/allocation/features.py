@@ -12,6 +12,8 @@ from dsched.config import Features
 class AllocatorFeatures:
     """
     Attributes:
+        counters_everywhere: slices of shared counters reach every node: where their pool is incomplete or invalid, no
+            node can meet a request for all devices, and those without devices say so (in 1.35 and 1.36).
         all_but_full: a request for all devices leaves those out of whose capacity too little is left (in 1.36); else it
             cannot be met.
         capacity_refused: requests for capacity are an error where capacity is not consumed (until 1.34; in 1.35 they
@@ -36,6 +38,7 @@ class AllocatorFeatures:
     device_taint_rules: bool = True
     binding_conditions: bool = True
     waiting_pools_last: bool = True
+    counters_everywhere: bool = False
     consumable_capacity: bool = True
     all_but_full: bool = False
     capacity_refused: bool = False
@@ -63,6 +66,9 @@ def of(features: Features) -> AllocatorFeatures:
         device_taint_rules=taints and features.enabled("DRADeviceTaintRules"),
         binding_conditions=conditions,
         waiting_pools_last=features.since(36) or not features.since(35),
+        counters_everywhere=(
+            features.enabled("DRAPartitionableDevices") and features.since(35) and not features.since(37)
+        ),
         consumable_capacity=features.enabled("DRAConsumableCapacity"),
         all_but_full=not features.since(37),
         capacity_refused=not features.since(35),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,9 +33,10 @@ def seen(index: DeviceIndex) -> object:
     return [[described(pool) for pool in index.pools(node(name))] for name in NODES]
 
 
-@given(st.data())
-def test_step_by_step_is_from_scratch(data: st.DataObject) -> None:
-    index = DeviceIndex(AllocatorFeatures())
+@given(st.data(), st.booleans())
+def test_step_by_step_is_from_scratch(data: st.DataObject, counters_everywhere: bool) -> None:
+    features = AllocatorFeatures(counters_everywhere=counters_everywhere)
+    index = DeviceIndex(features)
     held: dict[str, ResourceSlice] = {}
     for _ in range(3):
         for each in data.draw(random_devices.clusters()):
@@ -43,7 +45,7 @@ def test_step_by_step_is_from_scratch(data: st.DataObject) -> None:
             held.pop(name, None)
         rules = [from_builtins(each, DeviceTaintRule) for each in data.draw(random_devices.RULES)]
         index.update(held.values(), rules)
-        fresh = DeviceIndex(AllocatorFeatures())
+        fresh = DeviceIndex(features)
         fresh.update(held.values(), rules)
         assert seen(index) == seen(fresh)
 
@@ -59,6 +61,25 @@ def test_what_has_not_changed_is_kept() -> None:
     assert index.version > version
     assert index.pools(node("n1")) is first
     assert index.pools(node("n2")) is not second
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("unknown", [False, True], ids=["incomplete", "invalid"])
+def test_a_pool_with_counters_that_cannot_be_used_is_met_on_every_node(everywhere: bool, unknown: bool) -> None:
+    """Until 1.36. It counts again what nodes are told once the pool can be used."""
+    index = DeviceIndex(AllocatorFeatures(counters_everywhere=everywhere))
+    count = 2 if unknown else 3
+    shared = record(make_slice("n1", name="a", slices=count, counters={"board": {"slots": "7"}}))
+    uses = {"counterSet": "other" if unknown else "board", "counters": {"slots": {"value": "1"}}}
+    broken = record(make_slice("n1", [make_device("d0", consumesCounters=[uses])], name="b", slices=count))
+    other = record(make_slice("n2", ["d0"]))
+    index.update([shared, broken, other])
+    (own,) = index.pools(node("n1"))
+    assert (own.incomplete, bool(own.invalid)) == (not unknown, unknown)
+    met = [(pool.id.pool, pool.incomplete, bool(pool.invalid)) for pool in index.pools(node("n2"))]
+    assert met == [("n1", not unknown, unknown)] * everywhere + [("n2", False, False)]
+    index.update([other, record(make_slice("n1", ["d0"], generation=2))])
+    assert [pool.id.pool for pool in index.pools(node("n2"))] == ["n2"]
 
 
 def test_nodes_that_see_the_same_share_it() -> None:
