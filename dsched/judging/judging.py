@@ -4,6 +4,7 @@ The rules are those of the conformance vectors: kube-scheduler throws dice among
 candidates of preemption, so each of them is right.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -21,9 +22,11 @@ from dsched.scheduler.nominations import Nomination
 
 _SAMPLED = "kube-scheduler looks at some of the nodes here (percentageOfNodesToScore), at which is chance"
 _SAMPLED_PREEMPTION = "preemption looks at some of the nodes here (minCandidateNodes…), at which is chance"
-_FAILED = "the attempt ended in an error of a plugin"
+FAILED = "the attempt ended in an error of a plugin"
 EQUALS = "which of equally important pods has to go is an accident of the order that kube-scheduler has them in"
 _STOPPED = "preemption was stopped, or kept away from a node, by limits that only dsched has"
+_PREEMPTION = "preemption: "
+_NO_DRIVER = re.compile(r"(?:, )?(\d+) \S+ CSI driver is not installed on the node")
 _BEST_SHOWN = 3
 _PLUGINS_SHOWN = 3
 
@@ -65,7 +68,7 @@ def _verdict(
     if "unjudged" in answer:
         return Verdict(unjudged=str(answer["unjudged"]))
     if choice.failed:
-        return _AGREED if "error" in answer else Verdict(unjudged=_FAILED)
+        return _AGREED if "error" in answer else Verdict(unjudged=FAILED)
     if "error" in answer:
         return Verdict(f"kube-scheduler's attempt ends in an error: {_error(answer['error'])}")
     if "preEnqueue" in answer:
@@ -126,15 +129,24 @@ def _refused(choice: tape.Choice, answer: _Answer, keys: Mapping[PodUid, PodKey]
             f"kube-scheduler deletes {_pods(possible[node])} on {node}, recorded was {_pods(victims)}",
         )
     message = str((answer.get("messages") or {}).get(node, answer.get("message", "")))
-    if message != choice.message and _in_order(message) != _in_order(choice.message):
+    if message != choice.message and _without_chance(message) != _without_chance(choice.message):
         return Verdict(f"kube-scheduler says: {message}")
     return Verdict(unjudged=_SAMPLED_PREEMPTION) if found.get("sampled") else _AGREED
 
 
-def _in_order(message: str) -> str:
-    """With the errors of several nodes in order: which of them kube-scheduler meets first is chance."""
-    before, listed, errors = message.partition("preemption: [")
-    return before + listed + ", ".join(sorted(errors.removesuffix("]").split(", "))) if listed else message
+def _without_chance(message: str) -> str:
+    """With the errors of several nodes in order, and without names of drivers: which of them kube-scheduler meets first
+    is chance."""
+    said = [_count_once(part) for part in message.split(_PREEMPTION)]
+    if said[-1].startswith("["):
+        said[-1] = ", ".join(sorted(said[-1].removesuffix("]").split(", ")))
+    return _PREEMPTION.join(said)
+
+
+def _count_once(said: str) -> str:
+    """What is said of nodes where some driver is missing, as if it were the same one everywhere."""
+    nodes = sum(int(count) for count in _NO_DRIVER.findall(said))
+    return f"{_NO_DRIVER.sub('', said)}{nodes} without a driver" if nodes else said
 
 
 def _nominations(possible: Mapping[str, Any]) -> str:

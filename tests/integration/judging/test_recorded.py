@@ -10,6 +10,7 @@ from dsched.judging import program
 from dsched.judging.judging import Judgement, Judging
 from dsched.model import tape as lines_of
 from dsched.model.meta import NO_NODE, NodeName
+from tests import storage
 from tests.builders import make_node, make_pod
 from tests.integration.recording.conftest import MakeRig, MakeTape
 from tests.integration.recording.scene import Scene
@@ -89,3 +90,29 @@ def test_a_decision_that_was_not_kube_schedulers_is_found() -> None:
     (differs,) = judged(small(lines_of.Pending(big), lines_of.Decided(1, (right,))), "1.37").mismatches
     assert differs.upstream.startswith("kube-scheduler says: 0/2 nodes are available: ")
     assert "1 node(s) had untolerated taint(s)" in differs.upstream
+
+
+def test_which_of_two_missing_drivers_is_named_is_up_to_chance() -> None:
+    """Also on a node: kube-scheduler goes through them in the order of a Go map."""
+    drivers, cluster, volumes = ("a.example.com", "b.example.com"), list[lines_of.Line](), []
+    for number, driver in enumerate(drivers):
+        claim = storage.make_claim(f"shop/c{number}", volume=f"v{number}")
+        volume = storage.make_volume(f"v{number}", claim=claim, csi=storage.csi(driver, f"h{number}"))
+        needed = {"metadata": {"name": driver}, "spec": {"preventPodSchedulingIfMissing": True}}
+        cluster += [
+            lines_of.ObjectIs("PersistentVolumeClaim", f"shop/c{number}", claim),
+            lines_of.ObjectIs("PersistentVolume", f"v{number}", volume),
+            lines_of.ObjectIs("CSIDriver", driver, needed),
+        ]
+        volumes.append({"name": f"c{number}", "persistentVolumeClaim": {"claimName": f"c{number}"}})
+    for node in ("small", "large"):  # whom preemption would evict, if that helped
+        cluster.append(lines_of.PodOn(NodeName(node), make_pod(f"shop/on-{node}", node=node, priority=-1)))
+    web = make_pod("shop/web", cpu=1, tolerations=["spot"], spec={"volumes": volumes})
+    two, one = ("2 {} CSI driver is not installed on the node",), ("1 {} CSI driver is not installed on the node",) * 2
+    for before, after in ((two, one), (one, two)):
+        said = ", ".join(before).format(*drivers)
+        more = ", ".join(after).format(*drivers)
+        message = f"0/2 nodes are available: {said}. preemption: 0/2 nodes are available: {more}."
+        choice = lines_of.Choice(web.uid, 1, message=message, nominated=NO_NODE)
+        found = judged(small(*cluster, lines_of.Pending(web), lines_of.Decided(1, (choice,))), "1.37")
+        assert (found.agreed, found.mismatches) == (1, [])
