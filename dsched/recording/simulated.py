@@ -11,6 +11,7 @@ from dsched.framework import deferred_resizes
 from dsched.framework.interface import ClusterEvent, Registry
 from dsched.model import tape
 from dsched.model.meta import NodeName, PodUid, key_of
+from dsched.model.pod import Pod
 from dsched.model.resource_claims import RESOURCE_CLAIM
 from dsched.scheduler.decision import Decision, GroupDecision, choice, group_choices, told_by_pod
 from dsched.simulation.from_manifests import ManifestCluster
@@ -97,6 +98,10 @@ class _Telling:
         self.lines += (tape.PodOff(victim.uid) for decision in decisions for victim in decision.victims)
 
     def follow(self, event: ClusterEvent) -> None:
+        if isinstance(event.old, Pod):  # it could not be bound
+            self._placed.remove(event.old.uid)
+            self.lines.append(tape.Released(event.old.uid))
+            return
         key = key_of(event.old if event.new is None else event.new)
         if event.new is None:
             self.lines.append(tape.ObjectGone(RESOURCE_CLAIM, key))

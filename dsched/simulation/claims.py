@@ -55,27 +55,23 @@ class SimulatedClaims:
         self._clock = clock
 
     def bound(self, state: CycleState) -> list[ClusterEvent]:
-        """A pod gets what Reserve left word of.
+        """A pod gets what Reserve left word of, all of it or nothing.
 
         Raises:
-            Refused: a claim was changed behind the decision's back.
+            Refused: a claim was changed behind the decision's back, or has too many pods.
         """
         if DynamicResources.name not in state.shared:
             return []
         errand = Errand.unpacked(state.shared[DynamicResources.name])
-        writes = list(errand.writes)
-        found: list[ClusterEvent] = []
-        if errand.extended is not None:
-            claim = _identified(claims.made(errand.extended, 0))
-            found.append(self._becomes(key_of(claim), claim))
-            pod = errand.extended
-            uid = claim["metadata"]["uid"]
-            writes.append(ClaimWrite(key_of(claim), uid, pod.pod, pod.pod_uid, errand.devices))
+        becomes: list[tuple[str, Object]] = []
         now = stored.rfc3339(self._clock.now_ms())
-        for write in writes:
-            claim = claims.allocated(write.key, self._claim(write.key), write, now)
-            found.append(self._becomes(write.key, claim))
-        return found
+        for write in errand.writes:
+            becomes.append((write.key, claims.allocated(write.key, self._claim(write.key), write, now)))
+        if errand.extended is not None:
+            pod, claim = errand.extended, _identified(claims.made(errand.extended, 0))
+            write = ClaimWrite(key_of(claim), claim["metadata"]["uid"], pod.pod, pod.pod_uid, errand.devices)
+            becomes += [(write.key, claim), (write.key, claims.allocated(write.key, claim, write, now))]
+        return [self._becomes(key, claim) for key, claim in becomes]
 
     def gone(self, pod: PodUid) -> list[ClusterEvent]:
         """A pod is gone: so are its claims, and shared ones are left to the others."""

@@ -1,9 +1,10 @@
 """A simulation: the leader's cycle over a cluster in memory, pod by pod, until nothing changes any more.
 
 What the cycle decides takes effect at once: a placed pod is bound, victims are gone before the next pod is looked at.
-PreBind, Bind and PostBind do not run. Time stands still but for this: when there is nothing left to try, the patience
-of Permit plugins ends with the pods that they hold back, once for each pod. A pod that Permit turns away again and
-again is left as it is in the end (`dsched.simulation.turned_away`).
+PreBind, Bind and PostBind do not run, but claims for devices are written as PreBind would write them; a pod that they
+refuse is not bound. Time stands still but for this: when there is nothing left to try, the patience of Permit plugins
+ends with the pods that they hold back, once for each pod. A pod that is turned away again and again is left as it is in
+the end (`dsched.simulation.turned_away`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,14 +13,17 @@ from dataclasses import replace
 import msgspec
 
 from dsched.clock import ManualClock
+from dsched.cluster.claims import Refused
 from dsched.config import SchedulerConfiguration
 from dsched.engine.diagnosis import Diagnosis
 from dsched.engine.select import Selector
 from dsched.framework.extender import ReadObjects
 from dsched.framework.interface import Action, ClusterEvent, Registry, Resource, Status
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.validation import binding_failure
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
 from dsched.model.pod import Pod
+from dsched.plugins.dynamic_resources.plugin import DynamicResources
 from dsched.scheduler.cycle import ON_A_NODE
 from dsched.scheduler.decision import Candidate, Decision, GroupCandidate, GroupDecision
 from dsched.scheduler.memory import Memory
@@ -37,7 +41,8 @@ from dsched.simulation.queue import SimulatedQueue
 Hear = Callable[[Decision | GroupDecision, int], None]
 """Is told each decision in order, and the version of the table that it was taken on."""
 Follow = Callable[[ClusterEvent], None]
-"""Is told what becomes of claims, after the decision that brings it."""
+"""Is told what becomes of claims, after the decision that brings it; and of a pod that has left its node because it
+could not be bound."""
 
 
 def simulate(
@@ -174,12 +179,24 @@ class Simulation:
 
     def _bound(self, pod: QueuedPod, decision: Decision) -> None:
         node = decision.node or NO_NODE
+        try:
+            claims = self._claims.bound(decision.state)
+        except Refused as error:
+            self._not_bound(pod, decision, binding_failure("PreBind", DynamicResources.name, str(error)))
+            return
         self._queue.placed(pod)
         if decision.promised not in (None, node):  # who is where he was promised to be frees nothing
             self._queue.happened(released(pod.info, decision.promised or NO_NODE))
         self._note(PodOutcome(pod.key, Ending.PLACED, node, pod.attempts), pod.uid)
-        self._became(self._claims.bound(decision.state))
+        self._became(claims)
         self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.ADD, new=pod.info.pod.on(node)))
+
+    def _not_bound(self, pod: QueuedPod, decision: Decision, message: str) -> None:
+        left = self._leaves(pod, decision)
+        self._follow(left)
+        self._note(PodOutcome(pod.key, Ending.FAILED, NO_NODE, pod.attempts, message), pod.uid)
+        self._queue.put_back(pod, frozenset())
+        self._queue.happened(left)
 
     def _unplaced(self, pod: QueuedPod, decision: Decision) -> None:
         diagnosis, error = decision.diagnosis, decision.error
@@ -244,14 +261,19 @@ class Simulation:
         return True
 
     def _rejected(self, pod: QueuedPod, decision: Decision, status: Status) -> None:
+        left = self._leaves(pod, decision)
+        self._unplaced(
+            pod, msgspec.structs.replace(decision, node=None, waiting=None, diagnosis=Diagnosis.of_node(status))
+        )
+        self._queue.happened(left)
+
+    def _leaves(self, pod: QueuedPod, decision: Decision) -> ClusterEvent:
+        """What happens where a pod that was to be bound is not: it gives back what was reserved for it."""
         node = decision.node or NO_NODE
         decision.framework.run_unreserve(decision.state, pod.info, node)
         self.memory.forget(pod.uid, released=True)
         self._queue.turned_away.add(pod.uid)
-        self._unplaced(
-            pod, msgspec.structs.replace(decision, node=None, waiting=None, diagnosis=Diagnosis.of_node(status))
-        )
-        self._queue.happened(ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=pod.info.pod.on(node)))
+        return ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, old=pod.info.pod.on(node))
 
     # -- what it came to -------------------------------------------------------------------------------------------
 

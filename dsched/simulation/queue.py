@@ -33,7 +33,7 @@ class SimulatedQueue:
     """Pods by the place where they stand.
 
     Attributes:
-        turned_away: by Permit; who was too often gets no turn, and neither does its group.
+        turned_away: by Permit, or by a bind; who was too often gets no turn, and neither does its group.
     """
 
     def __init__(
@@ -320,7 +320,7 @@ class SimulatedQueue:
         self._stand(pod, move.target)
 
     def _spent(self, pod: QueuedPod) -> bool:
-        """Whether Permit has turned the pod, or one of the group, away too often."""
+        """Whether the pod, or one of the group, was turned away too often."""
         pods = self._pending.members(pod.pod_group.key) if isinstance(pod, QueuedGroup) else [pod]
         return any(self.turned_away.too_often(each.uid) for each in pods)
 

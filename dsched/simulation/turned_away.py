@@ -1,4 +1,4 @@
-"""Pods that Permit turns away again and again: when trying them once more can bring nothing new.
+"""Pods that Permit, or their bind, turns away again and again: when trying them once more can bring nothing new.
 
 A pod that is turned away gives its room back, which helps itself and those that had no room, so all are tried again. A
 plugin that turns waiting pods away because others fit nowhere, as gang schedulers do from PostFilter, then turns it
@@ -23,7 +23,7 @@ class TurnedAway:
         self._times: Counter[PodUid] = Counter()
 
     def add(self, uid: PodUid) -> None:
-        """Permit has turned the pod away once more."""
+        """The pod was turned away once more."""
         self._look()
         self._times[uid] += 1
 

@@ -12,7 +12,7 @@ from dsched.simulation.from_manifests import given
 from dsched.simulation.live_cluster import LiveCluster
 from dsched.simulation.outcome import Ending, Outcome
 from dsched.simulation.placing import Simulation
-from tests.devices import asking, make_claim, make_class, make_slice
+from tests.devices import asking, make_claim, make_class, make_slice, result
 from tests.manifests import loaded, node_manifest, pod_manifest
 from tests.unit.plugins.dynamic_resources.judging import features
 
@@ -66,6 +66,20 @@ def test_a_shared_claim_ties_its_pods_to_one_node(simulation: Any) -> None:
     assert endings(run(simulated)) == {"a": (Ending.PLACED, "n1"), "b": (Ending.PLACED, "n1")}
     claim = simulated.memory.snapshot.others("ResourceClaim")["default/both"]
     assert sorted(each["name"] for each in claim["status"]["reservedFor"]) == ["a", "b"]
+
+
+def test_more_pods_than_a_claim_takes_are_not_bound(simulation: Any) -> None:
+    crowd = [{"resource": "pods", "name": f"other-{n}", "uid": f"uid-other-{n}"} for n in range(255)]
+    shared = make_claim("default/full", asking(), allocated=[result("d0")], reservedFor=crowd)
+    simulated = simulation(*CLUSTER, shared, pod("a", claim="full"), pod("b", claim="full"))
+    outcome = run(simulated)
+    assert endings(outcome) == {"a": (Ending.PLACED, "n1"), "b": (Ending.FAILED, "")}
+    (refused,) = [each for each in outcome.pods if each.ending is Ending.FAILED]
+    assert refused.message == (
+        'running PreBind plugin "DynamicResources": add reservation to claim default/full: ResourceClaim.resource.'
+        'k8s.io "full" is invalid: status.reservedFor: Too many: 257: must have at most 256 items'
+    )
+    assert [each.key for each in simulated.memory.snapshot.table.info(0).pods] == ["default/a"]
 
 
 def test_without_its_template_a_pod_waits(simulation: Any) -> None:
