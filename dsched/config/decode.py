@@ -187,11 +187,10 @@ class _Decoder:
         except OverflowError:
             self._mismatch(value, "a number of type float32", path)
             return 0
-        if stored.is_integer():
-            return int(stored)
-        # The shortest decimal that is the same float32: 0.1, not 0.10000000149.
+        # The shortest decimal that is the same float32: 0.1, not 0.10000000149; 2147483600, not 2147483648.
         candidates = (float(f"{stored:.{digits}g}") for digits in range(1, 10))
-        return next(short for short in candidates if struct.pack("<f", short) == struct.pack("<f", stored))
+        short = next(each for each in candidates if struct.pack("<f", each) == struct.pack("<f", stored))
+        return int(short) if short.is_integer() else short
 
     def _duration(self, value: Tree, path: str) -> int:
         # An explicit null reads as the empty text, which is no duration: it is refused, other than an absent field.

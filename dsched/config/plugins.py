@@ -43,7 +43,7 @@ _SERVED: Mapping[str, frozenset[str]] = {
 
 _LATER: Mapping[tuple[int, str], frozenset[str]] = {
     (35, "DynamicResources"): frozenset({"score"}),
-    (35, "GangScheduling"): frozenset({"preEnqueue", "permit"}),
+    (35, "GangScheduling"): frozenset({"preEnqueue", "reserve", "permit"}),
     (35, "NodeDeclaredFeatures"): frozenset(_FILTER),
     (36, "NodeResourcesFit"): frozenset({"placementScore"}),
     (36, "PodGroupPodsCount"): frozenset({"placementScore"}),
@@ -57,6 +57,8 @@ _LATER: Mapping[tuple[int, str], frozenset[str]] = {
 }
 """What came with which minor version: extension points of plugins that there were, and plugins."""
 
+_NO_LONGER: Mapping[tuple[int, str], frozenset[str]] = {(36, "GangScheduling"): frozenset({"reserve"})}
+"""Which extension points plugins do not serve since a minor version."""
 
 _DEFAULT: tuple[tuple[str, int | None], ...] = (
     ("SchedulingGates", None),
@@ -89,6 +91,9 @@ def intree(version: Version) -> Mapping[str, frozenset[str]]:
     for (minor, name), points in _LATER.items():
         if version >= (1, minor):
             found[name] = found.get(name, frozenset()) | points
+    for (minor, name), points in _NO_LONGER.items():
+        if version >= (1, minor):
+            found[name] -= points
     return found
 
 

@@ -38,6 +38,11 @@ _BUILD_ORDER = (
 """The first fault in this order is the one that is reported."""
 
 
+_SCORERS = {"score": "score plugins", "placementScore": "placement score plugins"}
+"""Extension points at which plugins have weights, and what upstream calls who is there."""
+_NOBODY: Wire = {"enabled": None}
+
+
 class ProfileError(ValueError):
     """A profile cannot be built: ``profile`` and, where one is at fault, ``plugin``; ``errors`` with full paths."""
 
@@ -115,6 +120,8 @@ class _Builder:
                 "placementGenerate",
                 f'at most one placement generate plugin is allowed for profile with scheduler name "{self._name}"',
             )
+        self._check_weights("score")
+        self._check_weights("placementScore")
         return {point: self._weighted(point, order[point]) for point in self._sets if point != MULTI_POINT}
 
     @property
@@ -184,15 +191,36 @@ class _Builder:
                 added.append(name)
         return [name for name in own if name in overridden] + added + [name for name in own if name not in overridden]
 
+    def _check_weights(self, point: str) -> None:
+        """No plugin may follow whose weights add up to less than nothing: upstream takes what they leave of the highest
+        score for an overflow. A sum of weights that overflows cannot be written down.
+
+        Source: ``getValidScoreWeights``.
+        """
+        total, seen = 0, set[str]()
+        for plugin in self._ranked(point):
+            if plugin["name"] in seen or point not in self._known.get(plugin["name"], ()):
+                continue
+            if total < 0:
+                of = f"{_SCORERS[point]}: " if self._features.since(36) else ""
+                self._fail(point, f"{of}total score of Score plugins could overflow")
+            seen.add(plugin["name"])
+            total += plugin["weight"] or 1
+
+    def _ranked(self, point: str) -> list[Wire]:
+        """Those that may have a weight at an extension point, what counts more first."""
+        sets = self._sets.get(point, _NOBODY), self._sets[MULTI_POINT]
+        return [plugin for each in sets for plugin in each["enabled"] or ()]
+
     def _weighted(self, point: str, names: Sequence[str]) -> tuple[PluginRef, ...]:
         """A weight at the point goes before one at ``multiPoint``, the first of several counts, zero stands for one.
 
         Source: ``getScoreWeights``.
         """
-        if point not in ("score", "placementScore"):
+        if point not in _SCORERS:
             return tuple(PluginRef(name) for name in names)
         weights: dict[str, int] = {}
-        for plugin in [*(self._sets[point]["enabled"] or ()), *(self._sets[MULTI_POINT]["enabled"] or ())]:
+        for plugin in self._ranked(point):
             weights.setdefault(plugin["name"], plugin["weight"] or 1)
         return tuple(PluginRef(name, weights[name]) for name in names)
 

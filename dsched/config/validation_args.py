@@ -243,7 +243,7 @@ def node_resources_fit(path: str, args: Wire, features: Features) -> list[str]:
 
 
 def _scoring_strategy(path: str, strategy: Wire, features: Features) -> list[str]:
-    """Until v1.36 the shape is checked whatever the type is, since v1.37 another type must not have one; a ratio
+    """Until v1.35 the shape is checked whatever the type is, since v1.36 another type must not have one; a ratio
     without one cannot be built.
 
     Source: ``ValidateNodeResourcesFitArgs``, ``validateResources``, ``validateFunctionShape``; fit.go
@@ -260,9 +260,9 @@ def _scoring_strategy(path: str, strategy: Wire, features: Features) -> list[str
     if ratio is None:
         needs = strategy["type"] == RATIO
         return found + ([required(place, f"type {RATIO} needs a shape")] if needs else [])
-    if features.since(37) and strategy["type"] != RATIO:
+    if features.since(36) and strategy["type"] != RATIO:
         return [*found, forbidden(place, f"must be nil when type is not {RATIO}")]
-    return found + _shape(child(place if features.since(37) else path, "shape"), ratio["shape"] or [])
+    return found + _shape(child(place if features.since(36) else path, "shape"), ratio["shape"] or [])
 
 
 def _shape(path: str, shape: list[Wire]) -> list[str]:

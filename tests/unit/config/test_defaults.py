@@ -46,6 +46,7 @@ def test_empty_settings_of_leader_election_and_connection_are_absent_ones():
     connection = completed(clientConnection={"qps": 0, "burst": 0, "contentType": ""})["clientConnection"]
     assert (connection["qps"], connection["burst"]) == (50, 100)
     assert completed(clientConnection={"qps": -1, "burst": 7})["clientConnection"]["qps"] == -1
+    assert completed(clientConnection={"qps": 2147483648})["clientConnection"]["qps"] == 2147483600  # a float32
 
 
 def test_contention_profiling_follows_profiling():

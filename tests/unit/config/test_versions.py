@@ -97,23 +97,43 @@ def test_binding_timeout_of_dynamic_resources() -> None:
         config.load(with_args("DynamicResources", bindingTimeout="5ms"), features=V36)
 
 
-def test_a_ratio_of_another_strategy_is_forbidden_since_1_37() -> None:
+def test_a_ratio_of_another_strategy_is_forbidden_since_1_36() -> None:
     ratio = {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]}
     text = with_args("NodeResourcesFit", scoringStrategy={"type": "MostAllocated", "requestedToCapacityRatio": ratio})
-    config.load(text, features=V36)
-    with pytest.raises(ConfigError) as refusal:
-        config.load(text, features=V37)
-    assert "scoringStrategy.requestedToCapacityRatio: " in refusal.value.errors[0]
+    config.load(text, features=V35)
+    for features in (V36, V37):
+        with pytest.raises(ConfigError) as refusal:
+            config.load(text, features=features)
+        assert "scoringStrategy.requestedToCapacityRatio: " in refusal.value.errors[0]
 
 
-def test_the_path_of_a_shape_is_whole_since_1_37() -> None:
+def test_the_path_of_a_shape_is_whole_since_1_36() -> None:
     strategy = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": []}}
     paths = []
-    for features in (V36, V37):
+    for features in (V35, V36):
         with pytest.raises(ConfigError) as refusal:
             config.load(with_args("NodeResourcesFit", scoringStrategy=strategy), features=features)
         paths.append(refusal.value.errors[0].partition(": ")[0].rpartition("args.")[2])
     assert paths == ["scoringStrategy.shape", "scoringStrategy.requestedToCapacityRatio.shape"]
+
+
+def test_gang_scheduling_reserves_in_1_35_alone() -> None:
+    assert ["reserve" in intree(features.version).get("GangScheduling", ()) for features in VERSIONS] == [
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("features", VERSIONS)
+def test_no_plugin_follows_weights_below_zero(features: Features) -> None:
+    """They are said to overflow."""
+    with pytest.raises(ConfigError, match="total score of Score plugins could overflow") as refusal:
+        config.load(with_plugins(score={"enabled": [("VolumeBinding", -1)]}), features=features)
+    assert (refusal.value.stage, refusal.value.plugin) == ("profile", None)
+    first = [("TaintToleration", 3), ("VolumeBinding", -1)]
+    config.load(with_plugins(score={"enabled": first}), features=features)
 
 
 def test_version_and_gates_are_part_of_the_hash() -> None:
