@@ -211,6 +211,8 @@ class Simulation:
             self._evict(victim, pod.key)
         if decision.victims:
             self._queue.try_again(pod)
+        elif decision.nominated:  # whom it waits for is going already, which takes time
+            self._queue.turned_away.add(pod.uid)
         self._became(self._claims.given_back(decision.deallocations, decision.deleted_claims))
 
     def _became(self, claims: Iterable[ClusterEvent]) -> None:

@@ -33,7 +33,7 @@ class SimulatedQueue:
     """Pods by the place where they stand.
 
     Attributes:
-        turned_away: by Permit, or by a bind; who was too often gets no turn, and neither does its group.
+        turned_away: who was too often gets no turn, and neither does its group.
     """
 
     def __init__(

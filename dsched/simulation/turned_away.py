@@ -1,4 +1,5 @@
-"""Pods that Permit, or their bind, turns away again and again: when trying them once more can bring nothing new.
+"""Pods that are turned away again and again, by Permit, by their bind, or as those for whom they are to make room are
+still there: when trying them once more can bring nothing new.
 
 A pod that is turned away gives its room back, which helps itself and those that had no room, so all are tried again. A
 plugin that turns waiting pods away because others fit nowhere, as gang schedulers do from PostFilter, then turns it

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dsched.framework.interface import Action, Code, Hint, PermitResult, Registration, Resource, Status, unschedulable
 from dsched.simulation.outcome import Ending
@@ -31,6 +32,19 @@ def test_a_preemptor_is_tried_again_once_its_victims_are_gone() -> None:
     assert (told.of("high").ending, told.of("high").node, told.of("high").attempts) == (Ending.PLACED, "n1", 2)
     # The room is promised, so nobody else takes it in between.
     assert told.of("small").ending is Ending.UNSCHEDULABLE
+
+
+def test_who_waits_for_pods_that_are_going_already_is_left_in_the_end() -> None:
+    """Each takes back what another one was promised, which has that one tried again."""
+    going = make_pod("shop/going", cpu="1250m", node="n1")
+    going = replace(going, metadata=replace(going.metadata, deletion_timestamp="2023-11-14T22:13:20Z"))
+    pods = [going, make_pod("shop/evicted", cpu="1180m", node="n2", priority=5)]
+    pods += [make_pod("shop/a", cpu=3, priority=100), make_pod("shop/b", cpu="3600m", priority=100)]
+    pods += [make_pod("shop/c", cpu=1, priority=10)]
+    told = Told([make_node("n1", cpu=4), make_node("n2", cpu=4)], pods)
+    assert told.of("evicted").ending is Ending.EVICTED
+    assert Ending.UNSCHEDULABLE in {told.of(name).ending for name in "abc"}
+    assert max(told.of(name).attempts for name in "abc") <= 2 * MOST
 
 
 def test_who_may_be_tried_again_asks_pre_enqueue_again() -> None:
