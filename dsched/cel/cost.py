@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
+from dsched.cel.environment import CEL_GO_0_29
 from dsched.cel.library.formats import pattern_size
 from dsched.cel.values import Cidr, Format, MapValue, Quantity, Semver, Url, cost_size
 
@@ -184,7 +185,7 @@ _SPECIAL: dict[str, Callable[[str], Cost | int]] = {
 
 def _standard(overload: str, minor: int) -> Cost | int:
     if overload in ("starts_with_string", "ends_with_string"):
-        return _reading(1 if minor >= 36 else 0, 1)  # cel-go 0.29 counts the affix, 0.26 the text
+        return _reading(1 if minor >= CEL_GO_0_29 else 0, 1)  # the affix; before, the text
     if overload in ("string_to_bytes", "bytes_to_string", "strings_quote", "string_format"):
         return _reading(0, 1)
     if overload == "in_list":
@@ -193,7 +194,7 @@ def _standard(overload: str, minor: int) -> Cost | int:
         return _smaller
     if overload in ("add_string", "add_bytes"):
         return lambda args, result: _scaled(cost_size(args[0]) + cost_size(args[1]), TEXT)
-    if overload == "matches_string" or (overload == "matches" and minor >= 36):
+    if overload == "matches_string" or (overload == "matches" and minor >= CEL_GO_0_29):
         return _pattern
     if overload == "contains_string":
         return lambda args, result: _scaled(cost_size(args[0]), TEXT) * _scaled(cost_size(args[1]), TEXT)

@@ -9,7 +9,7 @@ from typing import Any
 
 from dsched.cel import types
 from dsched.cel.environment import Environment, environment
-from dsched.cel.errors import CompileError, EvaluationError
+from dsched.cel.errors import EvaluationError
 from dsched.cel.library import quantities, semvers
 from dsched.cel.program import MAX_COST, NEWEST, compile_in
 from dsched.cel.types import Type, map_of
@@ -19,7 +19,7 @@ Values = Mapping[str, Mapping[str, Any]]
 """Attributes (``{"string": …}``) or capacity (``{"value": …}``) by name, as in the JSON of a ResourceSlice."""
 
 _NOTHING = MapValue({})
-_FIRST_WITH_LISTS = 36
+_FIRST_WITH_LISTS = 37
 """The minor since which attributes may be lists, so that their type is left open."""
 
 
@@ -51,11 +51,8 @@ class DeviceSelector:
 
     def __init__(self, expression: str, minor: int = NEWEST) -> None:
         self.expression = expression
-        self._program = compile_in(_environment(minor), expression)
-        result = self._program.type
         unknown = types.DYN if minor >= _FIRST_WITH_LISTS else types.ANY
-        if result not in (types.BOOL, unknown):
-            raise CompileError(f"must evaluate to bool or the unknown type, not {result}", "type")
+        self._program = compile_in(_environment(minor), expression, types.BOOL, unknown)
 
     def matches(
         self, driver: str, attributes: Values, capacity: Values, allow_multiple_allocations: bool | None = None

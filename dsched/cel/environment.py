@@ -66,6 +66,10 @@ _NAMED_TYPES = {
 }
 
 
+CEL_GO_0_29 = 37
+"""The minor since which Kubernetes has cel-go 0.29; before it has 0.26."""
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """Attributes:
@@ -92,5 +96,6 @@ def environment(minor: int, variables: Mapping[str, Type]) -> Environment:
 @lru_cache(maxsize=8)
 def _functions(minor: int) -> tuple[Overload, ...]:
     """The overloads that Kubernetes 1.``minor`` offers, in the order in which they are tried."""
-    versioned = lists.SINCE_36 if minor >= 36 else lists.UNTIL_35
-    return tuple(each for library in _LIBRARIES for each in library.OVERLOADS) + versioned
+    versioned = [lists.LIMITED_RANGE] if minor >= CEL_GO_0_29 else [lists.RANGE, conversions.INT_TO_DURATION]
+    versioned += [lists.INCLUDES] if minor >= 36 else []
+    return (*(each for library in _LIBRARIES for each in library.OVERLOADS), *versioned)

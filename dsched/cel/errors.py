@@ -17,6 +17,10 @@ class CompileError(DschedError):
         self.kind = kind
 
 
+class NoProgram(CompileError):
+    """An expression of which no program can be made, though its types are right."""
+
+
 class EvaluationError(DschedError):
     """An expression that failed on what it was given.
 

@@ -396,15 +396,19 @@ def logical_or(terms: list[Run]) -> Run:
     return run
 
 
-def optional_or(left: Run, right: Run, value: bool) -> Run:
-    """``a.or(b)`` and ``a.orValue(b)``: b is only evaluated if a holds nothing. Costs nothing itself."""
+def optional_or(left: Run, right: Run, *, value: bool, lenient: bool) -> Run:
+    """``a.or(b)`` and ``a.orValue(b)``: b is only evaluated if a holds nothing. Costs nothing itself.
+
+    Args:
+        lenient: what is no optional at all is taken as it is, as until cel-go 0.26.
+    """
 
     def run(frame: Frame) -> Any:
         found = left(frame)
         if type(found) is Failure:
             return found
         if type(found) is not Optional:
-            return NO_OVERLOAD
+            return found if lenient else NO_OVERLOAD
         if not found.present:
             return right(frame)
         return found.value if value else found

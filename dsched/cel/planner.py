@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsched.cel import cost, regex
-from dsched.cel.environment import Environment
-from dsched.cel.errors import CompileError
+from dsched.cel.environment import CEL_GO_0_29, Environment
+from dsched.cel.errors import CompileError, NoProgram
 from dsched.cel.interpreter import (
     Attribute,
     Chain,
@@ -61,7 +61,8 @@ def plan(tree: Node, environment: Environment) -> Planned:
     """What evaluates a checked expression.
 
     Raises:
-        CompileError: a constant that cannot be converted, a pattern that is none, or nested too deeply.
+        NoProgram: a constant that cannot be converted, or a pattern that is none.
+        CompileError: a time, a duration or a pattern that is none, or nested too deeply.
     """
     planner = _Planner(environment)
     run = planner.run_of(tree)
@@ -140,7 +141,9 @@ class _Planner:
             return logical_and(terms) if function == "_&&_" else logical_or(terms)
         plans = [self._plan(each) for each in given]
         if function in ("or", "orValue"):
-            return optional_or(_runnable(plans[0]), _runnable(plans[1]), value=function == "orValue")
+            left, right = map(_runnable, plans)
+            lenient = self._environment.minor < CEL_GO_0_29
+            return optional_or(left, right, value=function == "orValue", lenient=lenient)
         return self._function(node, plans)
 
     def _branch(self, node: Node) -> Attribute:
@@ -170,22 +173,38 @@ class _Planner:
                 return Constant(False)
             if all(type(each) in _IN_SETS for each in members):
                 return _membership(_runnable(plans[0]), members)
+        if function == "matches":
+            self._validate_pattern(node)
         lazy = None
         if function in CONSTANT_PATTERNS and isinstance(plans[1], Constant):
             lazy = True
             try:
                 regex.compile(plans[1].value)
             except PatternError as error:
-                raise CompileError(f"program instantiation failed: {error}") from error
+                raise NoProgram(f"program instantiation failed: {error}") from error
         if function == "_+_" and isinstance(node.args[0], Ident) and self._names.get(node.args[0].name) in self._lazy:
             return growing(_runnable(plans[0]), _runnable(plans[1]), units)
         run = call(function, node.overload, overloads, [_runnable(each) for each in plans], units, lazy)
         if function in FOLDED and len(plans) == len(constants) == 1:
             found = run(Frame([], 10**9))
             if type(found) is Failure:
-                raise CompileError(f"program instantiation failed: {found.text}")
+                if function in ("timestamp", "duration") and isinstance(node.args[0], Literal):
+                    raise CompileError(f"invalid {function} argument")
+                raise NoProgram(f"program instantiation failed: {found.text}")
             return Constant(found)
         return run
+
+    def _validate_pattern(self, node: Call) -> None:
+        """The first argument: that of ``matches(text, pattern)`` is the text, which upstream takes for a pattern.
+
+        cel-go: ``cel/validator.go`` ``ValidateRegexLiterals``.
+        """
+        first = node.args[0]
+        if isinstance(first, Literal) and isinstance(first.value, str):
+            try:
+                regex.compile(first.value)
+            except PatternError as error:
+                raise CompileError("invalid matches argument") from error
 
     def _list(self, node: ListLiteral) -> Plan:
         plans = [self._plan(each) for each in node.elements]
@@ -223,7 +242,7 @@ class _Planner:
         if constant and not any(optional for _, _, optional in plans):
             found = run(Frame([], cost.MAP))
             if type(found) is Failure:
-                raise CompileError(f"program instantiation failed: {found.text}")
+                raise NoProgram(f"program instantiation failed: {found.text}")
             return Constant(found)
         return run
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from dsched.cel import checker, parser, planner
 from dsched.cel.environment import Environment, environment
-from dsched.cel.errors import CostExceeded, EvaluationError
+from dsched.cel.errors import CompileError, CostExceeded, EvaluationError, NoProgram
 from dsched.cel.interpreter import Frame
 from dsched.cel.planner import Planned
 from dsched.cel.types import Type
@@ -71,8 +71,20 @@ def compile(expression: str, variables: Mapping[str, Type] | None = None, minor:
     return compile_in(environment(minor, variables or {}), expression)
 
 
-def compile_in(where: Environment, expression: str) -> Program:
-    """`compile` in an environment that is there already."""
+def compile_in(where: Environment, expression: str, *results: Type) -> Program:
+    """`compile` in an environment that is there already.
+
+    Args:
+        results: what the expression may evaluate to; anything where there is none.
+    """
     tree = parser.parse(expression)
     found = checker.check(tree, where)
-    return Program(expression, found, planner.plan(tree, where), tuple(where.variables))
+    wrong = results and found not in results
+    try:
+        planned = planner.plan(tree, where)
+    except NoProgram:
+        if not wrong:  # which is told first
+            raise
+    if wrong:
+        raise CompileError(f"must evaluate to {results[0]} or the unknown type, not {found}", "type")
+    return Program(expression, found, planned, tuple(where.variables))

@@ -251,3 +251,9 @@ OVERLOADS = [
     overload("uint(int) -> uint", "int64_to_uint64", _int_to_uint),
     overload("uint(string) -> uint", "string_to_uint64", _string_to_uint),
 ]
+INT_TO_DURATION = overload(
+    "duration(int) -> duration",
+    "int64_to_duration",
+    lambda value: Failure("type conversion error from 'int' to 'google.protobuf.Duration'"),
+)
+"""It can be written until cel-go 0.26, and fails."""

@@ -208,8 +208,8 @@ OVERLOADS = [
     overload("cel.@mapInsert(map(K, V), K, V) -> map(K, V)", "@mapInsert_map_key_value", _inserted),
     overload("cel.@mapInsert(map(K, V), map(K, V)) -> map(K, V)", "@mapInsert_map_map", _merged),
 ]
-UNTIL_35 = (overload("lists.range(int) -> list(int)", "lists_range", _range),)
-SINCE_36 = (
-    overload("lists.range(int) -> list(int)", "lists_range", _range_limited),
-    overload("dyn::includes(dyn) -> bool", "list_includes_dyn_dyn", _includes),
-)
+RANGE = overload("lists.range(int) -> list(int)", "lists_range", _range)
+LIMITED_RANGE = overload("lists.range(int) -> list(int)", "lists_range", _range_limited)
+"""Of cel-go 0.29."""
+INCLUDES = overload("dyn::includes(dyn) -> bool", "list_includes_dyn_dyn", _includes)
+"""Since 1.36."""

@@ -81,23 +81,58 @@ def test_what_does_not_compile(expression: str) -> None:
     assert compile_error(expression) == "compile"
 
 
-def test_attributes_may_be_lists_since_1_36() -> None:
+def test_attributes_may_be_lists_since_1_37() -> None:
     attributes = {"models": {"strings": ["a", "b"]}, "versions": {"versions": ["1.0.0", "2.0.0"]}}
     assert matches("device.attributes['gpu.example.com'].models.includes('b')", attributes=attributes)
     assert matches("device.attributes['gpu.example.com'].models.exists(m, m == 'a')", attributes=attributes)
     assert matches("device.attributes['gpu.example.com'].versions[1].major() == 2", attributes=attributes)
-    assert compile_error("device.attributes['gpu.example.com'].models.includes('b')", minor=35) == "compile"
+    assert matches("[1].includes(1)", minor=36)
+    assert compile_error("[1].includes(1)", minor=35) == "compile"
 
 
-def test_attributes_are_nothing_to_loop_over_before_1_36() -> None:
-    assert compile_error("device.attributes['gpu.example.com'].model.exists(m, m == 'a')", minor=34) == "compile"
-    assert matches("lists.range(-1) == []", minor=34)
+@pytest.mark.parametrize("minor", [34, 36])
+def test_attributes_are_nothing_to_loop_over_before_1_37(minor: int) -> None:
+    assert compile_error("device.attributes['gpu.example.com'].model.exists(m, m == 'a')", minor=minor) == "compile"
+    assert matches("lists.range(-1) == []", minor=minor)
     assert runtime_error("lists.range(-1) == []") == "runtime"
 
 
-def test_dyn_is_no_result_before_1_36() -> None:
+@pytest.mark.parametrize("minor", [34, 36])
+def test_dyn_is_no_result_before_1_37(minor: int) -> None:
     assert matches("dyn(device.attributes['gpu.example.com'].ecc)")
-    assert compile_error("dyn(device.attributes['gpu.example.com'].ecc)", minor=34) == "type"
+    assert compile_error("dyn(device.attributes['gpu.example.com'].ecc)", minor=minor) == "type"
+
+
+@pytest.mark.parametrize("minor", [34, 36])
+def test_what_is_no_optional_is_its_own_value_before_1_37(minor: int) -> None:
+    assert matches("device.attributes['gpu.example.com'].ecc.orValue(false)", minor=minor)
+    assert runtime_error("device.attributes['gpu.example.com'].ecc.orValue(false)") == "runtime"
+
+
+def test_a_number_is_no_duration() -> None:
+    """Which is not seen before it is evaluated, until 1.36."""
+    expression = "duration(device.attributes['gpu.example.com'].index - 1) == duration('1s')"
+    assert compile_error(expression) == "compile"
+    assert runtime_error(expression, minor=36) == "runtime"
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("int('x')", "type"),
+        ("int('x') == 1", "compile"),
+        ("'a'.find('[')", "type"),
+        ("timestamp('x')", "compile"),
+        ("timestamp(string(1))", "type"),
+        ("duration('x')", "compile"),
+        ("'a'.matches('[') ? 1 : 2", "compile"),
+        ("matches('a', '[') ? 1 : 2", "type"),
+        ("matches('[', 'a')", "compile"),
+    ],
+)
+def test_what_an_expression_evaluates_to_is_looked_at_before_its_constants(expression: str, kind: str) -> None:
+    """But not before texts of times, durations and patterns."""
+    assert compile_error(expression) == kind
 
 
 def test_more_than_a_million_units_end_an_evaluation() -> None:
