@@ -28,6 +28,9 @@ type line struct {
 	Hint    *happening      `json:"hint"`
 
 	Sequence json.RawMessage `json:"sequence"`
+
+	Configuration *string    `json:"configuration"`
+	Selects       *selection `json:"selects"`
 }
 
 type begin struct {
@@ -121,6 +124,18 @@ func (a *answering) take(raw []byte) error {
 		return a.answerCase(given.Case)
 	case given.Sequence != nil:
 		found, err := runSequence(given.Sequence)
+		if err != nil {
+			return err
+		}
+		return a.out.Encode(found)
+	case given.Configuration != nil:
+		found, err := understand(*given.Configuration)
+		if err != nil {
+			return err
+		}
+		return a.out.Encode(found)
+	case given.Selects != nil:
+		found, err := selects(given.Selects)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dsched.clock import SystemClock
 from dsched.config import Features, feature_gates
 from dsched.errors import ConfigError, JudgeError, NothingRecorded
 from dsched.judging import program
@@ -32,7 +33,6 @@ CLUSTERS = int(os.environ.get("DSCHED_CROSSED_CLUSTERS", "400"))
 VERSIONS = {str(each.version): each for each in (V34, V35, V36, V37)}
 ASKED = os.environ.get("DSCHED_CROSSED_RELEASES", "1.34,1.37").split(",")
 """Releases of Kubernetes: the ends of what is emulated, or those that are named."""
-NOW_MS = 1_700_000_000_000
 REFUSED = "needs the plugin DynamicResources, which this profile does not enable"
 """dsched refuses pods with claims where nobody would look at these, on purpose."""
 PLAIN = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
@@ -76,7 +76,9 @@ def decided(number: int, crossing: Crossing, features: Features) -> list[tape.Li
         return None
     profiles.emulate(features)
     given = crossing.cluster(configured.profiles[0].scheduler_name)
-    return simulated.lines(configured, plugins, given, NOW_MS, number)
+    return simulated.lines(
+        configured, plugins, given, SystemClock().now_ms(), number
+    )  # by which kube-scheduler judges what was long ago
 
 
 def judged(path: Path, recordings: Iterable[list[tape.Line] | None]) -> Iterator[Judgement | None]:
