@@ -17,3 +17,8 @@ def seed(variable: str) -> int:
         return asked or (random.Random(run) if run else random.SystemRandom()).randrange(1, 1 << 32)
     found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return int(found.stdout[:8], 16) if found.returncode == 0 else 1
+
+
+def settled(variable: str) -> int:
+    """As `seed`, but in CI always the same: a difference that nobody has met yet is none that a change has made."""
+    return 1 if os.environ.get("CI") and variable not in os.environ else seed(variable)

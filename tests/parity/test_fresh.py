@@ -1,6 +1,5 @@
 """Thousands of decisions about clusters that nobody has seen before, held against kube-scheduler's own framework."""
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -11,18 +10,16 @@ from dsched.config import Features, feature_gates
 from dsched.judging import program
 from dsched.judging.judging import EQUALS, Judging, Mismatch
 from dsched.plugins import profiles
+from tests import seeds
 from tests.judge_program import judge_program
 from tests.parity import fresh
-from tests.versions import V34, V35, V36, V37
+from tests.versions import FRESH, name
 
 pytestmark = pytest.mark.built
 
 SEED = "DSCHED_FRESH_SEED"
 """Environment variable: the seed of a run that is to be run again."""
 DECISIONS = 5000
-VERSIONS = {str(each.version): each for each in (V34, V35, V36, V37)}
-ASKED = os.environ.get("DSCHED_FRESH_RELEASES", "1.34,1.37").split(",")
-"""Releases of Kubernetes: the ends of what is emulated, or those that are named."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,10 +28,10 @@ def as_before() -> Iterator[None]:
     profiles.emulate(feature_gates.UNSAID)
 
 
-@pytest.mark.parametrize("features", [VERSIONS[each] for each in ASKED], ids=ASKED)
+@pytest.mark.parametrize("features", FRESH, ids=name)
 def test_kube_scheduler_would_have_decided_the_same(features: Features, capsys: pytest.CaptureFixture[str]) -> None:
     path = judge_program(str(features.version))
-    seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(1 << 32))
+    seed = seeds.settled(SEED)
     with capsys.disabled():
         print(f"\n{SEED}={seed} for {features.version}")
     mismatches: list[Mismatch] = []

@@ -1,6 +1,5 @@
 """Thousands of things that happen while a pod waits: who is tried again, held against kube-scheduler's own queue."""
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from dsched.plugins import profiles
 from dsched.scheduler.hints import Hints
 from dsched.scheduler.ports import QueueName
 from dsched.scheduler.queue import Backoff, PendingPods
+from tests import seeds
 from tests.judge_program import judge_program
 from tests.parity.happenings import Cluster, Happening
 from tests.unit.framework.frameworks import NAME, Handle, frameworks
@@ -127,7 +127,7 @@ def test_kube_scheduler_would_have_tried_the_same_pods_again(
     features: Features, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = judge_program(str(features.version))
-    seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(1 << 32))
+    seed = seeds.settled(SEED)
     with capsys.disabled():
         print(f"\n{SEED}={seed} for {features.version}")
     profiles.emulate(features)
