@@ -29,6 +29,7 @@
     ├── CannotEvaluate         an evaluator cannot judge nodes as it was asked to
     ├── SystemNotFound         no running system at the given address
     ├── CompileError           a CEL expression that cannot be used (`dsched.cel.errors`)
+    │   └── NoProgram          one of which no program can be made (the same)
     ├── EvaluationError        one that failed on what it was given (`dsched.cel.errors`)
     ├── PatternError           text that is no regular expression (`dsched.cel.regex.characters`)
     ├── AllocationError        a claim, class or slice at fault (`dsched.plugins.dynamic_resources.allocation`)
