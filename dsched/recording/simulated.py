@@ -78,7 +78,7 @@ class _Telling:
         self.lines: list[tape.Line] = []
         self._now_ms = now_ms
         self._held: set[PodUid] = set()
-        self._placed: list[PodUid] = []
+        self._placed: dict[PodUid, None] = {}
         """They are bound once their claims are written, as binders do it."""
 
     def hear(self, decided: Decision | GroupDecision, _version: int) -> None:
@@ -94,13 +94,15 @@ class _Telling:
             if decision.waiting is not None:
                 self._held.add(decision.candidate.info.uid)
             elif decision.node is not None:
-                self._placed.append(decision.candidate.info.uid)
+                self._placed[decision.candidate.info.uid] = None
         self.lines += (tape.PodOff(victim.uid) for decision in decisions for victim in decision.victims)
 
     def follow(self, event: ClusterEvent) -> None:
         if isinstance(event.old, Pod):  # it could not be bound
-            self._placed.remove(event.old.uid)
-            self.lines.append(tape.Released(event.old.uid))
+            uid = event.old.uid
+            self._placed.pop(uid, None)
+            self._held.discard(uid)
+            self.lines.append(tape.Released(uid))
             return
         key = key_of(event.old if event.new is None else event.new)
         if event.new is None:
@@ -112,4 +114,4 @@ class _Telling:
         """What the last decision brings has been told."""
         for uid in self._placed:
             self.lines += (tape.Bound(uid), tape.NoLongerPending(uid))
-        self._placed = []
+        self._placed = {}
