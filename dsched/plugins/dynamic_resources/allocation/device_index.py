@@ -175,6 +175,7 @@ class DeviceIndex:
         return found
 
     def _unusable_anywhere(self, node: Node) -> Sequence[Pool]:
+        """See `_unusable`; any node will do, for slices of counters have no devices that could be on it."""
         if self._unusable is None:
             pools = []
             for id, counters in self._counters.items():
