@@ -4,24 +4,23 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dsched.clock import SystemClock
 from dsched.config import Features, feature_gates
-from dsched.errors import ConfigError, JudgeError, NothingRecorded
-from dsched.judging import program
+from dsched.errors import ConfigError
 from dsched.judging.judging import EQUALS, FAILED, Judgement, Judging, Mismatch
 from dsched.judging.program import Program
 from dsched.model import tape
 from dsched.plugins import profiles, registry
 from dsched.recording import simulated
 from tests import seeds
-from tests.judge_program import judge_program
+from tests.judge_program import Restarting, judge_program
 from tests.parity.crossed import Crossing, cases
 from tests.versions import FRESH, name
 
@@ -73,29 +72,15 @@ def decided(number: int, crossing: Crossing, features: Features) -> list[tape.Li
         return None
     profiles.emulate(features)
     given = crossing.cluster(configured.profiles[0].scheduler_name)
-    return simulated.lines(
-        configured, plugins, given, SystemClock().now_ms(), number
-    )  # by which kube-scheduler judges what was long ago
+    now_ms = SystemClock().now_ms()  # by which kube-scheduler judges what was long ago
+    return simulated.lines(configured, plugins, given, now_ms, number)
 
 
-def judged(path: Path, recordings: Iterable[list[tape.Line] | None]) -> Iterator[Judgement | None]:
-    """What kube-scheduler says to each; None where it is not asked, or breaks down."""
-    asked: Program | None = None
-    with ExitStack() as running:
-        for lines in recordings:
-            asked = asked or running.enter_context(program.running(path))
-            judging = Judging(asked)
-            try:
-                judging.run(lines or ())
-            except NothingRecorded:
-                yield None
-            except JudgeError as error:
-                if BREAKS_DOWN not in str(error):
-                    raise
-                asked = None
-                yield None
-            else:
-                yield judging.found
+def judged(asked: Program, lines: list[tape.Line]) -> Judgement:
+    """What kube-scheduler says to it."""
+    judging = Judging(asked)
+    judging.run(lines)
+    return judging.found
 
 
 @pytest.mark.parametrize("features", FRESH, ids=name)
@@ -107,13 +92,14 @@ def test_kube_scheduler_would_have_decided_the_same(
     with capsys.disabled():
         print(f"\n{SEED}={seed} for {features.version}")
     found = Found()
-    crossings = (Crossing(random.Random(f"{seed} {number}"), known) for number in range(CLUSTERS))
-    recordings = (decided(number, each, features) for number, each in enumerate(crossings))
-    for number, said in enumerate(judged(path, recordings)):
-        if said is None:
-            found.passed_over += 1
-        else:
-            found.add(number, said)
+    with Restarting(path, BREAKS_DOWN) as asked:
+        for number in range(CLUSTERS):
+            lines = decided(number, Crossing(random.Random(f"{seed} {number}"), known), features)
+            said = None if lines is None else asked.ask(partial(judged, lines=lines))
+            if said is None:
+                found.passed_over += 1
+            else:
+                found.add(number, said)
     assert found.mismatches == [], f"{SEED}={seed}"
     assert set(found.unjudged) <= {EQUALS, FAILED}, f"{SEED}={seed}: {found.unjudged}"
     assert found.passed_over < CLUSTERS / 10

@@ -3,8 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,9 @@ import pytest
 
 from dsched.config import Features
 from dsched.conformance import configuration
-from dsched.errors import JudgeError
-from dsched.judging import program
 from dsched.judging.program import Program
 from tests import seeds
-from tests.judge_program import judge_program
+from tests.judge_program import Restarting, judge_program
 from tests.parity import fresh_configurations
 from tests.versions import FRESH, name
 
@@ -29,22 +26,11 @@ BREAKS_DOWN = "noderesources.init"
 """Where kube-scheduler panics until 1.35: it reads the shape of a RequestedToCapacityRatio that has none."""
 
 
-def understood(path: Path, texts: Sequence[str]) -> Iterator[dict[str, Any] | None]:
-    """What kube-scheduler makes of each; None where it breaks down."""
-    asked: Program | None = None
-    with ExitStack() as running:
-        for text in texts:
-            asked = asked or running.enter_context(program.running(path))
-            asked.tell({"configuration": text})
-            try:
-                (answer,) = asked.answers(1)
-            except JudgeError as error:
-                if BREAKS_DOWN not in str(error):
-                    raise
-                asked = None
-                yield None
-            else:
-                yield {"errors": [], "plugins": {}, **answer}
+def understood(asked: Program, text: str) -> dict[str, Any]:
+    """What kube-scheduler makes of it."""
+    asked.tell({"configuration": text})
+    (answer,) = asked.answers(1)
+    return {"errors": [], "plugins": {}, **answer}
 
 
 @pytest.mark.parametrize("features", FRESH, ids=name)
@@ -57,7 +43,9 @@ def test_kube_scheduler_reads_the_same(features: Features, shared: Path, capsys:
     texts = [fresh_configurations.text(chance, documents) for _ in range(FILES)]
     differs: list[tuple[str, list[str]]] = []
     met: Counter[str] = Counter()
-    for text, answer in zip(texts, understood(path, texts), strict=True):
+    with Restarting(path, BREAKS_DOWN) as asked:
+        answers = [asked.ask(partial(understood, text=text)) for text in texts]
+    for text, answer in zip(texts, answers, strict=True):
         if answer is None:
             continue
         found = configuration.check({"configuration": text, "name": "fresh"}, answer, features)

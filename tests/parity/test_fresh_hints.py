@@ -127,7 +127,7 @@ def test_kube_scheduler_would_have_tried_the_same_pods_again(
     features: Features, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = judge_program(str(features.version))
-    seed = seeds.settled(SEED)
+    seed = seeds.seed(SEED)
     with capsys.disabled():
         print(f"\n{SEED}={seed} for {features.version}")
     profiles.emulate(features)
