@@ -94,7 +94,8 @@ class Queue:
     def pop(self, batch: str, count: int, now_ms: int, *, from_backoff: bool) -> list[Popped]:
         """Move up to ``count`` pods from the head of the active queue to in flight. When it is empty and
         ``from_backoff``, pods in backoff (not after errors) are popped early, as upstream's SchedulerPopFromBackoffQ.
-        Pods of profiles that are paused (`dsched.state.pauses`) are passed over.
+        Pods of profiles that are paused (`dsched.state.pauses`) are passed over; where there are many of them, fewer
+        than ``count`` may come although more wait, never none.
 
         Raises:
             StaleEpoch: another leader has taken over; nothing was popped.

@@ -222,6 +222,16 @@ def test_one_who_waits_for_the_pods_behind_a_crowd_does_not_notice_the_steps(sto
     assert queue.pop("1-2", 3, NOW_MS, from_backoff=True) == []
 
 
+def test_where_the_steps_end_amid_the_pods_behind_a_crowd_the_others_come_with_the_next_pop(store, queue):
+    crowd(queue, LOOKED_AT - 2, QueueName.ACTIVE, "other")
+    for number in range(5):
+        put(queue, f"behind-{number}", order=10 * LOOKED_AT + number)
+    store.redis.hset(store.key(keys.PAUSED.name), "other", "1 me")
+    assert names(queue.pop("1-1", 9, NOW_MS, from_backoff=True)) == ["behind-0", "behind-1"]
+    assert names(queue.pop("1-2", 9, NOW_MS, from_backoff=True)) == ["behind-2", "behind-3", "behind-4"]
+    assert queue.pop("1-3", 9, NOW_MS, from_backoff=True) == []
+
+
 # -- take --------------------------------------------------------------------------------------------------------------
 
 
