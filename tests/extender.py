@@ -65,6 +65,7 @@ def scoring(scores: Mapping[str, int]) -> Answer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else the rest of an answer waits until its head was acknowledged
     server: "TestExtender"
 
     def setup(self) -> None:

@@ -35,7 +35,8 @@ class Change(Enum):
     BOUND = "BOUND"
     """A pod got its node and nothing else changed; `Event.object` may be left out."""
     STATUS = "STATUS"
-    """Only the status that the scheduler itself writes (conditions, nominated node) changed."""
+    """Of a pod without a node something changed that scheduling does not read, as the conditions that the scheduler
+    itself writes."""
 
 
 class Event(msgspec.Struct, frozen=True):

@@ -252,8 +252,8 @@ def _left_victims(
             if uid not in there:
                 raise CallFailed(
                     Ending.ERROR,
-                    f"extender: {extender} claims to preempt pod (UID: {cut(uid)}) on node: {name}, but the pod is not "
-                    "found on that node",
+                    f"extender: {extender} claims to preempt pod (UID: &{{{cut(uid)}}}) on node: {name}, but the pod "
+                    "is not found on that node",
                 )
         found[row] = Victims(tuple(there[uid] for uid in named.uids), named.violations)
     for row, named_victims in sorted(found.items()):

@@ -17,7 +17,7 @@ from dsched.model.meta import NodeName
 from dsched.model.node import Node
 
 EXTENDER = "Extender"
-"""Stands for all extenders among the plugins that rejected a pod; any event queues such a pod again.
+"""Stands for all extenders among the plugins that rejected a pod; nearly any event queues such a pod again.
 
 Source: pkg/scheduler/framework/types.go ``ExtenderName``.
 """

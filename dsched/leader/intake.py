@@ -103,6 +103,10 @@ class Intake:
             self._bound_to(key, uid, event)
         elif isinstance(event.object, Pod):
             self.pod(event.object)
+        elif event.change is Change.STATUS:
+            known = self._pending.get(key)
+            if known is not None and known.uid == uid:
+                self._changed_elsewhere(known)
 
     def pod(self, pod: Pod) -> None:
         """A pod as it is now."""
@@ -309,6 +313,7 @@ class Intake:
         turned = self._pending.replace(pod, info, self._frameworks[info.pod.spec.scheduler_name])
         self._changed_promise(pod, old)
         if alike and not claimed:
+            self._changed_elsewhere(pod)
             return
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
         if not alike:
@@ -320,6 +325,17 @@ class Intake:
                 self._moves[entry[0].key] = entry
         elif pod.place is QueueName.GATED or (pod.place is QueueName.UNSCHEDULABLE and self._events.helps(event, pod)):
             move = self._events.move_for(pod, event)
+            if move is not None:
+                self._moves[pod.key] = (pod, move)
+
+    def _changed_elsewhere(self, pod: QueuedPod) -> None:
+        """Something of the pod has changed that no plugin reads, be it only why it was not placed: that has it tried
+        again where somebody rejected it to whom every event matters.
+
+        Source: framework/events.go ``PodSchedulingPropertiesChange``; backend/queue/scheduling_queue.go ``Update``.
+        """
+        if pod.place in (QueueName.GATED, QueueName.UNSCHEDULABLE) and self._events.any_helps(pod):
+            move = self._events.move_for(pod, ClusterEvent(Resource.POD, Action.UPDATE, pod.info.pod, pod.info.pod))
             if move is not None:
                 self._moves[pod.key] = (pod, move)
 

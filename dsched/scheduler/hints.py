@@ -27,6 +27,24 @@ _log = logger(__name__)
 _HINTS = {Hint.QUEUE: "Queue", Hint.SKIP: "QueueSkip"}
 """As metrics have them. Source: pkg/scheduler/metrics/metrics.go ``QueueingHintResultQueue``."""
 
+_FOR_EXTENDERS = frozenset(
+    {
+        Resource.POD,
+        Resource.ASSIGNED_POD,
+        Resource.NODE,
+        Resource.PV,
+        Resource.PVC,
+        Resource.CSI_NODE,
+        Resource.CSI_DRIVER,
+        Resource.CSI_STORAGE_CAPACITY,
+        Resource.STORAGE_CLASS,
+        Resource.RESOURCE_CLAIM,
+        Resource.DEVICE_CLASS,
+        Resource.POD_GROUP,
+    }
+)
+"""What the events are about that matter to extenders, which cannot say so themselves."""
+
 _Registered = dict[tuple[str, str], dict[str, list[Registration]]]
 """(resource, action) to plugin and its registrations; one without a hint function means that every such event helps."""
 
@@ -123,6 +141,10 @@ class Hints:
         """Whether the event may have made this pod schedulable."""
         return self._help(event, pod, pod.plugins)
 
+    def any_helps(self, pod: QueuedPod) -> bool:
+        """Whether somebody rejected the pod who never says which events matter."""
+        return not pod.plugins.isdisjoint(self._silent.get(pod.info.pod.spec.scheduler_name, frozenset()))
+
     def heeded(self, resource: Resource, action: Action, pod: QueuedPod) -> bool:
         """Whether any of the plugins that rejected the pod wants to hear of such events at all."""
         profile = pod.info.pod.spec.scheduler_name
@@ -141,7 +163,10 @@ class Hints:
         profile = pod.info.pod.spec.scheduler_name
         registered = self._registered.get(profile, {}).get((event.resource.value, event.action.value), {})
         for plugin in plugins:
-            if plugin in self._silent.get(profile, frozenset()):
+            if plugin == EXTENDER:
+                if _matters_to_extenders(event):
+                    return True
+            elif plugin in self._silent.get(profile, frozenset()):
                 return True
             if any(_asked(plugin, each.hint, pod, event) is Hint.QUEUE for each in registered.get(plugin, ())):
                 return True
@@ -164,8 +189,27 @@ class Hints:
         return interested
 
 
+def _matters_to_extenders(event: ClusterEvent) -> bool:
+    """Whether a pod that an extender rejected is tried again.
+
+    Source: framework/types.go ``UnrollWildCardResource``; framework/events.go ``NodeSchedulingPropertiesChange``.
+    """
+    if event.resource is not Resource.NODE or event.action is not Action.UPDATE:
+        return event.resource in _FOR_EXTENDERS
+    old, new = event.old, event.new
+    return (
+        (old.spec.unschedulable and not new.spec.unschedulable)
+        or old.spec.taints != new.spec.taints
+        or old.spec.pod_preemption_policy != new.spec.pod_preemption_policy
+        or old.status.allocatable != new.status.allocatable
+        or old.status.declared_features != new.status.declared_features
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.annotations != new.metadata.annotations
+    )
+
+
 def _silent(framework: Framework) -> frozenset[str]:
-    """Plugins to which every event matters; extenders have no way to say which do.
+    """Plugins to which every event matters, as they do not say which do; extenders have no way to.
 
     Source: runtime/framework.go ``NewFramework``, ``fillEnqueueExtensions``.
     """

@@ -276,7 +276,7 @@ func runSequence(raw json.RawMessage) (any, error) {
 	client.PrependReactor("*", "*", made.serve)
 	made.objects = newFactory(client)
 	made.scheduler, err = scheduler.New(ctx, slow{client, made}, made.objects, nil, recorder(recording{made}),
-		scheduler.WithProfiles(settings.Profiles...), scheduler.WithClock(made.clock),
+		scheduler.WithProfiles(settings.Profiles...), scheduler.WithExtenders(settings.Extenders...), scheduler.WithClock(made.clock),
 		// Nodes one after the other: which are found of a part is not up to chance then.
 		scheduler.WithParallelism(1),
 		scheduler.WithPercentageOfNodesToScore(settings.PercentageOfNodesToScore),

@@ -51,7 +51,6 @@ class System(ABC):
         cluster: as one process has it.
         kind, checks_reservations: as the cluster has to say them.
         version: of the Kubernetes behind it; empty where there is none.
-        tells_statuses: whether the watch tells what the scheduler itself has written onto a pod (`Change.STATUS`).
 
     What differs between clusters on purpose is one of these, and nothing else.
     """
@@ -60,7 +59,6 @@ class System(ABC):
     kind: str
     checks_reservations: bool
     version: str
-    tells_statuses: bool
     _marks = 0
 
     @abstractmethod
@@ -171,7 +169,6 @@ class Standalone(System):
     kind = "standalone"
     checks_reservations = True
     version = ""
-    tells_statuses = True
 
     def __init__(self, redis_url: str, folder: Path) -> None:
         self._url, self._name = redis_url, f"test-{uuid.uuid4().hex}"
@@ -260,7 +257,6 @@ class AtAnApiServer(System):
     kind = "kubernetes"
     checks_reservations = False
     version = "1.37"
-    tells_statuses = False
 
     def __init__(self, api: FakeApi) -> None:
         self.api = api

@@ -163,16 +163,16 @@ class TestReporting:
         assert [system.there(kinds.POD, key) for key in (WEB, bound)] == before
         assert system.told_nothing(heard)
 
-    def test_whether_the_watch_tells_of_it_is_the_clusters_choice(self, system: System, uid: PodUid) -> None:
+    def test_the_watch_tells_of_it(self, system: System, uid: PodUid) -> None:
         heard = system.listed()
         report(system, status(uid))
         system.put(pod_manifest("default/mark"))
         heard.wait_for(Change.ADDED, "Pod", "default/mark")
         told = [event for event in heard.events if event.key == WEB]
         version = int(system.version_of(kinds.POD, WEB))
-        assert [(each.change, each.uid, each.version, each.object) for each in told] == (
-            [(Change.STATUS, uid, version, None)] if system.tells_statuses else []
-        )
+        assert [(each.change, each.uid, each.version, each.object) for each in told] == [
+            (Change.STATUS, uid, version, None)
+        ]
 
 
 class TestEvents:

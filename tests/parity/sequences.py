@@ -14,10 +14,12 @@ from dsched.judging.cluster import KINDS
 from dsched.manifests import defaulting, kinds
 from tests.builders import make_term
 from tests.devices import asking, make_claim, make_slice
+from tests.extender import TestExtender
 from tests.integration.leader.binders.working import device_class
 from tests.manifests import group_manifest, node_manifest, pod_manifest
 from tests.parity import sequence_settings, sequence_sizes
 from tests.parity.sequence_devices import Devices
+from tests.parity.sequence_extenders import Extenders
 from tests.parity.sequence_generated import Generated
 from tests.parity.sequence_settings import ANOTHER, CARD
 from tests.parity.sequence_singles import Singles
@@ -72,6 +74,7 @@ class Sequence:
     Attributes:
         steps: what happens at once, and how many seconds go by then.
         config: a KubeSchedulerConfiguration that is not the default one.
+        extenders: what the configuration is to have besides; somebody has to serve them.
         graceful: whether pods on nodes that preemption deletes stay until somebody takes them away.
     """
 
@@ -84,6 +87,7 @@ class Sequence:
         volumes: bool = False,
         singles: bool = False,
         devices: bool = False,
+        extenders: bool = False,
         older: bool = False,
         refusing: bool = True,
     ) -> None:
@@ -94,6 +98,7 @@ class Sequence:
             volumes: pods have claims for volumes.
             singles: there are no groups, and pods ask for all sorts of things.
             devices: pods have claims for devices of many kinds.
+            extenders: they have a say in where pods go.
             older: it is for releases before 1.37: pods come without their groups, and there is nothing that dsched
                 means to have otherwise there.
             refusing: binds are refused now and then. Of pods without a group that were promised the devices of one
@@ -107,6 +112,7 @@ class Sequence:
         self.graceful = chance.random() < 0.35
         self._sampled = chance.random() < SAMPLED
         self.config = self._configuration()
+        self.extenders = Extenders(chance) if extenders else None
         self._two = self.config is not None and len(self.config["profiles"]) > 1
         self.steps: list[Json] = []
         self._number, self._told = 0, 0
@@ -150,6 +156,13 @@ class Sequence:
         if singles:
             self._devices_of_kinds, self._claims = None, False
             self._singles = Singles(self._chance, self._nodes, older=self._older)
+
+    def extended_by(self, server: TestExtender) -> None:
+        """Has a server answer for its extenders."""
+        if self.extenders is not None:
+            profiles = [{"schedulerName": "default-scheduler"}]
+            config = self.config or sequence_settings.configuration(*profiles)
+            self.config = config | {"extenders": self.extenders.served_by(server)}
 
     @property
     def plain(self) -> Json:

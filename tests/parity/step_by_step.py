@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Many
 from typing import Any
 
+from msgspec.structs import replace
+
 from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Change, Event, PodEvent, SchedulingStatus
 from dsched.cluster.standalone.claim_controller import FAILED_CREATION
 from dsched.cluster.standalone.cluster import StandaloneCluster
@@ -58,6 +60,7 @@ class Telling(StandaloneCluster):
         after: how many seconds of the step have gone.
         told: since somebody took it.
         refuse: how many binds of a pod will be refused.
+        nominated: by uid, the nodes that pods were told one after the other.
     """
 
     def __init__(self, rig: Rig, *, graceful: bool) -> None:
@@ -66,6 +69,13 @@ class Telling(StandaloneCluster):
         self.after = 0
         self.told: list[Json] = []
         self.refuse: dict[str, int] = {}
+        self.nominated: dict[PodUid, list[NodeName]] = {}
+
+    def report(self, statuses: Many[SchedulingStatus]) -> None:
+        super().report(statuses)
+        for pod in self.get_pods([each.key for each in statuses]):
+            if pod is not None:
+                self.nominated.setdefault(pod.uid, []).append(NodeName(pod.status.nominated_node_name))
 
     def record(self, events: Many[PodEvent]) -> None:
         for each in events:
@@ -201,9 +211,9 @@ def _promise(cluster: Telling, led: Led, nominate: Mapping[str, str]) -> None:
             continue
         cluster.report([SchedulingStatus(pod.key, pod.uid, reason="", message="", nominated=NodeName(node))])
         led.hear()
-        for each in (pod, *cluster.get_pods([pod.key])):
-            assert each is not None
-            event = Event(Change.MODIFIED, "Pod", pod.key, led.term.heard, pod.uid, each)
+        for each in cluster.nominated.pop(pod.uid):
+            told = replace(pod, status=replace(pod.status, nominated_node_name=each))
+            event = Event(Change.MODIFIED, "Pod", pod.key, led.term.heard, pod.uid, told)
             led.term.hear([Heard([event], led.term.heard)])
 
 

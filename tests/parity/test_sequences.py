@@ -18,6 +18,7 @@ from dsched.leader.binders import node_quarantine
 from dsched.plugins import profiles
 from dsched.state.client import Store
 from tests import seeds
+from tests.extender import TestExtender
 from tests.integration.leader.rig import Rig
 from tests.judge_program import judge_program
 from tests.parity import older_hints
@@ -50,12 +51,16 @@ SINGLES = "singles"
 """There are no groups: the gates that are on by default."""
 DEVICES = "devices"
 """Pods have claims for devices, of many kinds."""
+EXTENDERS = "extenders"
+"""They have a say in where pods go, who have no groups."""
 OLDER = tuple(filter(None, os.environ.get("DSCHED_SEQUENCES_RELEASES", "1.34").split(",")))
 """Releases of Kubernetes before 1.37 that are gone through as well; they are without pod groups."""
 AS_LATER = ["SchedulerAsyncAPICalls=false"]
 """1.34.1 had it on, what came after that has it off: it is about when something is written."""
 TOO_LATE = "the object has been modified"
 """Says a bind that wrote a claim after another: which one does is up to their threads."""
+VICTIM = '" not found'
+"""Says a bind of a pod that was deleted meanwhile, for another one: dsched ends such binds at once."""
 UNBOUND = "running PreBind plugin", "running Bind plugin"
 """Says a bind that failed, perhaps after the pod had been told its node, which 1.35 then leaves on the pod."""
 NEVER = NEVER_S = 10_000
@@ -70,12 +75,16 @@ def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | Non
         for number in some:
             asked.tell({"sequence": sequence.shuffled(number) if number else sequence.plain})
         answers = asked.answers(len(some))
-        if any("unjudged" in answer or TOO_LATE in str(answer["moments"]) for answer in answers):
+        if any("unjudged" in answer or _unlike(str(answer["moments"])) for answer in answers):
             return None
         found += [answer["moments"] for answer in answers]
         if any(differences(found[0], each) for each in found[1:]):
             return None
     return found[0]
+
+
+def _unlike(moments: str) -> bool:
+    return TOO_LATE in moments or VICTIM in moments
 
 
 def leaves_a_node(moments: list[Moment]) -> bool:
@@ -97,12 +106,14 @@ class Comparing:
 
     Attributes:
         seed: what the sequences are made of.
+        extender: answers both for the extenders of a sequence.
     """
 
     connect: Callable[[str], Store]
     folder: Path
     monkeypatch: pytest.MonkeyPatch
     seed: int
+    extender: TestExtender
 
     def compare(self, path: Path, gates: list[str], features: Features, also: str, **kind: bool) -> None:
         """
@@ -120,6 +131,7 @@ class Comparing:
                 if tried >= count and compared > count // 2:
                     break
                 sequence = Sequence(chance.randrange(1 << 32), **kind)
+                sequence.extended_by(self.extender)
                 theirs = certain(asked, sequence, runs)
                 if theirs is None or (features.version.minor == 35 and leaves_a_node(theirs)):
                     continue
@@ -137,37 +149,40 @@ def comparing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Comparing:
+) -> Iterator[Comparing]:
     seed = seeds.settled(SEED)
     with capsys.disabled():
         print(f"\n{SEED}={seed}")
     monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
     monkeypatch.setattr(promises, "PROMISE_S", NEVER_S)
     monkeypatch.setattr(node_quarantine, "REFUSALS", NEVER)
-    return Comparing(connect, tmp_path, monkeypatch, seed)
+    extender = TestExtender()
+    yield Comparing(connect, tmp_path, monkeypatch, seed, extender)
+    extender.stop()
 
 
 @pytest.mark.parametrize(
     "also",
-    [TOPOLOGY, "", CLAIMS, GENERATED, VOLUMES, SINGLES],
-    ids=["topology", "groups", "claims", GENERATED, VOLUMES, SINGLES],
+    [TOPOLOGY, "", CLAIMS, GENERATED, VOLUMES, SINGLES, EXTENDERS],
+    ids=["topology", "groups", "claims", GENERATED, VOLUMES, SINGLES, EXTENDERS],
 )
 def test_a_leader_does_what_kube_scheduler_does(comparing: Comparing, also: str) -> None:
     gates = [f"{GROUPS}=true", *(f"{gate}={str(gate == also).lower()}" for gate in (TOPOLOGY, CLAIMS))]
     grouped = grouped_features(topology=also == TOPOLOGY, claims=also == CLAIMS)
     comparing.compare(
         judge_program("1.37"),
-        [] if also == SINGLES else gates,
-        feature_gates.DEFAULT if also == SINGLES else grouped,
+        [] if also in (SINGLES, EXTENDERS) else gates,
+        feature_gates.DEFAULT if also in (SINGLES, EXTENDERS) else grouped,
         also,
         group_claims=also == CLAIMS,
         generated=also == GENERATED,
         volumes=also == VOLUMES,
-        singles=also == SINGLES,
+        singles=also in (SINGLES, EXTENDERS),
+        extenders=also == EXTENDERS,
     )
 
 
-@pytest.mark.parametrize("also", [SINGLES, VOLUMES, DEVICES, GENERATED])
+@pytest.mark.parametrize("also", [SINGLES, EXTENDERS, VOLUMES, DEVICES, GENERATED])
 @pytest.mark.parametrize("release", OLDER)
 def test_a_leader_that_emulates_an_older_one_does_what_that_does(comparing: Comparing, release: str, also: str) -> None:
     features = feature_gates.features(feature_gates.parse_version(release))
@@ -179,6 +194,7 @@ def test_a_leader_that_emulates_an_older_one_does_what_that_does(comparing: Comp
         features,
         f"{also} of {release}",
         **{also: True},
+        **({SINGLES: True} if also == EXTENDERS else {}),
         older=True,
         refusing=features.version.minor != 35 and not (features.since(36) and also in (DEVICES, GENERATED)),
     )

@@ -286,7 +286,12 @@ class Reflector:
         self._look(new, old)
         if old is None:
             return [*gone, self._event(Change.ADDED, new)]
-        if old.version == new.version or resources.same(old.object, new.object):
+        if old.version == new.version:
+            return gone
+        if resources.same(old.object, new.object):
+            if isinstance(new.object, Pod) and not new.object.node_name:
+                at = resources.number(new.version)
+                return [*gone, Event(Change.STATUS, self.resource.kind, new.key, at, new.uid)]
             return gone
         return [self._event(Change.BOUND if resources.only_bound(old.object, new.object) else Change.MODIFIED, new)]
 

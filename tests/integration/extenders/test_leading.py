@@ -43,7 +43,7 @@ def test_whole_objects_are_sent(rig: Rig, start: Start) -> None:
 
 
 def test_any_event_may_help_a_pod_that_an_extender_rejected(rig: Rig, start: Start) -> None:
-    """It cannot say which; upstream takes every one."""
+    """It cannot say which: nearly every one does, but not that a node is cordoned."""
     server = start(filter=lambda question: keeping(question, FailedNodes={"n1": "no licence"}))
     rig.configure(text(named(server, "filter")))
     rig.apply(node_manifest("n1"), pod_manifest(WEB))
@@ -59,10 +59,34 @@ def test_any_event_may_help_a_pod_that_an_extender_rejected(rig: Rig, start: Sta
     server.answers["filter"] = lambda question: keeping(question, "n1")
     led.run()
     assert rig.queue(WEB) == "unschedulable"
-    rig.apply(other_manifest("Namespace", "v1", "elsewhere"))
+    cordoned = {**node_manifest("n1"), "spec": {"unschedulable": True}}
+    rig.apply(other_manifest("Namespace", "v1", "elsewhere"), cordoned)
+    led.run()
+    assert rig.queue(WEB) == "unschedulable"
+    rig.apply(node_manifest("n1"))
     rig.clock.advance(60)
     led.run()
     assert rig.node_of(WEB) == "n1"
+
+
+def test_a_pod_that_an_extender_rejected_is_tried_again_once_it_says_so(rig: Rig, start: Start) -> None:
+    """Its own condition is an event too, as in kube-scheduler, until it says the same again."""
+    server = start(filter=lambda question: keeping(question, FailedNodes={"n1": "no licence"}))
+    rig.configure(text(named(server, "filter")))
+    rig.apply(node_manifest("n1"), pod_manifest(WEB))
+    led = rig.lead()
+    led.run()
+    assert server.verbs() == ["filter", "filter"]
+    server.answers["filter"] = lambda question: keeping(question, FailedNodes={"n1": "too warm"})
+    led.run()
+    assert server.verbs() == ["filter", "filter"]
+    pod = pod_manifest(WEB)
+    pod["metadata"]["annotations"] = {"example.com/tried": "again"}
+    rig.apply(pod)
+    rig.clock.advance(60)
+    led.run()
+    assert server.verbs() == ["filter"] * 4
+    assert rig.condition(WEB)[1].startswith("0/1 nodes are available: 1 too warm.")
 
 
 def test_a_pod_whose_extender_failed_is_tried_again_after_a_pause(rig: Rig, start: Start) -> None:

@@ -102,7 +102,7 @@ FAILURES: list[tuple[Any, str]] = [
     (lambda question: HANG_UP, "preempt: "),
     (lambda question: Refusal(500), "code 500"),
     (meta(n9=["u1"]), 'nodeinfo not found for node name "n9"'),
-    (meta(n1=["u2"]), "claims to preempt pod (UID: u2) on node: n1, but the pod is not found on that node"),
+    (meta(n1=["u2"]), "claims to preempt pod (UID: &{u2}) on node: n1, but the pod is not found on that node"),
     (meta(n1=[]), 'expected at least one victim pod on node "n1"'),
 ]
 

@@ -6,6 +6,8 @@ import pytest
 
 from dsched.clock import ManualClock
 from dsched.config import Features
+from dsched.extenders.extenders import Extenders
+from dsched.framework.extender import EXTENDER
 from dsched.framework.interface import Action, ClusterEvent, Hint, Registration, Resource
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
@@ -200,6 +202,24 @@ def test_a_plugin_that_says_nothing_is_helped_by_everything_but_changes_of_pendi
     assert helped(framework, pod_event(Action.ADD, new=make_pod("shop/new", node="n1")), "Silent")
     assert not helped(framework, ClusterEvent(Resource.POD, Action.UPDATE), "Silent")
     assert not helped(framework, ClusterEvent(Resource.PENDING_POD, Action.ADD), "Silent")
+
+
+def test_most_of_what_happens_helps_a_pod_that_an_extender_rejected() -> None:
+    """Source: framework/types.go ``UnrollWildCardResource``; framework/events.go ``NodeSchedulingPropertiesChange``."""
+    framework = framework_of()
+    framework.extenders = Extenders([])
+
+    def helps(resource: Resource, old: Any = None, new: Any = None) -> bool:
+        return helped(framework, ClusterEvent(resource, Action.UPDATE, old, new), EXTENDER)
+
+    assert helps(Resource.ASSIGNED_POD, make_pod("shop/old", node="n1"), make_pod("shop/old", node="n1"))
+    assert all(map(helps, (Resource.PVC, Resource.CSI_NODE, Resource.RESOURCE_CLAIM, Resource.POD_GROUP)))
+    assert not any(map(helps, (Resource.NAMESPACE, Resource.SERVICE, Resource.PDB, Resource.RESOURCE_SLICE)))
+    assert helps(Resource.NODE, CORDONED, BARE)
+    assert helps(Resource.NODE, BARE, TAINTED)
+    assert helps(Resource.NODE, BARE, make_node("n1", cpu="2"))
+    assert not helps(Resource.NODE, BARE, CORDONED)
+    assert not helps(Resource.NODE, BARE, make_node("n1", cpu="1", images={"app": 1}))
 
 
 def test_the_pods_own_change_helps_where_nothing_is_known_of_events() -> None:

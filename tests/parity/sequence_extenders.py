@@ -1,0 +1,125 @@
+"""Extenders of a sequence, made by chance: what they have a say in, and what they say.
+
+Of a pod and a node an extender always says the same, to whoever asks: it hangs on the pod's name and label, the node's
+name and the seed alone.
+"""
+
+from random import Random
+from typing import Any
+
+from tests.extender import Answer, Refusal, TestExtender, names
+from tests.parity.sequence_settings import CARD
+
+Json = dict[str, Any]
+
+VERBS = ("filter", "prioritize", "preempt")
+REASONS = ("no licence", "too warm", "Insufficient cpu", "")
+NOWHERE, NOBODY = "nowhere", "uid-nobody"
+"""A node and a pod that are not there."""
+
+
+class Extenders:
+    """One to three.
+
+    Attributes:
+        settings: as a configuration has them, but for their addresses.
+    """
+
+    def __init__(self, chance: Random) -> None:
+        self._seed = chance.randrange(1 << 32)
+        self._odd = chance.random() < 0.5
+        self.settings = [self._one(chance, number) for number in range(chance.choice([1, 1, 2, 3]))]
+
+    def _one(self, chance: Random, number: int) -> Json:
+        verbs = chance.sample(VERBS, chance.choice([1, 2, 2, 3]))
+        found: Json = {f"{verb}Verb": f"{verb}-{number}" for verb in verbs}
+        if "prioritize" in verbs:
+            found["weight"] = chance.choice([1, 1, 2, 7])
+        found["nodeCacheCapable"] = chance.random() < 0.7 or "filter" in verbs
+        found["ignorable"] = chance.random() < 0.4
+        if number == 0 and chance.random() < 0.4:  # one may have it
+            found["managedResources"] = [{"name": CARD, "ignoredByScheduler": chance.random() < 0.5}]
+        return found
+
+    def served_by(self, server: TestExtender) -> list[Json]:
+        """Has a server answer for them; says how a configuration finds them there."""
+        answers: dict[str, Answer] = {
+            "filter": self._filter,
+            "prioritize": self._prioritize,
+            "preempt": self._preempt,
+        }
+        for each in self.settings:
+            for verb in VERBS:
+                if f"{verb}Verb" in each:
+                    path = each[f"{verb}Verb"]
+                    server.answers[path] = lambda question, path=path, verb=verb: answers[verb](path, question)
+        return [{"urlPrefix": server.url, **each} for each in self.settings]
+
+    def _says(self, path: str, question: Json, *about: str) -> Random:
+        """What is up to chance, the same whenever it is asked."""
+        pod = question["Pod"]["metadata"]
+        return Random(f"{self._seed} {path} {pod['name']} {pod['labels'].get('app')} {' '.join(about)}")
+
+    def _fails(self, chance: Random) -> Any:
+        if not self._odd or chance.random() < 0.9:
+            return None
+        return chance.choice([Refusal(500), Refusal(404)])
+
+    def _filter(self, path: str, question: Json) -> Any:
+        of_pod = self._says(path, question)
+        if failure := self._fails(of_pod):
+            return failure
+        strict = of_pod.choice([0.05, 0.25, 0.25, 0.6, 1.0])
+        kept, failed, unresolvable = [], {}, {}
+        for name in names(question):
+            chance = self._says(path, question, name)
+            if chance.random() >= strict:
+                kept.append(name)
+                if not self._odd or chance.random() >= 0.03:
+                    continue
+            among = chance.choice([failed, failed, unresolvable, {}])
+            among[name] = chance.choice(REASONS)
+        if self._odd and of_pod.random() < 0.05:
+            of_pod.choice([failed, unresolvable])[NOWHERE] = of_pod.choice(REASONS)
+        if self._odd and of_pod.random() < 0.03:
+            kept.append(NOWHERE)
+        answer: Json = {"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable}
+        if self._odd and of_pod.random() < 0.04:
+            answer["Error"] = "the extender is out of order"
+        if self._odd and of_pod.random() < 0.1:
+            return answer | {"Nodes": {"items": [{"metadata": {"name": name}} for name in kept]}}
+        return answer | {"NodeNames": kept}
+
+    def _prioritize(self, path: str, question: Json) -> Any:
+        of_pod = self._says(path, question)
+        if failure := self._fails(of_pod):
+            return failure
+        found = []
+        for name in names(question):
+            chance = self._says(path, question, name)
+            score = chance.randint(0, 10)
+            if self._odd and chance.random() < 0.05:
+                score = chance.choice([-3, 11, 100])
+            found.append({"Host": name, "Score": score})
+        if self._odd and of_pod.random() < 0.1:
+            found[-1:] = of_pod.choice([[], [found[-1], found[-1]], [{"Host": NOWHERE, "Score": 10}]])
+        return found
+
+    def _preempt(self, path: str, question: Json) -> Any:
+        of_pod = self._says(path, question)
+        if failure := self._fails(of_pod):
+            return failure
+        found: Json = {}
+        for name, victims in (question["NodeNameToVictims"] or question["NodeNameToMetaVictims"] or {}).items():
+            chance = self._says(path, question, name)
+            if chance.random() < 0.25:
+                continue
+            uids = [each.get("UID") or each["metadata"]["uid"] for each in victims["Pods"] or ()]
+            violations = victims["NumPDBViolations"]
+            if self._odd and chance.random() < 0.2:
+                uids = chance.choice([uids[:1], uids[1:], uids[::-1], [*uids, NOBODY]])
+                violations = chance.choice([violations, 0, 3])
+            found[name] = {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": violations}
+        if self._odd and of_pod.random() < 0.03:
+            found[NOWHERE] = {"Pods": [], "NumPDBViolations": 0}
+        return {"NodeNameToMetaVictims": found}
