@@ -4,6 +4,7 @@ Of a pod and a node an extender always says the same, to whoever asks: it hangs 
 name and the seed alone.
 """
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -16,6 +17,28 @@ VERBS = ("filter", "prioritize", "preempt")
 REASONS = ("no licence", "too warm", "Insufficient cpu", "")
 NOWHERE, NOBODY = "nowhere", "uid-nobody"
 """A node and a pod that are not there."""
+
+
+def asked(server: TestExtender) -> Counter[str]:
+    """What a server was asked since somebody took it: the verb, the pod, the nodes, and the victims by node. Of victims
+    the order is up to kube-scheduler's candidate, and of nodes to who found them."""
+    with server.lock:
+        questions = list(server.asked)
+        server.asked.clear()
+    return Counter(_plain(verb, question) for verb, question in questions)
+
+
+def _plain(verb: str, question: Json) -> str:
+    pod = question["Pod"]["metadata"]["name"]
+    if "NodeNames" in question:
+        return f"{verb} {pod} {sorted(names(question))}"
+    named = question["NodeNameToVictims"] or question["NodeNameToMetaVictims"] or {}
+    victims = {name: (sorted(_uids(each)), each["NumPDBViolations"]) for name, each in sorted(named.items())}
+    return f"{verb} {pod} {victims}"
+
+
+def _uids(victims: Json) -> list[str]:
+    return [each.get("UID") or each["metadata"]["uid"] for each in victims["Pods"] or ()]
 
 
 class Extenders:
@@ -114,7 +137,7 @@ class Extenders:
             chance = self._says(path, question, name)
             if chance.random() < 0.25:
                 continue
-            uids = [each.get("UID") or each["metadata"]["uid"] for each in victims["Pods"] or ()]
+            uids = _uids(victims)
             violations = victims["NumPDBViolations"]
             if self._odd and chance.random() < 0.2:
                 uids = chance.choice([uids[:1], uids[1:], uids[::-1], [*uids, NOBODY]])

@@ -2,6 +2,7 @@
 
 import os
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests import seeds
 from tests.extender import TestExtender
 from tests.integration.leader.rig import Rig
 from tests.judge_program import judge_program
-from tests.parity import older_hints
+from tests.parity import older_hints, sequence_extenders
 from tests.parity.sequences import Sequence
 from tests.parity.step_by_step import Moment, differences, moments
 from tests.unit.scheduler.grouped import CLAIMS, GROUPS, TOPOLOGY
@@ -92,6 +93,12 @@ def leaves_a_node(moments: list[Moment]) -> bool:
     return any(each.get("message", "").startswith(UNBOUND) for moment in moments for each in moment["told"])
 
 
+def _differently_asked(theirs: Counter[str], ours: Counter[str]) -> list[str]:
+    return [f"asked by kube-scheduler alone: {each}" for each in sorted(theirs - ours)] + [
+        f"asked by dsched alone: {each}" for each in sorted(ours - theirs)
+    ]
+
+
 def gone_through(sequence: Sequence, rig: Rig, features: Features) -> list[Moment]:
     """By a leader."""
     rig.configuration = config.default(features)
@@ -135,12 +142,22 @@ class Comparing:
                 theirs = certain(asked, sequence, runs)
                 if theirs is None or (features.version.minor == 35 and leaves_a_node(theirs)):
                     continue
+                questions = self._questions(asked, sequence)
                 rig = Rig(self.connect(f"test-{uuid.uuid4().hex}"), self.folder, self.monkeypatch)
                 found = differences(theirs, gone_through(sequence, rig, features))
+                found += _differently_asked(questions, sequence_extenders.asked(self.extender))
                 certainly = not found or certain(asked, sequence, MANY_RUNS) is not None
                 assert not (found and certainly), "\n".join([f"{SEED}={self.seed}, sequence {sequence.name}", *found])
                 compared += certainly
         assert compared > count // 2
+
+    def _questions(self, asked: Program, sequence: Sequence) -> Counter[str]:
+        """What kube-scheduler asks the extenders."""
+        sequence_extenders.asked(self.extender)
+        if sequence.extenders is not None:
+            asked.tell({"sequence": sequence.plain})
+            asked.answers(1)
+        return sequence_extenders.asked(self.extender)
 
 
 @pytest.fixture
