@@ -15,7 +15,7 @@ from celery.signals import worker_process_shutdown
 
 from dsched import log
 from dsched.cluster import opening
-from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster, PodEvent
+from dsched.cluster.interface import Binding, BindOutcome, BindVerdict, Cluster, PodEvent, scheduled
 from dsched.config import SchedulerConfiguration
 from dsched.errors import ClusterError, StaleEpoch
 from dsched.framework.cycle_state import CycleState
@@ -218,6 +218,9 @@ class Binder:
                 outcomes.append(_outcome(item, BindVerdict.UNKNOWN.value, message, EXTENDER))
             else:
                 outcomes.append(_outcome(item, REJECTED, failure.message, EXTENDER))
+        if bound and not self._cluster.tells_binds:
+            done = [each for each in outcomes if each.uid in bound]
+            self._cluster.record([scheduled(each.key, each.uid, each.node, framework.profile_name) for each in done])
         return list(left.values()), outcomes
 
     def _bound(self, jobs: list[Job]) -> frozenset[PodUid]:

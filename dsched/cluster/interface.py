@@ -187,12 +187,18 @@ class PodEvent:
     related: tuple[PodKey, PodUid] | None = None
 
 
+def scheduled(key: PodKey, uid: PodUid, node: NodeName, scheduler: str) -> PodEvent:
+    """The event of a pod that was bound. Source: pkg/scheduler/schedule_one.go ``finishBinding``."""
+    return PodEvent(key, uid, "Normal", "Scheduled", f"Successfully assigned {key} to {node}", scheduler)
+
+
 class Cluster(Protocol):
     """The source of truth.
 
     Attributes:
         kind: ``standalone`` or ``kubernetes``.
         checks_reservations: whether `bind` refuses a pod whose reservation has ended.
+        tells_binds: whether a pod gets its event `scheduled` whoever binds it, and not only by `bind`.
     """
 
     @property
@@ -200,6 +206,9 @@ class Cluster(Protocol):
 
     @property
     def checks_reservations(self) -> bool: ...
+
+    @property
+    def tells_binds(self) -> bool: ...
 
     def kubernetes_version(self) -> "Version | None":
         """The version of Kubernetes that keeps the objects, or that its API server emulates; None where none does.

@@ -15,5 +15,7 @@ func forget(claims framework.ResourceClaimTracker, claim types.UID) {
 
 type nodeInfoLister = framework.NodeInfoLister
 
+type extender = framework.Extender
+
 // resized does nothing: no kubelet says what a pod has as a whole.
 func resized(_, _ *core.PodStatus) {}

@@ -13,3 +13,5 @@ func forget(claims fwk.ResourceClaimTracker, claim types.UID) {
 }
 
 type nodeInfoLister = fwk.NodeInfoLister
+
+type extender = fwk.Extender

@@ -252,6 +252,21 @@ func (s slowClaims) UpdateStatus(ctx context.Context, claim *resource.ResourceCl
 	return s.ResourceClaimInterface.UpdateStatus(ctx, claim, options)
 }
 
+// binding is an extender that binds, once it has agreed, at the API server, which answers as for binds of the scheduler's own.
+type binding struct {
+	extender
+	of  *running
+	api kubernetes.Interface
+}
+
+func (b binding) Bind(asked *core.Binding) error {
+	defer b.of.unhurried()()
+	if err := b.extender.Bind(asked); err != nil {
+		return err
+	}
+	return b.api.CoreV1().Pods(asked.Namespace).Bind(b.of.ctx, asked, metav1.CreateOptions{})
+}
+
 func runSequence(raw json.RawMessage) (any, error) {
 	waits.begin()
 	var given sequence
@@ -284,6 +299,9 @@ func runSequence(raw json.RawMessage) (any, error) {
 		scheduler.WithPodMaxBackoffSeconds(settings.PodMaxBackoffSeconds))
 	if err != nil {
 		return nil, err
+	}
+	for i, each := range made.scheduler.Extenders {
+		made.scheduler.Extenders[i] = binding{each, made, client}
 	}
 	made.scheduler.Extenders = append(made.scheduler.Extenders, ties{})
 	made.scheduler.SchedulingQueue.Run(klog.FromContext(ctx))

@@ -12,6 +12,8 @@ import (
 
 type nodeInfoLister = fwk.NodeInfoLister
 
+type extender = fwk.Extender
+
 // recorder has everybody tell events to whom it is given.
 func recorder(to events.EventRecorderLogger) profile.RecorderFactory {
 	return func(string) events.EventRecorderLogger { return to }

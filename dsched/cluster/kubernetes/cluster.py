@@ -30,6 +30,7 @@ from dsched.cluster.interface import (
     PodEvent,
     SchedulingStatus,
     Sighting,
+    scheduled,
 )
 from dsched.cluster.kubernetes import bindings as binds
 from dsched.cluster.kubernetes import resources, version
@@ -76,6 +77,7 @@ class Kubernetes:
 
     kind = "kubernetes"
     checks_reservations = False
+    tells_binds = False
 
     def __init__(
         self,
@@ -277,7 +279,8 @@ class Kubernetes:
         outcomes = self._binder.bind(bindings)
         self._recorder.binding(len(bindings))
         found = zip(bindings, outcomes, strict=True)
-        self._recorder.record([_scheduled(each) for each, outcome in found if outcome.verdict is BindVerdict.BOUND])
+        bound = [each for each, outcome in found if outcome.verdict is BindVerdict.BOUND]
+        self._recorder.record([scheduled(each.key, each.uid, each.node, each.scheduler) for each in bound])
         return outcomes
 
     def bind_volumes(self, bindings: Sequence[ClaimBinding]) -> Sequence[str]:
@@ -334,11 +337,6 @@ class Kubernetes:
 
 
 _role: type[Cluster] = Kubernetes
-
-
-def _scheduled(binding: Binding) -> PodEvent:
-    message = f"Successfully assigned {binding.key} to {binding.node}"
-    return PodEvent(binding.key, binding.uid, "Normal", "Scheduled", message, binding.scheduler)
 
 
 def _sighting(known: resources.Known) -> Sighting:

@@ -91,6 +91,7 @@ class StandaloneCluster:
 
     kind = "standalone"
     checks_reservations = True
+    tells_binds = True
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dsched.cluster.interface import Binding, BindVerdict
+from dsched.cluster.interface import Binding, BindVerdict, PodEvent
 from dsched.extenders.client import OPENS_AFTER
 from dsched.framework.runtime import Framework
 from dsched.model.meta import NodeName, PodKey, PodUid
@@ -101,6 +101,25 @@ def test_an_extender_binds(start: Start, make: Make) -> None:
     }
     made.led.run()
     assert made.rig.reserved() == {}
+
+
+def test_a_pod_that_an_extender_bound_is_told_of_as_scheduled(
+    start: Start, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the binder, where the cluster does so for its own binds only, as an API server does."""
+    server = start()
+    made = make(server)
+    told: list[PodEvent] = []
+    monkeypatch.setattr(type(made.rig.cluster), "record", lambda self, events: told.extend(events))
+    server.answers["bind"] = lambda question: made.by_hand(question) or {}
+    made.step()
+    assert told == []
+    monkeypatch.setattr(type(made.rig.cluster), "tells_binds", False)
+    made.rig.apply(pod_manifest("shop/late"))
+    made.step()
+    (event,) = told
+    assert (event.key, event.type, event.reason) == ("shop/late", "Normal", "Scheduled")
+    assert (event.message, event.scheduler) == ("Successfully assigned shop/late to n1", "default-scheduler")
 
 
 def test_pods_that_are_none_of_its_business_are_bound_by_plugins(start: Start, make: Make) -> None:
