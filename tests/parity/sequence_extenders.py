@@ -5,6 +5,7 @@ name and the seed alone.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -29,6 +30,8 @@ def asked(server: TestExtender) -> Counter[str]:
 
 
 def _plain(verb: str, question: Json) -> str:
+    if "PodUID" in question:
+        return f"{verb} {question['PodName']} {question['Node']}"
     pod = question["Pod"]["metadata"]["name"]
     if "NodeNames" in question:
         return f"{verb} {pod} {sorted(names(question))}"
@@ -46,12 +49,18 @@ class Extenders:
 
     Attributes:
         settings: as a configuration has them, but for their addresses.
+        bind: binds the pod that a question names, and says why not; None where who asks does so, once an extender has
+            agreed.
     """
 
     def __init__(self, chance: Random) -> None:
         self._seed = chance.randrange(1 << 32)
         self._odd = chance.random() < 0.5
         self.settings = [self._one(chance, number) for number in range(chance.choice([1, 1, 2, 3]))]
+        self.bind: Callable[[Json], str] | None = None
+        if chance.random() < 0.3:
+            number = chance.randrange(len(self.settings))
+            self.settings[number]["bindVerb"] = f"bind-{number}"
 
     def _one(self, chance: Random, number: int) -> Json:
         verbs = chance.sample(VERBS, chance.choice([1, 2, 2, 3]))
@@ -70,9 +79,10 @@ class Extenders:
             "filter": self._filter,
             "prioritize": self._prioritize,
             "preempt": self._preempt,
+            "bind": self._bind,
         }
         for each in self.settings:
-            for verb in VERBS:
+            for verb in answers:
                 if f"{verb}Verb" in each:
                     path = each[f"{verb}Verb"]
                     server.answers[path] = lambda question, path=path, verb=verb: answers[verb](path, question)
@@ -146,3 +156,11 @@ class Extenders:
         if self._odd and of_pod.random() < 0.03:
             found[NOWHERE] = {"Pods": [], "NumPDBViolations": 0}
         return {"NodeNameToMetaVictims": found}
+
+    def _bind(self, path: str, question: Json) -> Any:
+        chance = Random(f"{self._seed} {path} {question['PodName']} {question['Node']}")
+        if failure := self._fails(chance):
+            return failure
+        if self._odd and chance.random() < 0.15:
+            return {"Error": "the extender does not bind this pod"}
+        return {"Error": self.bind(question)} if self.bind is not None else {}

@@ -28,6 +28,7 @@ from dsched.state.results import Outcome
 from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
 from tests.parity.sequence_devices import FAILED, READY
+from tests.parity.sequence_extenders import Extenders
 from tests.parity.sequence_volumes import FAILS, PROVISIONING, made_for
 from tests.parity.sequences import ENDING, LISTS, STARTS
 
@@ -61,6 +62,7 @@ class Telling(StandaloneCluster):
         told: since somebody took it.
         refuse: how many binds of a pod will be refused.
         nominated: by uid, the nodes that pods were told one after the other.
+        epoch: of the leader.
     """
 
     def __init__(self, rig: Rig, *, graceful: bool) -> None:
@@ -70,6 +72,7 @@ class Telling(StandaloneCluster):
         self.told: list[Json] = []
         self.refuse: dict[str, int] = {}
         self.nominated: dict[PodUid, list[NodeName]] = {}
+        self.epoch = 0
 
     def report(self, statuses: Many[SchedulingStatus]) -> None:
         super().report(statuses)
@@ -102,6 +105,12 @@ class Telling(StandaloneCluster):
                 self._tell("event", each.key, reason="Scheduled", message=text)
                 self._start(each.key)
         return outcomes
+
+    def bind_for(self, question: Json) -> str:
+        """Binds for an extender; says why not."""
+        key = PodKey(f"{question['PodNamespace']}/{question['PodName']}")
+        (outcome,) = self.bind([Binding(key, PodUid(question["PodUID"]), NodeName(question["Node"]), self.epoch)])
+        return "" if outcome.verdict is BindVerdict.BOUND else outcome.message
 
     def _start(self, key: PodKey) -> None:
         """As the kubelet does."""
@@ -153,7 +162,7 @@ class Telling(StandaloneCluster):
         self.told.append({"after": self.after, "what": what, "key": key, **said})
 
 
-def moments(rig: Rig, sequence: Json) -> list[Moment]:
+def moments(rig: Rig, sequence: Json, extenders: Extenders | None = None) -> list[Moment]:
     """What there is after each step of a sequence."""
     if sequence["config"]:
         text = json.dumps(sequence["config"])
@@ -161,6 +170,9 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
     cluster = rig.cluster = Telling(rig, graceful=sequence["graceful"])
     rig.binder = Working(rig, cluster)
     led, found = rig.elect(), []
+    cluster.epoch = led.epoch
+    if extenders is not None:
+        extenders.bind = cluster.bind_for
     claims = rig.configuration.features.enabled("DRAWorkloadResourceClaims")
     cluster.lead(led.epoch, lambda: True, group_claims=claims)
     led.take_over()
@@ -170,7 +182,7 @@ def moments(rig: Rig, sequence: Json) -> list[Moment]:
         cluster.refuse |= step["refuse"]
         for each in step["gone"]:
             rig._applier.delete(LISTS[each["kind"]], [each["key"]])
-        comes = [each["object"] for each in step["set"] if not _in_the_way(cluster, each["object"])]
+        comes = [_kept(cluster, each["object"]) for each in step["set"] if not _in_the_way(cluster, each["object"])]
         if comes:
             rig.apply(*comes)
         _name(cluster, step["names"])
@@ -192,6 +204,18 @@ def _in_the_way(cluster: Telling, wanted: Json) -> bool:
         return False
     (found,) = cluster.get_objects("ResourceClaim", [f"{metadata['namespace']}/{metadata['name']}"])
     return found is not None and found["metadata"]["uid"] != metadata["uid"]
+
+
+def _kept(cluster: Telling, wanted: Json) -> Json:
+    """A pod that runs keeps its conditions, as that another one is to have its room, unless its kubelet says others."""
+    status = wanted.get("status", {})
+    if wanted["kind"] != "Pod" or "nodeName" not in wanted["spec"] or "containerStatuses" in status:
+        return wanted
+    metadata = wanted["metadata"]
+    (found,) = cluster.get_objects("Pod", [f"{metadata['namespace']}/{metadata['name']}"])
+    if found is None or found["metadata"]["uid"] != metadata["uid"]:
+        return wanted
+    return {**wanted, "status": {**status, "conditions": found.get("status", {}).get("conditions", [])}}
 
 
 def _name(cluster: Telling, names: Mapping[str, list[Json]]) -> None:

@@ -102,8 +102,10 @@ def _differently_asked(theirs: Counter[str], ours: Counter[str]) -> list[str]:
 def gone_through(sequence: Sequence, rig: Rig, features: Features) -> list[Moment]:
     """By a leader."""
     rig.configuration = config.default(features)
-    found = moments(rig, sequence.plain)
+    found = moments(rig, sequence.plain, sequence.extenders)
     rig.over()
+    if sequence.extenders is not None:
+        sequence.extenders.bind = None
     return found
 
 
