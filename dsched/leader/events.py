@@ -103,10 +103,6 @@ class Events:
         """Whether an event about the pod itself may have made it schedulable."""
         return self._hints.helps(event, pod)
 
-    def any_helps(self, pod: QueuedPod) -> bool:
-        """Whether any event at all may have made it schedulable."""
-        return self._hints.any_helps(pod)
-
     @property
     def busy(self) -> bool:
         """Whether there is more to be applied, in the next turn."""

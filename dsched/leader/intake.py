@@ -12,6 +12,7 @@ import msgspec
 from dsched.cluster.interface import Change, Cluster, Event
 from dsched.errors import ClusterUnavailable
 from dsched.framework.events import RESOURCES
+from dsched.framework.extender import EXTENDER
 from dsched.framework.interface import Action, ClusterEvent, Resource
 from dsched.framework.interning import shared
 from dsched.framework.pod_info import PodInfo
@@ -330,11 +331,11 @@ class Intake:
 
     def _changed_elsewhere(self, pod: QueuedPod) -> None:
         """Something of the pod has changed that no plugin reads, be it only why it was not placed: that has it tried
-        again where somebody rejected it to whom every event matters.
+        again where an extender rejected it.
 
         Source: framework/events.go ``PodSchedulingPropertiesChange``; backend/queue/scheduling_queue.go ``Update``.
         """
-        if pod.place in (QueueName.GATED, QueueName.UNSCHEDULABLE) and self._events.any_helps(pod):
+        if pod.place is QueueName.UNSCHEDULABLE and EXTENDER in pod.plugins:
             move = self._events.move_for(pod, ClusterEvent(Resource.POD, Action.UPDATE, pod.info.pod, pod.info.pod))
             if move is not None:
                 self._moves[pod.key] = (pod, move)

@@ -141,10 +141,6 @@ class Hints:
         """Whether the event may have made this pod schedulable."""
         return self._help(event, pod, pod.plugins)
 
-    def any_helps(self, pod: QueuedPod) -> bool:
-        """Whether somebody rejected the pod who never says which events matter."""
-        return not pod.plugins.isdisjoint(self._silent.get(pod.info.pod.spec.scheduler_name, frozenset()))
-
     def heeded(self, resource: Resource, action: Action, pod: QueuedPod) -> bool:
         """Whether any of the plugins that rejected the pod wants to hear of such events at all."""
         profile = pod.info.pod.spec.scheduler_name

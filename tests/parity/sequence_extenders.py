@@ -119,7 +119,8 @@ class Extenders:
         answer: Json = {"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable}
         if self._odd and of_pod.random() < 0.04:
             answer["Error"] = "the extender is out of order"
-        if self._odd and of_pod.random() < 0.1:
+        # Of several whole nodes kube-scheduler would go on to score what the answer says of them.
+        if self._odd and of_pod.random() < 0.3 and len(kept) < 2 and NOWHERE not in kept:
             return answer | {"Nodes": {"items": [{"metadata": {"name": name}} for name in kept]}}
         return answer | {"NodeNames": kept}
 

@@ -98,7 +98,7 @@ def test_a_pod_that_has_ended_is_gone(api: FakeApi, watcher: Watch) -> None:
     heard.wait_for(DELETED, "Pod", "default/job")
 
 
-def test_what_scheduling_does_not_read_is_not_told(api: FakeApi, watcher: Watch) -> None:
+def test_what_scheduling_does_not_read_is_told_of_pods_without_a_node_only(api: FakeApi, watcher: Watch) -> None:
     api.put("pods", pod_manifest())
     api.put("nodes", node_manifest())
     heard = watcher()
@@ -111,7 +111,7 @@ def test_what_scheduling_does_not_read_is_not_told(api: FakeApi, watcher: Watch)
     assert isinstance(bound.object, Pod)
     api.put("pods", {**pod, "spec": {**pod["spec"], "nodeName": "n1"}, "status": {"startTime": "2026-01-01T00:00:00Z"}})
     heard.wait_for(MODIFIED, "Pod", "default/web")
-    assert [change for change, _, _ in heard.told] == [BOUND, MODIFIED]
+    assert [change for change, _, _ in heard.told] == [Change.STATUS, BOUND, MODIFIED]
 
 
 @pytest.mark.usefixtures("either")
