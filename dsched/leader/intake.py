@@ -107,7 +107,7 @@ class Intake:
         elif event.change is Change.STATUS:
             known = self._pending.get(key)
             if known is not None and known.uid == uid:
-                self._changed_elsewhere(known)
+                self._changed_unread(known)
 
     def pod(self, pod: Pod) -> None:
         """A pod as it is now."""
@@ -314,7 +314,7 @@ class Intake:
         turned = self._pending.replace(pod, info, self._frameworks[info.pod.spec.scheduler_name])
         self._changed_promise(pod, old)
         if alike and not claimed:
-            self._changed_elsewhere(pod)
+            self._changed_unread(pod)
             return
         event = ClusterEvent(Resource.POD, Action.UPDATE, old, info.pod)
         if not alike:
@@ -329,7 +329,7 @@ class Intake:
             if move is not None:
                 self._moves[pod.key] = (pod, move)
 
-    def _changed_elsewhere(self, pod: QueuedPod) -> None:
+    def _changed_unread(self, pod: QueuedPod) -> None:
         """Something of the pod has changed that no plugin reads, be it only why it was not placed: that has it tried
         again where an extender rejected it.
 

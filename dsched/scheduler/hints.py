@@ -27,24 +27,6 @@ _log = logger(__name__)
 _HINTS = {Hint.QUEUE: "Queue", Hint.SKIP: "QueueSkip"}
 """As metrics have them. Source: pkg/scheduler/metrics/metrics.go ``QueueingHintResultQueue``."""
 
-_FOR_EXTENDERS = frozenset(
-    {
-        Resource.POD,
-        Resource.ASSIGNED_POD,
-        Resource.NODE,
-        Resource.PV,
-        Resource.PVC,
-        Resource.CSI_NODE,
-        Resource.CSI_DRIVER,
-        Resource.CSI_STORAGE_CAPACITY,
-        Resource.STORAGE_CLASS,
-        Resource.RESOURCE_CLAIM,
-        Resource.DEVICE_CLASS,
-        Resource.POD_GROUP,
-    }
-)
-"""What the events are about that matter to extenders, which cannot say so themselves."""
-
 _Registered = dict[tuple[str, str], dict[str, list[Registration]]]
 """(resource, action) to plugin and its registrations; one without a hint function means that every such event helps."""
 
@@ -159,10 +141,7 @@ class Hints:
         profile = pod.info.pod.spec.scheduler_name
         registered = self._registered.get(profile, {}).get((event.resource.value, event.action.value), {})
         for plugin in plugins:
-            if plugin == EXTENDER:
-                if _matters_to_extenders(event):
-                    return True
-            elif plugin in self._silent.get(profile, frozenset()):
+            if plugin in self._silent.get(profile, frozenset()):
                 return True
             if any(_asked(plugin, each.hint, pod, event) is Hint.QUEUE for each in registered.get(plugin, ())):
                 return True
@@ -185,38 +164,20 @@ class Hints:
         return interested
 
 
-def _matters_to_extenders(event: ClusterEvent) -> bool:
-    """Whether a pod that an extender rejected is tried again.
-
-    Source: framework/types.go ``UnrollWildCardResource``; framework/events.go ``NodeSchedulingPropertiesChange``.
-    """
-    if event.resource is not Resource.NODE or event.action is not Action.UPDATE:
-        return event.resource in _FOR_EXTENDERS
-    old, new = event.old, event.new
-    return (
-        (old.spec.unschedulable and not new.spec.unschedulable)
-        or old.spec.taints != new.spec.taints
-        or old.spec.pod_preemption_policy != new.spec.pod_preemption_policy
-        or old.status.allocatable != new.status.allocatable
-        or old.status.declared_features != new.status.declared_features
-        or old.metadata.labels != new.metadata.labels
-        or old.metadata.annotations != new.metadata.annotations
-    )
-
-
 def _silent(framework: Framework) -> frozenset[str]:
-    """Plugins to which every event matters, as they do not say which do; extenders have no way to.
+    """Plugins to which every event matters, as they do not say which do.
 
-    Source: runtime/framework.go ``NewFramework``, ``fillEnqueueExtensions``.
+    Source: runtime/framework.go ``fillEnqueueExtensions``.
     """
-    silent = {plugin.name for plugin in framework.plugins if not hasattr(plugin, "events_to_register")}
-    return frozenset(silent if framework.extenders is None else silent | {EXTENDER})
+    return frozenset(plugin.name for plugin in framework.plugins if not hasattr(plugin, "events_to_register"))
 
 
 def _per_class(framework: Framework) -> frozenset[str]:
-    """Plugins whose hints are the same for all pods of a class, as are those of plugins that never say."""
+    """Plugins whose hints are the same for all pods of a class, as are those of plugins that never say, and of
+    extenders."""
     return _silent(framework) | {
-        plugin.name for plugin in framework.plugins if getattr(plugin, "hints_per_class", False)
+        EXTENDER,
+        *(plugin.name for plugin in framework.plugins if getattr(plugin, "hints_per_class", False)),
     }
 
 
@@ -283,11 +244,17 @@ def _registrations(framework: Framework) -> _Registered:
                 raise PluginError(f"plugin {plugin.name}: events_to_register failed: {error!r}") from error
             if not framework.profile.features.since(37) and _passes_over_taints(registrations):
                 registrations = [*registrations, _TAINTS]
-            for registration in registrations:
-                for action in registration.actions:
-                    event = (registration.resource.value, action.value)
-                    registered.setdefault(event, {}).setdefault(plugin.name, []).append(registration)
+            _register(registered, plugin.name, registrations)
+    if framework.extenders is not None:
+        _register(registered, EXTENDER, _FOR_EXTENDERS)
     return registered
+
+
+def _register(registered: _Registered, name: str, registrations: Sequence[Registration]) -> None:
+    for registration in registrations:
+        for action in registration.actions:
+            event = (registration.resource.value, action.value)
+            registered.setdefault(event, {}).setdefault(name, []).append(registration)
 
 
 def _passes_over_taints(registrations: Sequence[Registration]) -> bool:
@@ -309,6 +276,45 @@ def _after_taints_changed(pod: Pod, event: ClusterEvent) -> Hint:
     uncordoned = before.unschedulable and not after.unschedulable
     return Hint.QUEUE if uncordoned or before.taints != after.taints else Hint.SKIP
 
+
+def _after_node_changed(pod: Pod, event: ClusterEvent) -> Hint:
+    """A node has become another one in what may let somebody onto it.
+
+    Source: framework/events.go ``NodeSchedulingPropertiesChange``.
+    """
+    old, new = event.old, event.new
+    changed = (
+        old.spec.pod_preemption_policy != new.spec.pod_preemption_policy
+        or old.status.allocatable != new.status.allocatable
+        or old.status.declared_features != new.status.declared_features
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.annotations != new.metadata.annotations
+    )
+    return Hint.QUEUE if changed else _after_taints_changed(pod, event)
+
+
+_FOR_EXTENDERS = (
+    Registration(Resource.NODE, frozenset({Action.ADD, Action.DELETE})),
+    Registration(Resource.NODE, frozenset({Action.UPDATE}), _after_node_changed),
+    *(
+        Registration(resource, frozenset(Action))
+        for resource in (
+            Resource.POD,
+            Resource.ASSIGNED_POD,
+            Resource.PV,
+            Resource.PVC,
+            Resource.CSI_NODE,
+            Resource.CSI_DRIVER,
+            Resource.CSI_STORAGE_CAPACITY,
+            Resource.STORAGE_CLASS,
+            Resource.RESOURCE_CLAIM,
+            Resource.DEVICE_CLASS,
+            Resource.POD_GROUP,
+        )
+    ),
+)
+"""What extenders hear of, which cannot register themselves. Source: framework/types.go ``UnrollWildCardResource``;
+runtime/framework.go ``NewFramework``."""
 
 _TAINTS = Registration(Resource.NODE, frozenset({Action.UPDATE}), _after_taints_changed)
 

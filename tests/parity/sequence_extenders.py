@@ -21,8 +21,8 @@ NOWHERE, NOBODY = "nowhere", "uid-nobody"
 
 
 def asked(server: TestExtender) -> Counter[str]:
-    """What a server was asked since somebody took it: the verb, the pod, the nodes, and the victims by node. Of victims
-    the order is up to kube-scheduler's candidate, and of nodes to who found them."""
+    """What a server was asked since somebody took it: the verb, the pod, the nodes and the victims by node, in no
+    order."""
     with server.lock:
         questions = list(server.asked)
         server.asked.clear()
@@ -35,9 +35,14 @@ def _plain(verb: str, question: Json) -> str:
     pod = question["Pod"]["metadata"]["name"]
     if "NodeNames" in question:
         return f"{verb} {pod} {sorted(names(question))}"
-    named = question["NodeNameToVictims"] or question["NodeNameToMetaVictims"] or {}
-    victims = {name: (sorted(_uids(each)), each["NumPDBViolations"]) for name, each in sorted(named.items())}
+    candidates = sorted(_candidates(question).items())
+    victims = {name: (sorted(_uids(each)), each["NumPDBViolations"]) for name, each in candidates}
     return f"{verb} {pod} {victims}"
+
+
+def _candidates(question: Json) -> dict[str, Json]:
+    """Victims by node."""
+    return question["NodeNameToVictims"] or question["NodeNameToMetaVictims"] or {}
 
 
 def _uids(victims: Json) -> list[str]:
@@ -144,7 +149,7 @@ class Extenders:
         if failure := self._fails(of_pod):
             return failure
         found: Json = {}
-        for name, victims in (question["NodeNameToVictims"] or question["NodeNameToMetaVictims"] or {}).items():
+        for name, victims in _candidates(question).items():
             chance = self._says(path, question, name)
             if chance.random() < 0.25:
                 continue

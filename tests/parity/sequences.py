@@ -160,8 +160,7 @@ class Sequence:
     def extended_by(self, server: TestExtender) -> None:
         """Has a server answer for its extenders."""
         if self.extenders is not None:
-            profiles = [{"schedulerName": "default-scheduler"}]
-            config = self.config or sequence_settings.configuration(*profiles)
+            config = self.config or sequence_settings.configuration({"schedulerName": "default-scheduler"})
             self.config = config | {"extenders": self.extenders.served_by(server)}
 
     @property

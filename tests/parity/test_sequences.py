@@ -1,6 +1,7 @@
 """Clusters step by step, in 1.37 with pod groups: a whole leader says and does what kube-scheduler itself does."""
 
 import os
+import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -60,7 +61,7 @@ AS_LATER = ["SchedulerAsyncAPICalls=false"]
 """1.34.1 had it on, what came after that has it off: it is about when something is written."""
 TOO_LATE = "the object has been modified"
 """Says a bind that wrote a claim after another: which one does is up to their threads."""
-VICTIM = '" not found'
+VICTIM = re.compile(r'pods "[^"]*" not found')
 """Says a bind of a pod that was deleted meanwhile, for another one: dsched ends such binds at once."""
 UNBOUND = "running PreBind plugin", "running Bind plugin"
 """Says a bind that failed, perhaps after the pod had been told its node, which 1.35 then leaves on the pod."""
@@ -85,7 +86,7 @@ def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | Non
 
 
 def _unlike(moments: str) -> bool:
-    return TOO_LATE in moments or VICTIM in moments
+    return TOO_LATE in moments or VICTIM.search(moments) is not None
 
 
 def leaves_a_node(moments: list[Moment]) -> bool:

@@ -7,9 +7,9 @@ import pytest
 
 from dsched.leader.binders.tracker import OVERDUE_S
 from dsched.state.client import Store
-from tests.extender import Refusal, keeping, names
+from tests.extender import Refusal, TestExtender, keeping, names
 from tests.integration.extenders.conftest import Start, named, text
-from tests.integration.leader.rig import Rig
+from tests.integration.leader.rig import Led, Rig
 from tests.manifests import node_manifest, other_manifest, pod_manifest
 
 WEB = "shop/web"
@@ -18,6 +18,16 @@ WEB = "shop/web"
 @pytest.fixture
 def rig(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(store, tmp_path, monkeypatch)
+
+
+def rejecting(rig: Rig, start: Start) -> tuple[TestExtender, Led]:
+    """An extender that has rejected a pod on the only node, and the leader that asked it."""
+    server = start(filter=lambda question: keeping(question, FailedNodes={"n1": "no licence"}))
+    rig.configure(text(named(server, "filter")))
+    rig.apply(node_manifest("n1"), pod_manifest(WEB))
+    led = rig.lead()
+    led.run()
+    return server, led
 
 
 def test_a_pod_is_placed_where_the_extender_wants_it(rig: Rig, start: Start) -> None:
@@ -42,13 +52,9 @@ def test_whole_objects_are_sent(rig: Rig, start: Start) -> None:
     assert question["Nodes"]["items"][0]["status"]["nodeInfo"] == {"architecture": "arm64"}
 
 
-def test_any_event_may_help_a_pod_that_an_extender_rejected(rig: Rig, start: Start) -> None:
+def test_nearly_any_event_may_help_a_pod_that_an_extender_rejected(rig: Rig, start: Start) -> None:
     """It cannot say which: nearly every one does, but not that a node is cordoned."""
-    server = start(filter=lambda question: keeping(question, FailedNodes={"n1": "no licence"}))
-    rig.configure(text(named(server, "filter")))
-    rig.apply(node_manifest("n1"), pod_manifest(WEB))
-    led = rig.lead()
-    led.run()
+    server, led = rejecting(rig, start)
     assert rig.queue(WEB) == "unschedulable"
     assert rig.record(WEB)["plugins"] == "Extender"
     reason, message = rig.condition(WEB)
@@ -71,11 +77,7 @@ def test_any_event_may_help_a_pod_that_an_extender_rejected(rig: Rig, start: Sta
 
 def test_a_pod_that_an_extender_rejected_is_tried_again_once_it_says_so(rig: Rig, start: Start) -> None:
     """Its own condition is an event too, as in kube-scheduler, until it says the same again."""
-    server = start(filter=lambda question: keeping(question, FailedNodes={"n1": "no licence"}))
-    rig.configure(text(named(server, "filter")))
-    rig.apply(node_manifest("n1"), pod_manifest(WEB))
-    led = rig.lead()
-    led.run()
+    server, led = rejecting(rig, start)
     assert server.verbs() == ["filter", "filter"]
     server.answers["filter"] = lambda question: keeping(question, FailedNodes={"n1": "too warm"})
     led.run()
