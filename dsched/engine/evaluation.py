@@ -39,6 +39,7 @@ from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner, ScoreRunner
 from dsched.framework.runtime import Framework
 from dsched.framework.snapshot import Snapshot
+from dsched.framework.table import NodeTable
 from dsched.framework.validation import AnsweredError, PluginFailure
 from dsched.model.meta import NodeName, PodUid
 
@@ -814,9 +815,12 @@ class Evaluation(ClassResults):
         best: NDArray[np.intp] = rows[totals == totals.max()]
         return best
 
-    def among(self, rows: NDArray[np.intp]) -> tuple[Ranking, Columns]:
+    def among(self, rows: NDArray[np.intp], seen: NodeTable | None = None) -> tuple[Ranking, Columns]:
         """The ranking of some feasible rows, at least one, as if there were no others. What a score says of a node is
         known where it depends on that node only; how it is normalised depends on which nodes there are.
+
+        Args:
+            seen: what Score looks at, where that is not the cluster: a `bare` table. PreScore looks at the cluster.
 
         Raises:
             PluginFailure: a plugin failed.
@@ -827,11 +831,11 @@ class Evaluation(ClassResults):
         state.skip_score.clear()
         self.framework.run_pre_score(state, self.pod, self._snapshot, feasible)
         columns = Columns(np.ones(len(rows), dtype=np.bool_))
-        known = self.raw_columns()
+        known = self.raw_columns() if seen is None else {}
         for scorer in self.framework.scores:
             if scorer.name in known and scorer.scope is not Scope.CLUSTER and scorer.name not in state.skip_score:
                 columns.raw_scores[scorer.name] = known[scorer.name][rows]
-        run_scores(self.framework.scores, state, self.pod, self._table, rows, columns)
+        run_scores(self.framework.scores, state, self.pod, self._table if seen is None else seen, rows, columns)
         return Ranking(self.framework, state, self.pod, columns), columns
 
 

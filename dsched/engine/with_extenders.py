@@ -4,7 +4,7 @@ Source: pkg/scheduler/schedule_one.go ``findNodesThatFitPod``, ``evaluateNominat
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dsched.engine.evaluation import Evaluation
 from dsched.engine.findings import left_out
 from dsched.engine.select import Choice, Selector
-from dsched.framework.extender import EXTENDER, SCALE, ExtenderFailure, Extending, Said, Scoring
+from dsched.framework.extender import EXTENDER, SCALE, AnsweredNode, ExtenderFailure, Extending, Said, Scoring
 from dsched.framework.interface import Code, Status, unresolvable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runners import FilterRunner
@@ -48,6 +48,7 @@ class EvaluationWithExtenders:
         self._said: dict[str, Said] = {}
         self._left_out: dict[int, str] = {}
         self._unasked: frozenset[int] = frozenset()
+        self._answered: Mapping[NodeName, AnsweredNode] = {}
 
     def filter(self, extenders: Extending, pod: PodInfo, rows: NDArray[np.intp]) -> None:
         """Ask the extenders about rows of nodes that the plugins let through.
@@ -60,6 +61,7 @@ class EvaluationWithExtenders:
         index = self._table.index
         self._said |= found.said
         self._left_out |= {index[name]: extender for name, extender in found.left_out.items()}
+        self._answered = found.answered
         self.kept = np.sort(np.array([index[name] for name in found.kept], dtype=np.intp))
         for row in self.kept.tolist():
             self._left_out.pop(row, None)
@@ -76,18 +78,25 @@ class EvaluationWithExtenders:
             self.totals_kept = self.evaluation.totals[self.kept]
             return
         self._rank()
-        self.scorings = extenders.prioritize(pod, [self._table.nodes[row] for row in self.kept])
+        self.scorings = extenders.prioritize(pod, [self._table.nodes[row] for row in self.kept], self._answered)
         for scoring in self.scorings:
             self.totals_kept += self._column(scoring) * SCALE * scoring.weight
 
     def _rank(self) -> None:
         """By the plugins alone. What a score says of a node is known where it depends on that node only; how it is
-        normalised depends on which nodes are left."""
-        evaluation = self.evaluation
-        if len(self.kept) == np.count_nonzero(evaluation.feasible):
+        normalised depends on which nodes are left. Nodes that an extender gave back whole are scored as they are in its
+        answer, which tells of no pods.
+
+        Source: pkg/scheduler/extender.go ``Filter``.
+        """
+        evaluation, seen = self.evaluation, None
+        if self._answered:
+            index = self._table.index
+            seen = self._table.bare({index[name]: given.node for name, given in self._answered.items()})
+        elif len(self.kept) == np.count_nonzero(evaluation.feasible):
             self.totals_kept = evaluation.totals[self.kept]
             return
-        ranking, columns = evaluation.among(self.kept)
+        ranking, columns = evaluation.among(self.kept, seen)
         self.totals_kept, self._raw, self._weighted = ranking.totals, columns.raw_scores, ranking.weighted()
 
     def _column(self, scoring: Scoring) -> NDArray[np.int64]:

@@ -14,7 +14,16 @@ from dsched.extenders.client import SILENT, UNCLEAR, Call, CallFailed, Client, E
 from dsched.extenders.limits import BIND_ANSWER_BYTES, Reasons
 from dsched.extenders.wire import Objects
 from dsched.framework import extender as extending
-from dsched.framework.extender import BindFailure, ExtenderFailure, Filtering, ReadObjects, Said, Scoring, Victims
+from dsched.framework.extender import (
+    AnsweredNode,
+    BindFailure,
+    ExtenderFailure,
+    Filtering,
+    ReadObjects,
+    Said,
+    Scoring,
+    Victims,
+)
 from dsched.framework.interface import unresolvable, unschedulable
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
@@ -82,6 +91,7 @@ class Extenders:
             ExtenderFailure: one failed that must not be ignored.
         """
         left = list(nodes)
+        answered: dict[NodeName, AnsweredNode] = {}
         said: dict[str, Said] = {}
         left_out: dict[NodeName, str] = {}
         for webhook in self._interested(pod):
@@ -91,7 +101,7 @@ class Extenders:
                 continue
             try:
                 result = webhook.client.ask(
-                    webhook.settings.filter_verb, self._args(webhook, pod, left), wire.filter_result
+                    webhook.settings.filter_verb, self._args(webhook, pod, left, answered), wire.filter_result
                 )
                 kept = _kept(webhook, result, left)
             except CallFailed as failure:
@@ -104,13 +114,21 @@ class Extenders:
                 said[name] = Said(webhook.name, unresolvable(reasons.told(message)))
             left_out |= {node.name: webhook.name for node in left if node.name not in kept}
             left = [node for node in left if node.name in kept]
-        return Filtering(tuple(node.name for node in left), said, left_out)
+            answered = {node.name: given for node in left if (given := kept[node.name] or answered.get(node.name))}
+        return Filtering(tuple(node.name for node in left), said, left_out, answered)
 
-    def prioritize(self, pod: PodInfo, nodes: Sequence[Node]) -> Sequence[Scoring]:
-        """Ask all at the same time; who fails has no say."""
+    def prioritize(
+        self, pod: PodInfo, nodes: Sequence[Node], answered: Mapping[NodeName, AnsweredNode]
+    ) -> Sequence[Scoring]:
+        """Ask all at the same time; who fails has no say.
+
+        Args:
+            answered: as `Filtering` has it.
+        """
         asked = [webhook for webhook in self._interested(pod) if webhook.settings.prioritize_verb]
         calls = [
-            webhook.client.begin(webhook.settings.prioritize_verb, self._args(webhook, pod, nodes)) for webhook in asked
+            webhook.client.begin(webhook.settings.prioritize_verb, self._args(webhook, pod, nodes, answered))
+            for webhook in asked
         ]
         found: list[Scoring] = []
         for webhook, call in zip(asked, calls, strict=True):
@@ -122,10 +140,14 @@ class Extenders:
                 found.append(Scoring(webhook.name, webhook.settings.weight, scores))
         return found
 
-    def _args(self, webhook: Webhook, pod: PodInfo, nodes: Sequence[Node]) -> bytes:
+    def _args(
+        self, webhook: Webhook, pod: PodInfo, nodes: Sequence[Node], answered: Mapping[NodeName, AnsweredNode]
+    ) -> bytes:
         encoded = self._objects.pod(pod.pod)
         if webhook.settings.node_cache_capable:
             return wire.args(encoded, None, [node.name for node in nodes])
+        if answered:
+            return wire.args(encoded, [answered[node.name].whole for node in nodes], None)
         return wire.args(encoded, self._objects.nodes(nodes), None)
 
     # -- preempt ---------------------------------------------------------------------------------------------------
@@ -196,8 +218,8 @@ def _bound(webhook: Webhook, call: Call) -> BindFailure | None:
     return BindFailure(cut(error), unclear=False) if error else None
 
 
-def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) -> frozenset[str]:
-    """Names of the nodes that an extender lets through.
+def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) -> Mapping[NodeName, AnsweredNode | None]:
+    """The nodes that an extender lets through, by name, and as it gives them where it gives them whole.
 
     Raises:
         CallFailed: it says that it failed, or lets through what it was not asked about.
@@ -205,7 +227,11 @@ def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) ->
     if result.error:
         raise CallFailed(Ending.ERROR, cut(result.error))
     names = result.node_names if webhook.settings.node_cache_capable else None
-    kept = names if names is not None else result.nodes or ()
+    kept: dict[NodeName, AnsweredNode | None]
+    if names is not None:
+        kept = dict.fromkeys(map(NodeName, names))
+    else:
+        kept = {each.node.name: each for each in result.nodes or ()}
     known = {node.name for node in asked}
     for name in kept:
         if name not in known:
@@ -214,7 +240,7 @@ def _kept(webhook: Webhook, result: wire.FilterResult, asked: Sequence[Node]) ->
                 f'extender "{webhook.name}" claims a filtered node "{cut(name)}" which is not found in the input node '
                 "list",
             )
-    return frozenset(kept)
+    return kept
 
 
 class _NoVictims(Exception):

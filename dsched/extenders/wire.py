@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
-from dsched.framework.extender import ReadObjects, Victims
-from dsched.model.meta import NodeName
+from dsched.framework.extender import AnsweredNode, ReadObjects, Victims
+from dsched.model import quantity
+from dsched.model.meta import NodeName, from_builtins
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.reading import decoded
@@ -31,9 +32,9 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """ExtenderFilterResult; None where a field is null or missing, of ``nodes`` the names."""
+    """ExtenderFilterResult; None where a field is null or missing."""
 
-    nodes: Sequence[str] | None
+    nodes: Sequence[AnsweredNode] | None
     node_names: Sequence[str] | None
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
@@ -100,7 +101,7 @@ def _on(value: Mapping[str, Any], node: NodeName) -> dict[str, Any]:
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 
-def args(pod: Encoded, nodes: Sequence[Encoded] | None, names: Sequence[str] | None) -> bytes:
+def args(pod: Encoded, nodes: Sequence[Encoded | Mapping[str, Any]] | None, names: Sequence[str] | None) -> bytes:
     """ExtenderArgs: either nodes or their names."""
     listed = None if nodes is None else {"metadata": {}, "items": list(nodes)}
     return msgspec.json.encode({"Pod": pod, "Nodes": listed, "NodeNames": names})
@@ -147,7 +148,7 @@ def filter_result(raw: bytes) -> FilterResult:
     nodes, names = found.get("nodes"), found.get("nodenames")
     items = None
     if nodes is not None:
-        items = [_name(node) for node in _list(_object(nodes, "Nodes").get("items"), "Nodes.items")]
+        items = [_node(node) for node in _list(_object(nodes, "Nodes").get("items"), "Nodes.items")]
     return FilterResult(
         items,
         None if names is None else [_text(name, "NodeNames") for name in _list(names, "NodeNames")],
@@ -202,9 +203,16 @@ def _meta_victims(value: Any) -> MetaVictims:
     )
 
 
-def _name(node: Any) -> str:
-    metadata = _object(_object(node, "a node").get("metadata"), "metadata")
-    return _text(metadata.get("name"), "metadata.name")
+def _node(value: Any) -> AnsweredNode:
+    given = _object(value, "a node")
+    read = {name: given[name] for name in ("spec", "status") if name in given}
+    try:
+        node = from_builtins(read | {"metadata": _object(given.get("metadata"), "metadata")}, Node)
+        for amount in node.status.allocatable.values():
+            quantity.nano(amount)
+    except ValueError as error:
+        raise Malformed(f"a node of the answer: {error}") from error
+    return AnsweredNode(node, value or {})
 
 
 def _decoded(raw: bytes) -> Any:

@@ -6,7 +6,7 @@ Source: staging/src/k8s.io/kube-scheduler/framework/extender.go ``Extender``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dsched.framework.pod_info import PodInfo
@@ -49,6 +49,14 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredNode:
+    """A node as an extender gave it back: as scheduling reads it, and whole."""
+
+    node: Node
+    whole: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Filtering:
     """What the extenders left of some nodes.
 
@@ -58,11 +66,14 @@ class Filtering:
             knows, and of nodes that it lets through all the same.
         left_out: nodes that were dropped, by the name of the extender that did so; where nothing was said of them,
             preemption cannot help.
+        answered: the kept nodes, where an extender gave them back whole; else nothing. Whoever is asked after it, to
+            filter or to score, is asked about these.
     """
 
     kept: tuple[NodeName, ...]
     said: Mapping[str, Said]
     left_out: Mapping[NodeName, str]
+    answered: Mapping[NodeName, AnsweredNode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +120,14 @@ class Extending(Protocol):
         """
         ...
 
-    def prioritize(self, pod: PodInfo, nodes: Sequence[Node]) -> Sequence[Scoring]:
-        """Ask all at the same time; who fails has no say."""
+    def prioritize(
+        self, pod: PodInfo, nodes: Sequence[Node], answered: Mapping[NodeName, AnsweredNode]
+    ) -> Sequence[Scoring]:
+        """Ask all at the same time; who fails has no say.
+
+        Args:
+            answered: as `Filtering` has it.
+        """
         ...
 
     def preempt(

@@ -24,6 +24,12 @@ class LabelColumn:
             self.values.append(value)
         return known
 
+    def copy(self) -> "LabelColumn":
+        """The same, to be changed apart from this one."""
+        found = LabelColumn(self.ids.copy())
+        found.values, found.id_of = list(self.values), dict(self.id_of)
+        return found
+
     def is_in(self, values: Iterable[str], rows: Rows) -> NDArray[np.bool_]:
         """Rows whose label has one of the values."""
         truth = np.zeros(len(self.values), dtype=np.bool_)

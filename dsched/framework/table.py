@@ -12,6 +12,7 @@ import hashlib
 import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -137,6 +138,7 @@ class NodeTable:
         self._journal = Journal()
         self._pod_index: PodIndex | None = None
         self._beyond = Beyond()
+        self._bare_of: NodeTable | None = None
         self._allocate()
 
     # -- columns ---------------------------------------------------------------------------------------------------
@@ -296,6 +298,44 @@ class NodeTable:
     def infos(self, rows: Iterable[int]) -> Iterator["NodeInfo"]:
         """Rows as objects."""
         return (NodeInfo(self, row) for row in rows)
+
+    def bare(self, nodes: Mapping[int, Node]) -> "NodeTable":
+        """The same rows without any pod or image, some of them with another node object: what is made of nodes that
+        come from elsewhere. Values of labels keep their ids. It does not follow this table, and is not to be changed.
+
+        Source: pkg/scheduler/framework/types.go ``NewNodeInfo``, ``SetNode``.
+        """
+        found = copy(self)
+        found._bare_of = self
+        found.pods = [{}] * len(self)
+        found.ports, found.grouped, found._node_of, found._homeless, found._followers = {}, {}, {}, {}, []
+        found._pod_index, found._beyond = None, Beyond()
+        found._requested = _matrix(len(self._requested), self._capacity)
+        found._nonzero, found._pod_count = np.zeros_like(self._nonzero), np.zeros_like(self._pod_count)
+        others = {row: node for row, node in nodes.items() if not _same(self.nodes[row], node)}
+        if others:
+            found._take_in(others)
+        found.images = Images()
+        found._moved()
+        return found
+
+    def _take_in(self, nodes: Mapping[int, Node]) -> None:
+        """Of a copy: other node objects on some rows, without a trace in the table that it was copied from."""
+        self._resources, self._resource_names = dict(self._resources), list(self._resource_names)
+        self._resources_shown = MappingProxyType(self._resources)
+        self.taint_sets, self._taint_set_ids = list(self.taint_sets), dict(self._taint_set_ids)
+        self._labels = {key: column.copy() for key, column in self._labels.items()}
+        self._divisions, self.nodes, self.images = {}, list(self.nodes), Images()
+        for name in ("_allocatable", "_allowed_pods", "_unschedulable", "_taint_set"):
+            setattr(self, name, getattr(self, name).copy())
+        for row, node in nodes.items():
+            self.nodes[row] = node
+            self._write_columns(row, node)
+
+    @property
+    def cluster(self) -> "NodeTable":
+        """The table that this one is the `bare` copy of; itself where it is none."""
+        return self if self._bare_of is None else self._bare_of
 
     # -- changes ---------------------------------------------------------------------------------------------------
 

@@ -149,8 +149,8 @@ class VolumeBinding:
         kept = state.read(_Claims)
         if self._line is None or kept is None:
             return np.zeros(matching.count(rows), dtype=np.int64)
-        found = claim_arithmetic.answer(kept.claims, table, rows)
-        return storage_scores(found, table, rows, self._line)
+        found = claim_arithmetic.answer(kept.claims, table.cluster, rows)
+        return storage_scores(found, table.cluster, rows, self._line)
 
     def claims_meaning(self, pod: PodInfo, snapshot: Snapshot) -> Hashable:
         """Where the volumes of claims can be reached that are all bound; those that wait are told apart."""

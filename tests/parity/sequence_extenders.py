@@ -4,6 +4,7 @@ Of a pod and a node an extender always says the same, to whoever asks: it hangs 
 name and the seed alone.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -34,10 +35,17 @@ def _plain(verb: str, question: Json) -> str:
         return f"{verb} {question['PodName']} {question['Node']}"
     pod = question["Pod"]["metadata"]["name"]
     if "NodeNames" in question:
-        return f"{verb} {pod} {sorted(names(question))}"
+        whole = (question["Nodes"] or {}).get("items") or ()
+        return f"{verb} {pod} {sorted(names(question))} {sorted(map(_shown, whole))}"
     candidates = sorted(_candidates(question).items())
     victims = {name: (sorted(_uids(each)), each["NumPDBViolations"]) for name, each in candidates}
     return f"{verb} {pod} {victims}"
+
+
+def _shown(node: Json) -> str:
+    """What a question says of a whole node."""
+    allocatable = node.get("status", {}).get("allocatable", {})
+    return json.dumps([node["metadata"]["name"], node["metadata"].get("labels") or {}, allocatable], sort_keys=True)
 
 
 def _candidates(question: Json) -> dict[str, Json]:
@@ -72,7 +80,7 @@ class Extenders:
         found: Json = {f"{verb}Verb": f"{verb}-{number}" for verb in verbs}
         if "prioritize" in verbs:
             found["weight"] = chance.choice([1, 1, 2, 7])
-        found["nodeCacheCapable"] = chance.random() < 0.7 or "filter" in verbs
+        found["nodeCacheCapable"] = chance.random() < 0.6
         found["ignorable"] = chance.random() < 0.4
         if number == 0 and chance.random() < 0.4:  # one may have it
             found["managedResources"] = [{"name": CARD, "ignoredByScheduler": chance.random() < 0.5}]
@@ -124,10 +132,35 @@ class Extenders:
         answer: Json = {"FailedNodes": failed, "FailedAndUnresolvableNodes": unresolvable}
         if self._odd and of_pod.random() < 0.04:
             answer["Error"] = "the extender is out of order"
-        # Of several whole nodes kube-scheduler would go on to score what the answer says of them.
-        if self._odd and of_pod.random() < 0.3 and len(kept) < 2 and NOWHERE not in kept:
-            return answer | {"Nodes": {"items": [{"metadata": {"name": name}} for name in kept]}}
+        whole = question["NodeNames"] is None
+        if whole or (self._odd and of_pod.random() < 0.2):
+            given = {each["metadata"]["name"]: each for each in question["Nodes"]["items"]} if whole else {}
+            kept = [name for name in kept if name != NOWHERE]
+            return answer | {"Nodes": {"items": [self._given_back(path, question, name, given) for name in kept]}}
         return answer | {"NodeNames": kept}
+
+    def _given_back(self, path: str, question: Json, name: str, given: Json) -> Json:
+        """A whole node: as it came, as its name alone, or as another one of that name."""
+        chance = Random(f"{self._seed} {path} given back")
+        how = chance.choice(["as it came", "as it came", "by name", "changed"])
+        if how == "by name" or name not in given:
+            return {"metadata": {"name": name}}
+        node: Json = json.loads(json.dumps(given[name]))
+        chance = self._says(path, question, name, "given back")
+        if how == "changed" and chance.random() < 0.7:
+            labels = node["metadata"].setdefault("labels", {})
+            allocatable = node.setdefault("status", {}).setdefault("allocatable", {})
+            for key in chance.sample(sorted(labels), min(len(labels), chance.choice([0, 1, 2]))):
+                if chance.random() < 0.4:
+                    del labels[key]
+                else:
+                    labels[key] = chance.choice(["elsewhere", "a", "b", ""])
+            for resource in chance.sample(sorted(allocatable), min(len(allocatable), chance.choice([0, 0, 1, 2]))):
+                allocatable[resource] = chance.choice(["0", "3", "2k", "1Gi"])
+            if chance.random() < 0.3:
+                taint = {"key": "odd", "value": "yes", "effect": chance.choice(["PreferNoSchedule", "NoSchedule"])}
+                node.setdefault("spec", {}).setdefault("taints", []).append(taint)
+        return node
 
     def _prioritize(self, path: str, question: Json) -> Any:
         of_pod = self._says(path, question)

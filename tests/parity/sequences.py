@@ -117,6 +117,7 @@ class Sequence:
         self.steps: list[Json] = []
         self._number, self._told = 0, 0
         self._refuse: dict[str, int] = {}
+        self._written: dict[tuple[str, str], Json] = {}
         self._waiting: dict[str, Json] = {}
         self._groups: dict[str, Json] = {}
         self._late_claims: list[Json] = []
@@ -812,7 +813,14 @@ class Sequence:
         if own:
             self._own_claims = [each for each in self._own_claims if each not in own]
             objects["resourceClaims"] = [*objects.get("resourceClaims", ()), *own]
-        comes = [{"kind": kind, "object": each} for kind, found in objects.items() for each in found]
+        comes = [
+            {"kind": kind, "object": each}
+            for kind, found in objects.items()
+            for each in found
+            if self._is_new(kind, each)
+        ]
+        for named in gone or ():
+            self._written.pop(named, None)
         for group in objects.get("podGroups", ()):  # one that comes again is told again
             metadata = group["metadata"]
             if says := self._named.get(metadata["uid"]):
@@ -828,6 +836,12 @@ class Sequence:
         }
         self.steps.append(step)
         self._refuse = {}
+
+    def _is_new(self, kind: str, value: Json) -> bool:
+        """An API server tells of no change that is none."""
+        before, value = self._written.get((kind, value["metadata"]["name"])), copy.deepcopy(value)
+        self._written[kind, value["metadata"]["name"]] = value
+        return value != before
 
 
 def _group_of(pod: Json) -> str:

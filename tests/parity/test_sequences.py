@@ -18,6 +18,7 @@ from dsched.judging.program import Program
 from dsched.leader import promises
 from dsched.leader.binders import node_quarantine
 from dsched.plugins import profiles
+from dsched.scheduler import nominations
 from dsched.state.client import Store
 from tests import seeds
 from tests.extender import TestExtender
@@ -66,7 +67,8 @@ VICTIM = re.compile(r'pods "[^"]*" not found')
 UNBOUND = "running PreBind plugin", "running Bind plugin"
 """Says a bind that failed, perhaps after the pod had been told its node, which 1.35 then leaves on the pod."""
 NEVER = NEVER_S = 10_000
-"""Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it."""
+"""Promises whose victims never go are ended by dsched alone; nodes that refuse so many binds are set aside by it, and
+pods that evict so often are stopped."""
 
 
 def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | None:
@@ -176,6 +178,7 @@ def comparing(
     monkeypatch.setenv("DSCHED_REDIS_URL", connect("binders").url)
     monkeypatch.setattr(promises, "PROMISE_S", NEVER_S)
     monkeypatch.setattr(node_quarantine, "REFUSALS", NEVER)
+    monkeypatch.setattr(nominations, "EVICTIONS_ALLOWED", NEVER)
     extender = TestExtender()
     yield Comparing(connect, tmp_path, monkeypatch, seed, extender)
     extender.stop()

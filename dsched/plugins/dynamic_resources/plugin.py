@@ -321,8 +321,8 @@ class DynamicResources:
                 Status(Code.ERROR, (f'running Score plugins: plugin "{self.name}" failed with: {words}',), self.name)
             )
         numbers = row_numbers(rows)
-        fits = asked.judgement.codes(table)[0][numbers] == 0
-        found[fits] = asked.judgement.points(table, numbers[fits].tolist())
+        fits = asked.judgement.codes(table.cluster)[0][numbers] == 0
+        found[fits] = asked.judgement.points(table.cluster, numbers[fits].tolist())
         return found
 
     def _scores(self, wish: Wish) -> bool:

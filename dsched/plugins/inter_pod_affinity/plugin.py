@@ -218,7 +218,10 @@ class InterPodAffinity:
         liked = _weights(state)
         scores = np.zeros(matching.count(rows), dtype=np.int64)
         for key, weights in liked.sums.items():
-            scores += weights[table.label(key).ids[rows]]
+            ids = table.label(key).ids[rows]
+            if table is not table.cluster:  # values of labels that no node of the cluster has
+                ids = np.where(ids < len(weights), ids, 0)
+            scores += weights[ids]
         return scores
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -256,9 +256,7 @@ class PodTopologySpread:
         if not constraints:
             return interface.SKIP
         table = snapshot.table
-        # System defaults put up with nodes that have no zone.
-        require_all = bool(pod.pod.spec.topology_spread_constraints) or not self._system
-        divided = self._domains.of(SCHEDULE_ANYWAY, constraints, pod, table, require_all)
+        divided = self._domains.of(SCHEDULE_ANYWAY, constraints, pod, table, self._requires_all(pod))
         candidates = feasible & divided.labelled
         penalties = tuple(
             _penalty(constraint, division, pod.pod, table, candidates)
@@ -304,6 +302,8 @@ class PodTopologySpread:
             PluginError: PreScore has not run.
         """
         soft = _weighed(state)
+        if table is not table.cluster:
+            return _score_bare(soft.penalties, table, rows, self._requires_all(pod))
         scored, penalized = soft.scored[rows], soft.penalized(rows)
         return penalized if np.logical_and.reduce(scored) else np.where(scored, penalized, spreading.IGNORED)
 
@@ -346,6 +346,10 @@ class PodTopologySpread:
         except SelectorError:
             return Hint.QUEUE
         return Hint.QUEUE if helps(hard) else Hint.SKIP
+
+    def _requires_all(self, pod: PodInfo) -> bool:
+        """Whether only nodes are scored that have all the keys. System defaults put up with nodes that have no zone."""
+        return bool(pod.pod.spec.topology_spread_constraints) or not self._system
 
     def _constraints(self, pod: PodInfo, action: str, snapshot: Snapshot) -> tuple[Constraint, ...]:
         """The pod's own constraints or, where it has none, the profile's.
@@ -431,6 +435,25 @@ def _penalty(
     by_domain = spreading.penalty(constraint, of_domain, per_pod)
     by_domain[0] = 0.0
     return _Penalty(constraint, division, ids, False, of_domain, per_pod, by_domain)
+
+
+def _score_bare(penalties: Sequence[_Penalty], table: NodeTable, rows: Rows, require_all: bool) -> NDArray[np.int64]:
+    """The scores of all feasible nodes, which are not as the cluster has them: their domains are those of their own
+    labels, PreScore has counted the cluster's pods there, and where each node is a domain it has none."""
+    columns = [table.label(penalty.constraint.topology_key) for penalty in penalties]
+    labelled = np.array([column.ids[rows] != 0 for column in columns])
+    scored = np.logical_and.reduce(labelled) if require_all else np.ones(matching.count(rows), dtype=np.bool_)
+    total = np.zeros(len(scored), dtype=np.float64)
+    for penalty, column, has_key in zip(penalties, columns, labelled, strict=True):
+        if penalty.by_row:
+            pods, domains = np.zeros(len(scored), dtype=np.int64), int(np.count_nonzero(scored))
+        else:
+            known, ids = len(penalty.pods), topology_domains.domains(column, rows, require_all)
+            pods = np.where(ids < known, penalty.pods[np.minimum(ids, known - 1)], 0)
+            domains = len(np.unique(ids[scored]))
+        weighed = spreading.penalty(penalty.constraint, pods, spreading.weight(domains))
+        total += np.where(has_key, weighed, 0.0)
+    return np.where(scored, spreading.rounded(total), spreading.IGNORED)
 
 
 _pre_filter: type[interface.PreFilterPlugin] = PodTopologySpread

@@ -18,6 +18,7 @@ from dsched.arithmetic.spreading import Constraint
 from dsched.framework.label_column import LabelColumn
 from dsched.framework.per_class import PerClass
 from dsched.framework.pod_info import PodInfo
+from dsched.framework.status import Rows
 from dsched.framework.table import NodeTable
 from dsched.lru import LRU
 from dsched.model import node_selectors, tolerations
@@ -113,22 +114,22 @@ class _Tolerated(TaintSetNumbers):
 
 def _divide(wanted: _Division, table: NodeTable) -> DomainsOfNodes:
     rows = table.all_rows
-    ids = [_domains(table.label(key), rows, wanted.require_all) for key, _, _ in wanted.keys]
+    ids = [domains(table.label(key), rows, wanted.require_all) for key, _, _ in wanted.keys]
     everywhere = np.ones(len(table), dtype=np.bool_)
     labelled = np.logical_and.reduce([column != 0 for column in ids]) if wanted.require_all else everywhere
     selected = everywhere if wanted.required is None else matching.required(wanted.required, table, rows)
     tolerated = everywhere
     if any(honor_taints for _, _, honor_taints in wanted.keys):
         tolerated = _Tolerated(wanted.tolerations).all(table)[table.taint_set] != 0
-    domains = []
+    found = []
     for (key, honor_affinity, honor_taints), column in zip(wanted.keys, ids, strict=True):
         counted = labelled & (selected if honor_affinity else everywhere) & (tolerated if honor_taints else everywhere)
         nodes = (table.layout, table.objects_version)
-        domains.append(Division.of(column, counted, len(table.label(key).values), nodes))
-    return DomainsOfNodes(labelled, tuple(domains))
+        found.append(Division.of(column, counted, len(table.label(key).values), nodes))
+    return DomainsOfNodes(labelled, tuple(found))
 
 
-def _domains(column: LabelColumn, rows: slice, require_all: bool) -> NDArray[np.int32]:
+def domains(column: LabelColumn, rows: Rows, require_all: bool) -> NDArray[np.int32]:
     """The domain of each row; where nodes without the label count, they share one with those whose label is empty."""
     ids = column.ids[rows].copy()
     if not require_all:

@@ -65,7 +65,7 @@ def test_only_nodes_that_are_left_are_scored_and_as_if_there_were_no_others(star
     tainted = [make_node("n1", taints=["a:PreferNoSchedule"]), *nodes[1:]]
     server = start(filter=lambda question: keeping(question, "n1", "n2"), prioritize=scoring({}))
     without = totals(nodes=tainted[:2])
-    assert totals(named(server, "filter", "prioritize"), nodes=tainted) == without
+    assert totals(named(server, "filter", "prioritize", nodeCacheCapable=True), nodes=tainted) == without
     ((_, _), (verb, question)) = server.asked
     assert (verb, names(question)) == ("prioritize", ["n1", "n2"])
     with_n3 = totals(nodes=tainted)

@@ -9,7 +9,7 @@ import pytest
 from dsched.engine import with_extenders
 from dsched.engine.evaluation import Evaluation, evaluate
 from dsched.engine.select import Selector
-from dsched.framework.extender import BindFailure, Extending, Filtering, Scoring, Victims
+from dsched.framework.extender import AnsweredNode, BindFailure, Extending, Filtering, Scoring, Victims
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
 from dsched.model.meta import NodeName
@@ -33,7 +33,9 @@ class Indifferent:
         self.asked += [node.name for node in nodes]
         return Filtering(tuple(node.name for node in nodes), {}, {})
 
-    def prioritize(self, pod: PodInfo, nodes: Sequence[Node]) -> Sequence[Scoring]:
+    def prioritize(
+        self, pod: PodInfo, nodes: Sequence[Node], answered: Mapping[NodeName, AnsweredNode]
+    ) -> Sequence[Scoring]:
         return [Scoring("x", 7, {node.name: 0 for node in nodes})]
 
     def preempt(

@@ -10,7 +10,9 @@ from dsched.extenders import wire
 from dsched.extenders.wire import Malformed, Objects
 from dsched.framework.extender import Victims
 from dsched.framework.pod_info import PodInfo
+from dsched.model import meta
 from dsched.model.meta import NodeName
+from dsched.model.node import Node
 from tests.builders import make_node, make_pod
 
 POD = make_pod("shop/web", cpu="500m", uid="u1")
@@ -85,8 +87,13 @@ def test_names_of_fields_whatever_their_case_and_null_for_nothing(answer: Any) -
 def test_whole_nodes_are_read_by_name() -> None:
     answer = {"Nodes": {"metadata": {}, "items": [{"metadata": {"name": "n1"}, "status": {}}]}, "error": "no"}
     found = wire.filter_result(encoded(answer))
-    assert (found.nodes, found.node_names, found.error) == (["n1"], None, "no")
+    assert found.nodes is not None
+    assert ([each.node.name for each in found.nodes], found.node_names, found.error) == (["n1"], None, "no")
     assert wire.filter_result(encoded({"Nodes": {"items": None}})).nodes == []
+    odd = {"Metadata": {"NAME": "n1", "labels": {"a": None}}, "spec": None, "status": {"allocatable": {"cpu": None}}}
+    plain = {"metadata": {"name": "n1", "labels": {"a": ""}}, "status": {"allocatable": {"cpu": "0"}}}
+    (given,) = wire.filter_result(encoded({"Nodes": {"items": [odd]}})).nodes or ()
+    assert (given.node, given.whole) == (meta.from_builtins(plain, Node), odd)
 
 
 def test_null_is_an_empty_answer() -> None:
@@ -121,6 +128,8 @@ def test_victims() -> None:
         (wire.filter_result, b'{"NodeNames": [1]}'),
         (wire.filter_result, b'{"Nodes": []}'),
         (wire.filter_result, b'{"Nodes": {"items": [1]}}'),
+        (wire.filter_result, b'{"Nodes": {"items": [{"metadata": []}]}}'),
+        (wire.filter_result, b'{"Nodes": {"items": [{"status": {"allocatable": {"cpu": "x"}}}]}}'),
         (wire.filter_result, b'{"FailedNodes": ["n1"]}'),
         (wire.filter_result, b'{"FailedNodes": {"n1": 1}}'),
         (wire.filter_result, b'{"Error": 1}'),

@@ -185,6 +185,32 @@ def test_rows_move_only_with_a_new_layout(before: list[tuple[Any, ...]], after: 
         assert world.table.names == names
 
 
+@settings(max_examples=150, deadline=None)
+@given(CHANGES, st.lists(NODES, max_size=5))
+def test_a_bare_table_is_one_of_other_nodes_without_pods_and_leaves_no_trace(
+    changes: list[tuple[Any, ...]], others: list[Node]
+) -> None:
+    world = World()
+    for change in changes:
+        world.do(*change)
+    table = world.table
+    before, versions = facts(table), (table.version, table.objects_version, table.layout, table.position)
+    ids = {key: (table.label(key).ids.tolist(), list(table.label(key).values)) for key in LABELS}
+    given = {table.index[NodeName(node.name)]: node for node in others if node.name in table.index}
+    bare = table.bare(given)
+    wanted = facts(make_table(given.get(row, node) for row, node in enumerate(table.nodes)))
+    images_of(wanted)
+    found = facts(bare)
+    assert set(map(str, images_of(found).values())) <= {"{}"}
+    assert found == wanted
+    for key, (_, values) in ids.items():
+        assert bare.label(key).values[: len(values)] == values
+    assert (bare.cluster, table.cluster) == (table, table)
+    assert (facts(table), (table.version, table.objects_version, table.layout, table.position)) == (before, versions)
+    assert {key: (table.label(key).ids.tolist(), list(table.label(key).values)) for key in LABELS} == ids
+    same(world)
+
+
 def test_growing_beyond_the_first_rows_keeps_everything() -> None:
     world = World()
     for number in range(200):
