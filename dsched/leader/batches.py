@@ -12,9 +12,9 @@ from dsched import log
 from dsched.leader.binders.tracker import BindTracker
 from dsched.leader.commit import Begun, Commit
 from dsched.leader.parts import LeaderMemory, StoredState
-from dsched.metrics import BATCH_DURATION, BATCH_SIZE
+from dsched.metrics import BATCH_DURATION, BATCH_SIZE, collect
 from dsched.scheduler.observer import Observer
-from dsched.scheduler.ports import Popped
+from dsched.scheduler.ports import Popped, QueueName
 from dsched.scheduler.queue import QueuedGroup, QueuedPod
 from dsched.scheduler.quota.picking import Picking
 from dsched.state import pauses
@@ -217,7 +217,12 @@ class Batches:
         return f"{self._epoch}-{self._number}", 1 if self._alone else self.size
 
     def _came(self, popped: Sequence[Popped], size: int) -> None:
-        self._pending.popped(popped)
+        for pod in self._pending.popped(popped):
+            if isinstance(pod, QueuedGroup):
+                pods = len(self._pending.members(pod.pod_group.key))
+                collect.incoming_group(QueueName.ACTIVE, collect.POP_FROM_BACKOFF, pods, moved=True)
+            else:
+                collect.incoming(QueueName.ACTIVE, collect.POP_FROM_BACKOFF)
         self._full = len(popped) == size
 
     def _resize(self, pods: int, took_s: float) -> None:

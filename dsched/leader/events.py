@@ -288,7 +288,8 @@ class Events:
 
     def _came(self, moves: Sequence[tuple[QueuedPod, Move]], causes: Sequence[str], refused: Collection[int]) -> None:
         """Count what has come into queues; pods of a group come there with it."""
-        alone = []
+        alone: list[tuple[str, str]] = []
+        hinted: list[tuple[str, str, bool]] = []
         for number, ((pod, move), cause) in enumerate(zip(moves, causes, strict=True)):
             if number in refused or move.source is move.target is QueueName.GATED:
                 continue
@@ -296,10 +297,17 @@ class Events:
                 pods, moved = len(self._pending.members(pod.pod_group.key)), move.source is not move.target
                 collect.incoming_group(move.target, cause, pods, moved=moved)
             elif not pod.group:
-                alone.append((move.target, cause))
+                if cause in _UNHINTED:
+                    alone.append((move.target, cause))
+                else:
+                    hinted.append((move.target, cause, bool(pod.waiting)))
         collect.came(alone)
+        collect.hinted(hinted)
 
 
+_OWN = {collect.TAKEOVER, collect.REPAIR, collect.PROMISE_EXPIRED, collect.REQUESTED}
+_UNHINTED = frozenset({collect.POD_ADD, collect.FORCE_ACTIVATE, *_OWN})
+"""What brings pods into a queue without a plugin's hint."""
 _KIND = attrgetter("resource", "action")
 _TURN = attrgetter("order", "turn")
 

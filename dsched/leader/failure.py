@@ -148,7 +148,8 @@ def _message(decision: Decision, pod: QueuedPod) -> str:
 
 
 def _count(made: Sequence[tuple[Decision, Move]], now_s: float) -> None:
-    collect.came((move.target, collect.ATTEMPT_FAILURE) for _, move in made if move.target is not QueueName.GROUP)
+    single = (move.target for _, move in made if move.target is not QueueName.GROUP)
+    collect.hinted((target, collect.ATTEMPT_FAILURE, False) for target in single)
     ends = [
         (decision, "unschedulable" if decision.error is None else "error", decision.candidate.popped_at)
         for decision, _ in made

@@ -60,7 +60,7 @@ class Intake:
         self._answered = answered
         self._moves: dict[PodKey, tuple[QueuedPod, Move]] = {}
         self._removals: list[tuple[PodKey, PodUid]] = []
-        self._bound: list[AssumedPod] = []
+        self._bound: dict[PodUid, AssumedPod] = {}
 
     def take(self, events: Sequence[Event]) -> None:
         """Take in changes in order, and send Redis what they come to."""
@@ -80,7 +80,7 @@ class Intake:
         self._cache.flush_ahead()
         self._binding.claims.flush()
         if self._bound:
-            bound, self._bound = self._bound, []
+            bound, self._bound = list(self._bound.values()), {}
             self._binding.bound(bound)
             for seen in [assumed.seen for assumed in bound if assumed.seen is not None]:
                 if resizes(seen.pod, self._frameworks):
@@ -134,7 +134,7 @@ class Intake:
         assumed = self._binding.assumed(info.uid)
         if assumed is not None and assumed.node == node:
             assumed.seen = info
-            self._bound.append(assumed)
+            self._bound[assumed.info.uid] = assumed
             return
         # The answer that is waited for may make or end the reservation, so it is looked up again.
         self._answered()
@@ -187,7 +187,7 @@ class Intake:
     def _bound_to(self, key: PodKey, uid: PodUid, event: Event) -> None:
         assumed = self._binding.assumed(uid)
         if assumed is not None and assumed.node == event.node:
-            self._bound.append(assumed)
+            self._bound[assumed.info.uid] = assumed
             return
         self._answered()
         assumed = self._binding.assumed(uid)

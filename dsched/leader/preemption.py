@@ -17,11 +17,9 @@ from dsched.leader.binders.tracker import BindTracker
 from dsched.leader.promises import Happened
 from dsched.log import logger
 from dsched.metrics import (
-    GROUP_PREEMPTION_VICTIMS,
     PREEMPTION_ATTEMPTS,
     PREEMPTION_EXECUTION,
     PREEMPTION_STOPPED,
-    PREEMPTION_VICTIMS,
     collect,
 )
 from dsched.model.meta import NO_NODE, NodeName, PodKey, PodUid
@@ -150,7 +148,6 @@ class Preemptions:
         last = decided.turned_away.last or (bool(cancelled) and decided.victims[-1].uid in cancelled)
         if last and features.since(37):
             self._pending.activate([decision.candidate.info.key for decision in preemptors])
-        (PREEMPTION_VICTIMS if kind == "pod" else GROUP_PREEMPTION_VICTIMS).observe(len(told))
         _log.info(
             "pods preempted",
             extra={

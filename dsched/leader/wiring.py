@@ -38,6 +38,7 @@ from dsched.leader.promises import EXPECTATIONS_GATE, Expectations
 from dsched.leader.searches import Searches
 from dsched.leader.settings import Settings
 from dsched.leader.takeover import Takeover
+from dsched.metrics import collect
 from dsched.plugins import profiles
 from dsched.plugins.fair_share import plugin as fair_share
 from dsched.scheduler.cache import Cache
@@ -97,6 +98,7 @@ def leader_memory(
     Raises:
         PluginError: a profile's plugins cannot be built.
     """
+    collect.emulate(config.features.version.minor)
     backoff = Backoff(config.pod_initial_backoff_seconds * 1000, config.pod_max_backoff_seconds * 1000)
     snapshot, usage = Snapshot(), Usage(state.lined, state.epoch)
     arguments = fair_share.arguments(config)

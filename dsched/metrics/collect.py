@@ -18,8 +18,9 @@ ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 FORCE_ACTIVATE = "ForceActivate"
 UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
-POD_ADD = "UnschedulablePodAdd"
-POD_UPDATE = "UnschedulablePodUpdate"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+POD_ADD = "PendingPodAdd"
+POD_UPDATE = "TargetPodUpdate"
 TAKEOVER = "LeaderTakeover"
 REPAIR = "Repair"
 PROMISE_EXPIRED = "NominationExpired"
@@ -57,6 +58,10 @@ _POINTS = {
     "post_bind": "PostBind",
 }
 """A plugin's methods and the extension points they belong to."""
+
+
+_names = {"PendingPod": "UnscheduledPod", "TargetPod": "TargetPod"}
+"""What kube-scheduler calls pods that wait, and the one that is to be tried again itself, in the names of events."""
 
 
 _tallies: dict[tuple[str, str, str], Tally] = {}
@@ -133,11 +138,38 @@ def decided(seconds: float, pods: int) -> None:
         scheduler.ALGORITHM_DURATION.observe_many(seconds / pods, pods)
 
 
+def emulate(minor: int) -> None:
+    """Name events as this version does. Source: pkg/scheduler/framework/events.go ``unschedulablePod``, until v1.36;
+    staging/src/k8s.io/kube-scheduler/framework/types.go ``UnscheduledPod``, ``TargetPod``."""
+    names = ("UnscheduledPod", "TargetPod") if minor >= 37 else ("UnschedulablePod", "UnschedulablePod")
+    _names["PendingPod"], _names["TargetPod"] = names
+
+
 def incoming(queue: str, event: str, count: int = 1) -> None:
-    """So many pods came into a queue, each by itself."""
+    """So many pods came into a queue, each by itself, and not as `hinted` has it."""
     if count:
+        queue = _queue(queue)
         _incoming(queue, event).inc(count)
         _incoming_entities(queue, event, "pod").inc(count)
+
+
+def hinted(moves: Iterable[tuple[str, str, bool]]) -> None:
+    """Pods came into queues after an attempt or because of an event, each by itself: (queue, event, whether the event
+    ended its pause) a pod. A pod that went where a hint sends it, into backoff or into the active queue at once, or
+    that stays unschedulable, does not count as an entity there.
+
+    Source: pkg/scheduler/backend/queue/scheduling_queue.go ``recordIncomingEntitiesMetrics``, ``strategyToQueueLabel``.
+    """
+    for (queue, event, at_once), count in Counter(moves).items():
+        if queue == "gated" or (queue == "active" and not at_once):
+            incoming(queue, event_name(event), count)
+        else:
+            _incoming(_queue(queue), event_name(event)).inc(count)
+
+
+def _queue(name: str) -> str:
+    """As it is called where pods come into it. Source: pkg/scheduler/backend/queue/unschedulable_entities.go."""
+    return "unschedulable" if name == "gated" else name
 
 
 def incoming_group(queue: str, label: str, pods: int, *, moved: bool) -> None:
@@ -145,7 +177,7 @@ def incoming_group(queue: str, label: str, pods: int, *, moved: bool) -> None:
 
     Source: pkg/scheduler/backend/queue/scheduling_queue.go ``recordIncomingEntitiesMetrics``.
     """
-    event = event_name(label)
+    event, queue = event_name(label), _queue(queue)
     _incoming(queue, event).inc(pods)
     if moved:
         _incoming_entities(queue, event, "podgroup").inc()
@@ -158,8 +190,10 @@ def came(moves: Iterable[tuple[str, str]]) -> None:
 
 
 def event_name(label: str) -> str:
-    """An event as kube-scheduler's metrics name it. Source: pkg/scheduler/framework/events.go ``unschedulablePod``."""
-    return label.replace("PendingPod", "UnschedulablePod")
+    """An event as kube-scheduler's metrics name it."""
+    for ours, theirs in _names.items():
+        label = label.replace(ours, theirs)
+    return label
 
 
 def preemption_evaluated(preemptor: str, result: str, seconds: float) -> None:
@@ -167,15 +201,18 @@ def preemption_evaluated(preemptor: str, result: str, seconds: float) -> None:
     scheduler.PREEMPTION_EVALUATION.labels(preemptor, result).observe(seconds)
 
 
-def preemption_found(preemptor: str, violations: int, disruptions: int = 0) -> None:
+def preemption_found(preemptor: str, victims: int, violations: int = 0, disruptions: int = 0) -> None:
     """Pods to evict were found.
 
     Args:
+        victims: how many, those included that are leaving anyway.
         violations: of disruption budgets.
         disruptions: what of pod groups goes, pods or groups as a whole.
 
     Source: pkg/scheduler/framework/preemption/executor.go ``observeVictims``.
     """
+    found = scheduler.PREEMPTION_VICTIMS if preemptor == "pod" else scheduler.GROUP_PREEMPTION_VICTIMS
+    found.observe(victims)
     if violations:
         scheduler.PREEMPTION_VIOLATIONS.labels(preemptor).inc(violations)
     if disruptions:

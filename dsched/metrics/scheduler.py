@@ -77,13 +77,14 @@ EVENT_DURATION = histogram(
 )
 INCOMING_PODS = counter(
     "scheduler_queue_incoming_pods_total",
-    "Pods put into a queue (active, backoff, unschedulable, gated), and the event that brought them there; all pods of "
-    "a pod group that is.",
+    "Pods put into a queue (active, backoff, unschedulable: gated ones, too), and the event that brought them there; "
+    "all pods of a pod group that is.",
     ["queue", "event"],
 )
 INCOMING_ENTITIES = counter(
     "scheduler_queue_incoming_entities_total",
-    "Pods (type: pod) and pod groups (podgroup) put into a queue, and the event that brought them there.",
+    "Pods (type: pod) and pod groups (podgroup) put into a queue, and the event that brought them there; not where a "
+    "hint sends a pod into backoff, and where an attempt leaves it unschedulable.",
     ["queue", "event", "type"],
 )
 PERMIT_WAIT = histogram(
@@ -96,7 +97,9 @@ PREEMPTION_ATTEMPTS = counter(
     "scheduler_preemption_attempts_total", "Times that DefaultPreemption was asked for room, whatever came of it."
 )
 PREEMPTION_VICTIMS = histogram(
-    "scheduler_preemption_victims", "Pods deleted by one preemption.", buckets=exponential(1, 2, 7)
+    "scheduler_preemption_victims",
+    "Pods that have to go for one preemption, those included that are leaving anyway.",
+    buckets=exponential(1, 2, 7),
 )
 PREEMPTION_EVALUATION = histogram(
     "scheduler_preemption_evaluation_duration_seconds",
@@ -156,7 +159,7 @@ GROUP_PREEMPTION_ATTEMPTS = counter(
 )
 GROUP_PREEMPTION_VICTIMS = histogram(
     "scheduler_workload_preemption_victims",
-    "Pods deleted by one preemption for a pod group.",
+    "Pods that have to go for one preemption for a pod group, those included that are leaving anyway.",
     buckets=exponential(1, 2, 11),
 )
 

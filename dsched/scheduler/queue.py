@@ -605,12 +605,16 @@ class PendingPods:
         self._suspects = {pod.key for pod in known}
         return any(pod.place is QueueName.ACTIVE for pod in known)
 
-    def popped(self, pods: Sequence[Popped]) -> None:
-        """These have come in flight."""
+    def popped(self, pods: Sequence[Popped]) -> list[QueuedPod]:
+        """These have come in flight; returns those whose pause was not over."""
+        early: list[QueuedPod] = []
         for each in pods:
             pod = self.standing(each.key)
             if pod is not None and pod.uid == each.uid:
+                if pod.place is QueueName.BACKOFF:
+                    early.append(pod)
                 self.placed(pod, QueueName.INFLIGHT)
+        return early
 
     def requeued(
         self,

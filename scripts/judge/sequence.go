@@ -68,6 +68,8 @@ type moment struct {
 	Groups map[string][]seenSay `json:"groups"`
 	Queue  map[string]string    `json:"queue"`
 	Claims map[string]seenClaim `json:"claims"`
+	// Counted is what its metrics have counted since the sequence began.
+	Counted map[string]float64 `json:"counted"`
 }
 
 type seenClaim struct {
@@ -309,6 +311,10 @@ func runSequence(raw json.RawMessage) (any, error) {
 	time.Sleep(5 * time.Millisecond)
 	made.deciding.Lock()
 	defer made.deciding.Unlock()
+	before, err := counted()
+	if err != nil {
+		return nil, err
+	}
 	moments := []moment{}
 	for _, each := range given.Steps {
 		if err := made.step(&each); errors.Is(err, errRestless) {
@@ -316,7 +322,11 @@ func runSequence(raw json.RawMessage) (any, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", given.Name, err)
 		}
-		moments = append(moments, made.moment())
+		now, err := counted()
+		if err != nil {
+			return nil, err
+		}
+		moments = append(moments, made.moment(since(before, now)))
 	}
 	return map[string]any{"name": given.Name, "moments": moments}, nil
 }
@@ -825,10 +835,10 @@ func (r recording) Eventf(regarding, _ apiruntime.Object, _, reason, _, note str
 	r.of.told = append(r.of.told, saying{r.of.after, "event", key, "", reason, note})
 }
 
-func (r *running) moment() moment {
+func (r *running) moment(counted map[string]float64) moment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	found := moment{r.told, map[string]seenPod{}, map[string][]seenSay{}, map[string]string{}, map[string]seenClaim{}}
+	found := moment{r.told, map[string]seenPod{}, map[string][]seenSay{}, map[string]string{}, map[string]seenClaim{}, counted}
 	if found.Told == nil {
 		found.Told = []saying{}
 	}

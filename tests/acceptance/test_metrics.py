@@ -75,7 +75,7 @@ def test_every_process_tells_what_it_does(watched: Watched) -> None:
     assert more("leader-1", "scheduler_pod_scheduling_sli_duration_seconds_count") == 3
     assert more("leader-1", "scheduler_pod_scheduling_attempts_count") == 3
     assert more("leader-1", "scheduler_scheduling_attempt_duration_seconds_count", result="scheduled") == 3
-    assert more("leader-1", "scheduler_queue_incoming_pods_total", queue="active", event="UnschedulablePodAdd") == 4
+    assert more("leader-1", "scheduler_queue_incoming_pods_total", queue="active", event="UnscheduledPodAdd") == 4
     assert more("evaluator-1", "dsched_tasks_total", task="dsched.evaluate", result="done") >= 2
     filtered = {"plugin": "NodeResourcesFit", "extension_point": "Filter"}
     assert more("evaluator-1", "scheduler_plugin_evaluation_total", **filtered) >= 2

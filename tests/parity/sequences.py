@@ -158,6 +158,11 @@ class Sequence:
             self._devices_of_kinds, self._claims = None, False
             self._singles = Singles(self._chance, self._nodes, older=self._older)
 
+    @property
+    def counts(self) -> bool:
+        """Whether metrics count alike in both: not where there are groups, whose pods count with them here."""
+        return not self._grouped
+
     def extended_by(self, server: TestExtender) -> None:
         """Has a server answer for its extenders."""
         if self.extenders is not None:

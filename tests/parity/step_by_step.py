@@ -27,6 +27,7 @@ from dsched.state.queue import QueueName
 from dsched.state.results import Outcome
 from tests.integration.leader.binders.working import binder_of
 from tests.integration.leader.rig import Led, Rig, SteppedBinder
+from tests.parity import sequence_counts
 from tests.parity.sequence_devices import FAILED, READY
 from tests.parity.sequence_extenders import Extenders
 from tests.parity.sequence_volumes import FAILS, PROVISIONING, made_for
@@ -169,7 +170,7 @@ def moments(rig: Rig, sequence: Json, extenders: Extenders | None = None) -> lis
         rig.configuration = profiles.parsed(text, "test.yaml", rig.plugins, rig.configuration.features)
     cluster = rig.cluster = Telling(rig, graceful=sequence["graceful"])
     rig.binder = Working(rig, cluster)
-    led, found = rig.elect(), []
+    led, found, before = rig.elect(), [], sequence_counts.now()
     cluster.epoch = led.epoch
     if extenders is not None:
         extenders.bind = cluster.bind_for
@@ -193,7 +194,7 @@ def moments(rig: Rig, sequence: Json, extenders: Extenders | None = None) -> lis
             cluster.after += 1
             rig.clock.advance(1)
             led.run()
-        found.append(_moment(cluster, led))
+        found.append({**_moment(cluster, led), "counted": sequence_counts.since(before)})
     return found
 
 

@@ -430,7 +430,7 @@ class BindTracker:
             if pod.group:
                 self._events.change(self._groups.joined(pod), collect.ATTEMPT_FAILURE)
             else:
-                collect.incoming(target, collect.ATTEMPT_FAILURE)
+                collect.hinted([(target, collect.ATTEMPT_FAILURE, False)])
             took_s = self._clock.monotonic() - assumed.popped_at if assumed.popped_at else None
             collect.attempts("unschedulable" if plugins else "error", assumed.framework.profile_name, took_s)
             reason = UNSCHEDULABLE if plugins else SCHEDULER_ERROR

@@ -150,7 +150,7 @@ class DefaultPreemption:
         if not candidates:
             return PostFilterResult(None, unschedulable(f"preemption: {ERR_NO_CANDIDATE}"))
         chosen = best(candidates)[0]
-        collect.preemption_found("pod", chosen.violations)
+        collect.preemption_found("pod", len(chosen.victims), chosen.violations)
         victims = tuple(victim for victim in chosen.victims if not victim.pod.deleting)
         reasons = (FOUND.format(node=chosen.node, victims=len(chosen.victims)),) if self._tells_placement else ()
         return PostFilterResult(chosen.node, Status(Code.SUCCESS, reasons), victims)

@@ -97,7 +97,8 @@ def preempt(attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
         collect.preemption_evaluated("podgroup", status, collect.now() - began)
     if isinstance(room, Status):
         return PodGroupPostFilterResult(room)
-    collect.preemption_found("podgroup", room.violations, sum(victim.grouped for victim in room.victims))
+    disrupted = sum(victim.grouped for victim in room.victims)
+    collect.preemption_found("podgroup", len(room.pods), room.violations, disrupted)
     return room.result
 
 

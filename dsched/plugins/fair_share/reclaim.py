@@ -40,6 +40,7 @@ from dsched.framework.interface import (
 )
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
+from dsched.metrics import collect
 from dsched.model.meta import NO_NODE, PodUid
 from dsched.plugins.default_preemption import pod_group_preemption
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
@@ -84,6 +85,8 @@ class Reclaim(DefaultPreemption):
             result = _for_group(
                 attempt, self._taking(attempt.snapshot, attempt.pods, attempt.group.priority), self._queues
             )
+        if result.victims:
+            collect.preemption_found("podgroup", len(result.victims))
         self._note(attempt.pods[0], result.victims)
         message = result.status.message
         return replace(

@@ -4,6 +4,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from dsched import config
+from dsched.config import feature_gates
 from dsched.leader.gauges import Memory
 from dsched.leader.health import LeaderHealth, Stage
 from dsched.metrics import collect
@@ -92,6 +93,59 @@ def test_a_pod_that_is_bound_counts_once_with_its_times(rig: Rig, counts: Counts
     evaluated = {"plugin": "NodeResourcesFit", "profile": PROFILE}
     for point in ("PreFilter", "Filter", "PreScore", "Score"):
         assert counts.more("scheduler_plugin_evaluation_total", extension_point=point, **evaluated) == 1, point
+
+
+def test_a_pod_that_changes_right_after_it_was_bound_counts_once(rig: Rig, counts: Counts):
+    """The watch tells of the bind and of what the kubelet says together, before the binder does."""
+    rig.apply(node_manifest("n1"), pod_manifest("shop/web"))
+    led = lead(rig)
+    (request,) = led.requests()
+    rig.binder.work(request)
+    (bound,) = rig.cluster.get_objects("Pod", ["shop/web"])
+    rig.apply({**bound, "status": {"phase": "Running"}})
+    led.hear()
+    led.settle()
+    assert counts.more("scheduler_schedule_attempts_total") == 1
+    assert counts.more("scheduler_pod_scheduling_attempts_count") == 1
+    assert counts.more("scheduler_pod_scheduling_sli_duration_seconds_count") == 1
+    led.turns()
+    assert counts.more("scheduler_event_handling_duration_seconds_count", event="AssignedPodAdd") == 1
+
+
+def test_a_pod_that_is_tried_before_its_pause_is_over(rig: Rig, counts: Counts):
+    rig.apply(node_manifest("n1"), pod_manifest("shop/huge", containers=HUGE))
+    led = lead(rig)
+    came = "scheduler_queue_incoming_pods_total"
+    rig.apply(node_manifest("n2", cpu="100"))
+    led.hear()
+    led.turns()
+    assert rig.reserved() == {"shop/huge": ("n2", "reserved")}
+    entities = "scheduler_queue_incoming_entities_total"
+    assert [counts.more(name, queue="backoff", event="NodeAdd") for name in (came, entities)] == [1, 0]
+    assert [counts.more(name, queue="active", event="PopFromBackoffQ") for name in (came, entities)] == [1, 1]
+    assert [counts.more(name, queue="active", event="UnscheduledPodAdd") for name in (came, entities)] == [1, 1]
+    failed = {"queue": "unschedulable", "event": "ScheduleAttemptFailure"}
+    assert [counts.more(name, **failed) for name in (came, entities)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("version", "added", "changed"),
+    [("1.37", "UnscheduledPodAdd", "TargetPodUpdate"), ("1.36", "UnschedulablePodAdd", "UnschedulablePodUpdate")],
+)
+def test_gated_pods_are_in_the_unschedulable_queue(
+    rig: Rig, counts: Counts, version: str, added: str, changed: str
+) -> None:
+    rig.configuration = config.default(feature_gates.features(feature_gates.parse_version(version)))
+    rig.apply(node_manifest("n1"))
+    led = rig.lead()
+    rig.apply(pod_manifest("shop/late", schedulingGates=[{"name": "quota"}]))
+    led.hear()
+    came = "scheduler_queue_incoming_pods_total"
+    assert counts.more(came, queue="unschedulable", event=added) == 1
+    assert counts.more(came, queue="gated") == 0
+    rig.apply(pod_manifest("shop/late"))
+    led.hear()
+    assert counts.more(came, queue="active", event=changed) == 1
 
 
 def test_the_time_of_a_pod_counts_from_its_first_attempt_also_under_another_leader(rig: Rig, counts: Counts):

@@ -105,6 +105,18 @@ def test_an_attempt_is_counted_whether_or_not_it_evicts(rig: Rig) -> None:
     assert count(executed) == carried_out + 1
 
 
+def test_victims_that_are_leaving_anyway_count(rig: Rig) -> None:
+    """Source: framework/preemption/executor.go ``observeVictims``."""
+    asked = linger(rig)
+    led = stuck(rig, "n1")
+    before = total(PREEMPTION_VICTIMS)
+    gone = len(asked)
+    rig.apply(pod("shop/urgent", "3", 20))
+    led.run()
+    assert total(PREEMPTION_VICTIMS) == before + 1
+    assert len(asked) == gone, "nobody is asked twice to go"
+
+
 def test_a_promise_whose_victims_never_go_ends(rig: Rig, check: Checker) -> None:
     asked = linger(rig)
     led = stuck(rig, "n1")

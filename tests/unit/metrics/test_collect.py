@@ -104,8 +104,16 @@ def test_extension_points_show_after_a_flush():
     assert value(scheduler.EXTENSION_POINT_DURATION, **labels) == 1
 
 
-def test_pods_come_into_queues_by_the_names_that_kube_scheduler_has():
-    labels = {"queue": "active", "event": "UnschedulablePodAdd"}
+@pytest.fixture
+def named_as():
+    yield collect.emulate
+    collect.emulate(37)
+
+
+@pytest.mark.parametrize(("minor", "name"), [(37, "UnscheduledPod"), (36, "UnschedulablePod")])
+def test_pods_come_into_queues_by_the_names_that_kube_scheduler_has(named_as, minor, name):
+    named_as(minor)
+    labels = {"queue": "active", "event": f"{name}Add"}
     before = value(scheduler.INCOMING_PODS, **labels)
     collect.came([("active", "PendingPodAdd"), ("active", "PendingPodAdd"), ("backoff", "NodeAdd")])
     assert value(scheduler.INCOMING_PODS, **labels) - before == 2

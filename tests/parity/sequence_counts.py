@@ -1,0 +1,91 @@
+"""What is counted while a sequence is gone through: kube-scheduler's metrics, and dsched's of the same names."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prometheus_client import REGISTRY
+
+from dsched.metrics import collect
+
+Counts = Mapping[str, float]
+"""By name and labels, ``name{label=value,…}``."""
+
+COUNTED = (
+    "scheduler_schedule_attempts_total",
+    "scheduler_scheduling_attempt_duration_seconds_count",
+    "scheduler_scheduling_algorithm_duration_seconds_count",
+    "scheduler_pod_scheduling_sli_duration_seconds_count",
+    "scheduler_pod_scheduling_attempts_count",
+    "scheduler_pod_scheduling_attempts_sum",
+    "scheduler_pod_scheduled_after_flush_total",
+    "scheduler_preemption_attempts_total",
+    "scheduler_preemption_victims_count",
+    "scheduler_preemption_victims_sum",
+    "scheduler_queue_incoming_pods_total",
+    "scheduler_queue_incoming_entities_total",
+)
+"""Those that have to be the same where there are no pod groups, as far as both have them; of durations, how often they
+were told."""
+SINCE_36, SINCE_37 = "scheduler_pod_scheduled_after_flush_total", "scheduler_queue_incoming_entities_total"
+
+
+def now() -> dict[str, float]:
+    """What dsched has counted in this process."""
+    collect.flush()
+    return {
+        f"{sample.name}{{{','.join(sorted(f'{name}={value}' for name, value in sample.labels.items()))}}}": sample.value
+        for family in REGISTRY.collect()
+        for sample in family.samples
+        if sample.name in COUNTED
+    }
+
+
+def since(before: Counts) -> dict[str, float]:
+    """What it has counted since."""
+    return {key: value - before.get(key, 0) for key, value in now().items()}
+
+
+def uncertain(runs: Sequence[Counts]) -> set[str]:
+    """What was not counted alike in all runs of one sequence."""
+    return {key for each in runs for key in each if len({other.get(key, 0) for other in runs}) > 1}
+
+
+def comparable(counted: Counts, without: set[str], minor: int, *, by_event: bool) -> Counter[str]:
+    """What has to be the same in a version. Updates have one name here, and one for each kind of change there.
+
+    Args:
+        without: what is left out.
+        by_event: whether by the events that brought pods into queues as well.
+    """
+    found: Counter[str] = Counter()
+    left_out = {_plain(key, by_event) for key in without}
+    for key, value in counted.items():
+        name, plain = key.partition("{")[0], _plain(key, by_event)
+        known = minor >= 37 or name != SINCE_37
+        if name in COUNTED and known and (minor >= 36 or name != SINCE_36) and plain not in left_out:
+            found[plain] += int(value)
+    return found
+
+
+def _plain(key: str, by_event: bool) -> str:
+    return re.sub(r"(event=\w*?Update)\w*", r"\1", key) if by_event else re.sub(r"event=\w*", "", key)
+
+
+def differences(
+    theirs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]], minor: int, *, by_event: bool
+) -> list[str]:
+    """What has been counted otherwise after the first moment at which anything has."""
+    for number, (there, here) in enumerate(zip(theirs, ours, strict=True)):
+        one, other = (
+            comparable(each["counted"], there["uncertain"], minor, by_event=by_event) for each in (there, here)
+        )
+        found = [
+            f"moment {number}, {key}: kube-scheduler has counted {one[key]}, dsched {other[key]}"
+            for key in sorted(one.keys() | other.keys())
+            if one[key] != other[key]
+        ]
+        if found:
+            return found
+    return []
