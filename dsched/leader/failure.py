@@ -104,6 +104,8 @@ class Failures:
         """Say on pod groups what came of them. Source: schedule_one_podgroup.go ``submitPodGroupAlgorithmResult``."""
         self._cluster.report_groups([_group_status(each) for each in decided])
         for each in decided:
+            if not each.entered:
+                continue
             first = each.decisions[0]
             popped_at = first.candidate.popped_at
             collect.group_attempt(each.end, first.framework.profile_name, now_s - popped_at if popped_at else None)

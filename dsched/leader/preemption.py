@@ -17,7 +17,6 @@ from dsched.leader.binders.tracker import BindTracker
 from dsched.leader.promises import Happened
 from dsched.log import logger
 from dsched.metrics import (
-    PREEMPTION_ATTEMPTS,
     PREEMPTION_EXECUTION,
     PREEMPTION_STOPPED,
     collect,
@@ -57,7 +56,6 @@ class Preemptions:
     def note(self, decisions: Sequence[Decision]) -> None:
         """Take down what the decisions bring their pods, before the pods are put back into the queue."""
         now_ms = self._clock.now_ms()
-        PREEMPTION_ATTEMPTS.inc(sum(map(_attempted, decisions)))
         for decision in decisions:
             for displaced in decision.displaced:
                 self.ended(displaced)
@@ -158,13 +156,3 @@ class Preemptions:
                 "victims": " ".join(pod.key for pod, _ in told),
             },
         )
-
-
-def _attempted(decision: Decision) -> bool:
-    """Whether preemption was tried, whatever came of it: the pod fits nowhere, and PostFilter said something or made
-    room. Reserve and Permit, which turn a pod away as well, ask no PostFilter.
-
-    Source: plugins/defaultpreemption/default_preemption.go ``PostFilter``, which counts each of its calls.
-    """
-    asked = decision.nominated or (decision.diagnosis is not None and decision.diagnosis.post_filter_message)
-    return bool(asked) and any(plugin.name == _PLUGIN for plugin in decision.framework.at("postFilter"))

@@ -116,6 +116,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
         turned_away: victims that are queued again instead.
         rejected: whether the queue takes it for one that fits nowhere although it has ended in an error: that of
             PodGroupPostFilter. Source: schedule_one_podgroup.go ``podGroupCycle``, its ``rootStatus``.
+        entered: whether the cycle was entered, and nodes were looked for; else the attempt does not count as one.
     """
 
     candidate: GroupCandidate
@@ -125,6 +126,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
     victims: tuple[PodInfo, ...] = ()
     turned_away: TurnedAway = TurnedAway()
     rejected: bool = False
+    entered: bool = True
 
     @property
     def leaves_some(self) -> bool:

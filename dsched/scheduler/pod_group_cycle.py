@@ -24,8 +24,8 @@ from dsched.framework.interface import Code, GroupAssignments, Placement, PodGro
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.runtime import Framework
 from dsched.framework.table import NodeTable
-from dsched.framework.validation import PluginFailure, outcome
-from dsched.metrics import GENERATED_PLACEMENTS, GROUP_ALGORITHM_DURATION, GROUP_PREEMPTION_ATTEMPTS, collect
+from dsched.framework.validation import PluginFailure
+from dsched.metrics import GENERATED_PLACEMENTS, GROUP_ALGORITHM_DURATION, collect
 from dsched.model import placement_wishes, quantity
 from dsched.model.meta import NO_NODE
 from dsched.model.pod_groups import PodGroup
@@ -113,8 +113,6 @@ class PodGroupCycle:
                 lambda: self._worth_trying(framework, entry),
             )
             result = group_points.run_pod_group_post_filter(framework, attempt)
-        if framework.at("podGroupPostFilter"):
-            GROUP_PREEMPTION_ATTEMPTS.labels(outcome(result)).inc()
         if result.status.code is Code.ERROR:
             found.status = GroupStatus(Code.ERROR, [result.status.message])
         else:
@@ -166,7 +164,7 @@ class PodGroupCycle:
             )
             for each in entry.pods
         )
-        return GroupDecision(entry, decisions, GroupEnd.ERROR, message)
+        return GroupDecision(entry, decisions, GroupEnd.ERROR, message, entered=False)
 
     # -- algorithm -----------------------------------------------------------------------------------------------
 

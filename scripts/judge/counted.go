@@ -18,7 +18,7 @@ func counted() (map[string]float64, error) {
 	found := map[string]float64{}
 	for _, family := range families {
 		name := family.GetName()
-		if !strings.HasPrefix(name, "scheduler_") {
+		if !strings.HasPrefix(name, "scheduler_") && !strings.HasPrefix(name, "dynamic_resource_allocation_") {
 			continue
 		}
 		for _, each := range family.GetMetric() {

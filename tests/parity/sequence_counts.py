@@ -12,10 +12,16 @@ from dsched.metrics import collect
 Counts = Mapping[str, float]
 """By name and labels, ``name{label=value,…}``."""
 
+NOT_OF_GROUPS = (
+    "scheduler_queue_incoming_pods_total",
+    "scheduler_queue_incoming_entities_total",
+    "scheduler_scheduling_algorithm_duration_seconds_count",
+)
+"""Not alike where there are groups: kube-scheduler counts all pods of a group anew with each that comes, and each trial
+to place one."""
 COUNTED = (
     "scheduler_schedule_attempts_total",
     "scheduler_scheduling_attempt_duration_seconds_count",
-    "scheduler_scheduling_algorithm_duration_seconds_count",
     "scheduler_pod_scheduling_sli_duration_seconds_count",
     "scheduler_pod_scheduling_attempts_count",
     "scheduler_pod_scheduling_attempts_sum",
@@ -23,12 +29,27 @@ COUNTED = (
     "scheduler_preemption_attempts_total",
     "scheduler_preemption_victims_count",
     "scheduler_preemption_victims_sum",
-    "scheduler_queue_incoming_pods_total",
-    "scheduler_queue_incoming_entities_total",
+    "scheduler_podgroup_schedule_attempts_total",
+    "scheduler_podgroup_scheduling_attempt_duration_seconds_count",
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds_count",
+    "scheduler_generated_placements_total",
+    "scheduler_placement_evaluations_total",
+    "scheduler_workload_preemption_attempts_total",
+    "scheduler_workload_preemption_victims_count",
+    "scheduler_workload_preemption_victims_sum",
+    "scheduler_resourceclaim_creates_total",
+    "dynamic_resource_allocation_resourceclaim_creates_total",
+    "scheduler_dra_bindingconditions_allocations_total",
+    *NOT_OF_GROUPS,
 )
-"""Those that have to be the same where there are no pod groups, as far as both have them; of durations, how often they
-were told."""
+"""Those that have to be the same, as far as both have them; of durations, how often they were told."""
 SINCE_36, SINCE_37 = "scheduler_pod_scheduled_after_flush_total", "scheduler_queue_incoming_entities_total"
+
+
+_NO_CHANGES = (
+    "PopFromBackoffQ|BackoffComplete|ScheduleAttemptFailure|ForceActivate|UnschedulableTimeout|Unsched\\w+PodAdd"
+)
+_BY_A_CHANGE = re.compile(rf"event=(?!{_NO_CHANGES})[^,}}]+")
 
 
 def now() -> dict[str, float]:
@@ -52,35 +73,38 @@ def uncertain(runs: Sequence[Counts]) -> set[str]:
     return {key for each in runs for key in each if len({other.get(key, 0) for other in runs}) > 1}
 
 
-def comparable(counted: Counts, without: set[str], minor: int, *, by_event: bool) -> Counter[str]:
-    """What has to be the same in a version. Updates have one name here, and one for each kind of change there.
+def comparable(counted: Counts, without: set[str], minor: int, *, grouped: bool) -> Counter[str]:
+    """What has to be the same in a version.
 
     Args:
         without: what is left out.
-        by_event: whether by the events that brought pods into queues as well.
+        grouped: whether there are pod groups.
     """
     found: Counter[str] = Counter()
-    left_out = {_plain(key, by_event) for key in without}
+    left_out = {_plain(key) for key in without}
     for key, value in counted.items():
-        name, plain = key.partition("{")[0], _plain(key, by_event)
-        known = minor >= 37 or name != SINCE_37
+        name, plain = key.partition("{")[0], _plain(key)
+        known = (minor >= 37 or name != SINCE_37) and not (grouped and name in NOT_OF_GROUPS)
         if name in COUNTED and known and (minor >= 36 or name != SINCE_36) and plain not in left_out:
             found[plain] += int(value)
     return found
 
 
-def _plain(key: str, by_event: bool) -> str:
-    return re.sub(r"(event=\w*?Update)\w*", r"\1", key) if by_event else re.sub(r"event=\w*", "", key)
+def _plain(key: str) -> str:
+    """Which one of several changes of the cluster that come together helps a pod is not told alike."""
+    return _BY_A_CHANGE.sub("event=change", key)
 
 
 def differences(
-    theirs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]], minor: int, *, by_event: bool
+    theirs: Sequence[Mapping[str, Any]],
+    ours: Sequence[Mapping[str, Any]],
+    minor: int,
+    *,
+    grouped: bool,
 ) -> list[str]:
     """What has been counted otherwise after the first moment at which anything has."""
     for number, (there, here) in enumerate(zip(theirs, ours, strict=True)):
-        one, other = (
-            comparable(each["counted"], there["uncertain"], minor, by_event=by_event) for each in (there, here)
-        )
+        one, other = (comparable(each["counted"], there["uncertain"], minor, grouped=grouped) for each in (there, here))
         found = [
             f"moment {number}, {key}: kube-scheduler has counted {one[key]}, dsched {other[key]}"
             for key in sorted(one.keys() | other.keys())

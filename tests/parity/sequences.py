@@ -76,6 +76,7 @@ class Sequence:
         config: a KubeSchedulerConfiguration that is not the default one.
         extenders: what the configuration is to have besides; somebody has to serve them.
         graceful: whether pods on nodes that preemption deletes stay until somebody takes them away.
+        grouped: whether there are pod groups.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Sequence:
                 claim, which they may be since 1.36, kube-scheduler has all written before it binds the first.
         """
         self._singles: Singles | None = None
-        self._older, self._grouped, self._refusing = older, not (older or singles), refusing
+        self._older, self.grouped, self._refusing = older, not (older or singles), refusing
         self._group_claims = group_claims
         self._chance = chance = Random(seed)
         self.name = str(seed)
@@ -157,11 +158,6 @@ class Sequence:
         if singles:
             self._devices_of_kinds, self._claims = None, False
             self._singles = Singles(self._chance, self._nodes, older=self._older)
-
-    @property
-    def counts(self) -> bool:
-        """Whether metrics count alike in both: not where there are groups, whose pods count with them here."""
-        return not self._grouped
 
     def extended_by(self, server: TestExtender) -> None:
         """Has a server answer for its extenders."""
@@ -233,7 +229,7 @@ class Sequence:
     def _pod(
         self, name: str, size: int, group: str = "", *, cards: int = 0, port: int = 0, memory: int = 0, **spec: Any
     ) -> Json:
-        if group and self._grouped:
+        if group and self.grouped:
             spec["schedulingGroup"] = {"podGroupName": group}
         labels = {"app": group or self._chance.choice(["web", "db"])}
         if self._sampled:
@@ -554,7 +550,7 @@ class Sequence:
         seldom += [self._pod_is_another, self._member_runs]
         if self._singles is not None:
             often += [self._node_is_dressed, self._somebody_promises]
-        if self._grouped:
+        if self.grouped:
             often += [self._group_wants_another_count]
             seldom += [self._group_goes, self._group_is_another, self._group_stays_away]
         seldom += [
@@ -809,7 +805,7 @@ class Sequence:
         nominate: dict[str, str] | None = None,
         **objects: list[Json],
     ) -> None:
-        if not self._grouped:
+        if not self.grouped:
             objects.pop("podGroups", None)
         if self._singles is not None and "pods" in objects:
             objects["pods"] = self._singles.coming(objects["pods"])

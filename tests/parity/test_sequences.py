@@ -153,10 +153,8 @@ class Comparing:
                 rig = Rig(self.connect(f"test-{uuid.uuid4().hex}"), self.folder, self.monkeypatch)
                 ours = gone_through(sequence, rig, features)
                 found = differences(theirs, ours)
-                if sequence.counts and not found:
-                    # Extenders may say any event helps: which one of several that come together does is not told alike.
-                    by_event, minor = sequence.extenders is None, features.version.minor
-                    found = sequence_counts.differences(theirs, ours, minor, by_event=by_event)
+                minor, grouped = features.version.minor, sequence.grouped
+                found = found or sequence_counts.differences(theirs, ours, minor, grouped=grouped)
                 found += _differently_asked(questions, sequence_extenders.asked(self.extender))
                 certainly = not found or certain(asked, sequence, MANY_RUNS) is not None
                 assert not (found and certainly), "\n".join([f"{SEED}={self.seed}, sequence {sequence.name}", *found])

@@ -36,7 +36,7 @@ from dsched.framework.interface import (
 )
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.validation import AnsweredError, outcome
-from dsched.metrics import collect
+from dsched.metrics import GROUP_PREEMPTION_ATTEMPTS, PREEMPTION_ATTEMPTS, collect
 from dsched.model.meta import NO_NODE, NodeName, PodKey
 from dsched.model.pod import Pod
 from dsched.plugins.default_preemption import pod_group_preemption
@@ -131,6 +131,7 @@ class DefaultPreemption:
         try:
             result = self._make_room(attempt)
         finally:
+            PREEMPTION_ATTEMPTS.inc()
             collect.preemption_evaluated("pod", "Error" if result is None else outcome(result), collect.now() - began)
         return result
 
@@ -158,6 +159,7 @@ class DefaultPreemption:
     def pod_group_post_filter(self, attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
         """Make room for a pod group. Source: default_preemption.go ``PodGroupPostFilter``."""
         result = pod_group_preemption.preempt(attempt)
+        GROUP_PREEMPTION_ATTEMPTS.labels(outcome(result)).inc()
         message = result.status.message
         status = Status(result.status.code, (f"pod group preemption: {message}",) if message else (), self.name)
         return replace(result, status=status)

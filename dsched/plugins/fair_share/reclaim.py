@@ -40,7 +40,8 @@ from dsched.framework.interface import (
 )
 from dsched.framework.pod_info import PodInfo
 from dsched.framework.snapshot import Snapshot
-from dsched.metrics import collect
+from dsched.framework.validation import outcome
+from dsched.metrics import GROUP_PREEMPTION_ATTEMPTS, collect
 from dsched.model.meta import NO_NODE, PodUid
 from dsched.plugins.default_preemption import pod_group_preemption
 from dsched.plugins.default_preemption.disruption_budgets import Budgets
@@ -71,11 +72,14 @@ class Reclaim(DefaultPreemption):
         self._leaving: dict[PodUid, PodInfo] = {}
 
     def post_filter(self, attempt: FailedAttempt) -> PostFilterResult:
-        if self._makes_room(attempt):
-            return PostFilterResult(None, unschedulable(f"preemption: {ERR_TERMINATING}"))
         result = super().post_filter(attempt)
         self._note(attempt.pod, result.victims)
         return result
+
+    def _make_room(self, attempt: FailedAttempt) -> PostFilterResult:
+        if self._waits_for_room(attempt):
+            return PostFilterResult(None, unschedulable(f"preemption: {ERR_TERMINATING}"))
+        return super()._make_room(attempt)
 
     def pod_group_post_filter(self, attempt: FailedGroupAttempt) -> PodGroupPostFilterResult:
         """Make room for a pod group in its own queue by priority, in others by what these are due."""
@@ -85,6 +89,7 @@ class Reclaim(DefaultPreemption):
             result = _for_group(
                 attempt, self._taking(attempt.snapshot, attempt.pods, attempt.group.priority), self._queues
             )
+        GROUP_PREEMPTION_ATTEMPTS.labels(outcome(result)).inc()
         if result.victims:
             collect.preemption_found("podgroup", len(result.victims))
         self._note(attempt.pods[0], result.victims)
@@ -101,7 +106,7 @@ class Reclaim(DefaultPreemption):
                 self._queues.reclaimed.update([share.name for share in theirs.path()])
         self._leaving |= {victim.uid: victim for victim in victims}
 
-    def _makes_room(self, attempt: FailedAttempt) -> bool:
+    def _waits_for_room(self, attempt: FailedAttempt) -> bool:
         """Whether pods are about to leave the node that the pod was promised."""
         node = attempt.snapshot.nominations.node_of(attempt.pod.uid)
         return node is not None and any(attempt.snapshot.table.node_of(uid) == node for uid in self._leaving)

@@ -272,3 +272,16 @@ def test_a_standby_says_that_it_stands_by_and_no_more(rig: Rig):
         ("dsched_leader_epoch",): 0,
         ("dsched_loop_last_turn_age_seconds",): 0,
     }
+
+
+def test_a_group_whose_pods_do_not_belong_together_is_no_attempt(rig: Rig, counts: Counts):
+    """Its pods have had one. Source: schedule_one_podgroup.go ``handlePodGroupFailureBeforeScheduling``."""
+    rig.configuration = config.default(features())
+    important = member("a2", "train")
+    important["spec"]["priority"] = 7
+    rig.apply(node_manifest("n1"), group_manifest(min_count=2), member("a1", "train"), important)
+    lead(rig)
+    assert counts.more("scheduler_schedule_attempts_total", result="error", profile=PROFILE) == 2
+    assert counts.more("scheduler_podgroup_schedule_attempts_total") == 0
+    assert counts.more("scheduler_podgroup_scheduling_attempt_duration_seconds_count") == 0
+    assert counts.more("scheduler_podgroup_scheduling_algorithm_duration_seconds_count") == 0
