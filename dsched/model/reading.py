@@ -1,10 +1,10 @@
 """What comes from outside, decoded: with one error for all that may be wrong with it, and in any thread.
 
-msgspec raises Python's UnicodeDecodeError, which is none of its own, where a text is not UTF-8, and its RecursionError
-where values are nested deeper than some 900 levels. At that depth nobody else may run: a collector of cycles that
-Python calls there ends others' connections and weak references half-way, as their code has no frame left to run in.
-And msgspec finds out how a type is read when it first reads one, which two threads must not do at once: the process
-ends with a segmentation fault.
+msgspec raises Python's UnicodeDecodeError, which is none of its own, where a text is not UTF-8 (until 0.22), and its
+RecursionError where values are nested deeper than some 900 levels. At that depth nobody else may run: a collector of
+cycles that Python calls there ends others' connections and weak references half-way, as their code has no frame left to
+run in. And msgspec finds out how a type is read when it first reads one, which two threads must not do at once: the
+process ends with a segmentation fault.
 """
 
 import contextlib

@@ -65,7 +65,7 @@ def test_a_type_that_cannot_be_read_is_passed_over() -> None:
 
 
 def test_what_is_not_utf_8_is_no_other_error() -> None:
-    with pytest.raises(msgspec.DecodeError, match="not UTF-8"):
+    with pytest.raises(msgspec.DecodeError, match="UTF-8"):
         reading.decoded(msgspec.json.Decoder(str).decode, b'"\xff"')
 
 
