@@ -85,7 +85,14 @@ def comparable(counted: Counts, without: set[str], minor: int, *, grouped: bool)
     for key, value in counted.items():
         name, plain = key.partition("{")[0], _plain(key)
         known = (minor >= 37 or name != SINCE_37) and not (grouped and name in NOT_OF_GROUPS)
-        if name in COUNTED and known and (minor >= 36 or name != SINCE_36) and plain not in left_out:
+        stays_gated = "event=change,queue=unschedulable" in plain  # which is counted there as if it came anew
+        if (
+            name in COUNTED
+            and known
+            and (minor >= 36 or name != SINCE_36)
+            and plain not in left_out
+            and not stays_gated
+        ):
             found[plain] += int(value)
     return found
 
