@@ -154,7 +154,7 @@ PLACEMENT_EVALUATIONS = counter(
 )
 GROUP_PREEMPTION_ATTEMPTS = counter(
     "scheduler_workload_preemption_attempts_total",
-    "Times that PodGroupPostFilter was asked for room for a pod group; result: the status it answered with.",
+    "Times that DefaultPreemption was asked for room for a pod group; result: the status it answered with.",
     ["result"],
 )
 GROUP_PREEMPTION_VICTIMS = histogram(

@@ -43,8 +43,10 @@ COUNTED = (
     *NOT_OF_GROUPS,
 )
 """Those that have to be the same, as far as both have them; of durations, how often they were told."""
-SINCE_36, SINCE_37 = "scheduler_pod_scheduled_after_flush_total", "scheduler_queue_incoming_entities_total"
-
+SINCE = {"scheduler_pod_scheduled_after_flush_total": 36, "scheduler_queue_incoming_entities_total": 37}
+"""The minor version from which on kube-scheduler has some of them."""
+STAYS_GATED = "event=change,queue=unschedulable"
+"""A gated pod that an event leaves gated is counted there as if it came anew."""
 
 _NO_CHANGES = (
     "PopFromBackoffQ|BackoffComplete|ScheduleAttemptFailure|ForceActivate|UnschedulableTimeout|Unsched\\w+PodAdd"
@@ -82,17 +84,10 @@ def comparable(counted: Counts, without: set[str], minor: int, *, grouped: bool)
     """
     found: Counter[str] = Counter()
     left_out = {_plain(key) for key in without}
+    names = set(COUNTED).difference(NOT_OF_GROUPS if grouped else ())
     for key, value in counted.items():
         name, plain = key.partition("{")[0], _plain(key)
-        known = (minor >= 37 or name != SINCE_37) and not (grouped and name in NOT_OF_GROUPS)
-        stays_gated = "event=change,queue=unschedulable" in plain  # which is counted there as if it came anew
-        if (
-            name in COUNTED
-            and known
-            and (minor >= 36 or name != SINCE_36)
-            and plain not in left_out
-            and not stays_gated
-        ):
+        if name in names and minor >= SINCE.get(name, 0) and plain not in left_out and STAYS_GATED not in plain:
             found[plain] += int(value)
     return found
 
