@@ -113,6 +113,19 @@ def real_requests(pod: Pod) -> Amounts:
     return _amounts(_pod_requests(pod, from_status=True, pod_level=True))
 
 
+def of_containers(pod: Pod) -> Amounts:
+    """Nano units that the containers of a pod request together; what is requested for the pod as a whole left out.
+
+    Source: k8s.io/component-helpers resource/helpers.go ``AggregateContainerRequests``.
+    """
+    return _containers(pod, False, {})
+
+
+def is_pod_level(resource: str) -> bool:
+    """Whether a resource can be requested for the pod as a whole (``IsSupportedPodLevelResource``)."""
+    return resource in (CPU, MEMORY) or resource.startswith(names.HUGE_PAGES_PREFIX)
+
+
 def takes_part(resource: str, amount: int) -> bool:
     """Whether a configured resource takes part in the score of a pod that requests so much of it: CPU, memory and
     ephemeral storage always, an extended resource only where it is requested.
@@ -161,7 +174,7 @@ def _pod_requests(
     """
     total = (_held if from_status and _rules.apart else _containers)(pod, from_status, defaults or {})
     if pod_level and _has_pod_level(pod):
-        total.update({name: nano for name, nano in _of_pod(pod, from_status).items() if _pod_level(name)})
+        total.update({name: nano for name, nano in _of_pod(pod, from_status).items() if is_pod_level(name)})
     _add(total, _nanos(pod.spec.overhead))
     return total
 
@@ -284,13 +297,8 @@ def _resize_infeasible(pod: Pod) -> bool:
     return pod.pending_resize == "Infeasible"
 
 
-def _pod_level(resource: str) -> bool:
-    """Whether a resource can be requested for the pod as a whole (``IsSupportedPodLevelResource``)."""
-    return resource in (CPU, MEMORY) or resource.startswith(names.HUGE_PAGES_PREFIX)
-
-
 def _has_pod_level(pod: Pod) -> bool:
-    return any(_pod_level(name) for name in pod.spec.resources.requests)
+    return any(is_pod_level(name) for name in pod.spec.resources.requests)
 
 
 def _nanos(quantities: Mapping[str, Quantity]) -> Amounts:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dsched.manifests import group_checks, kinds
 from dsched.manifests.other_checks import SYSTEM_PRIORITIES
-from dsched.manifests.resource_checks import Report
+from dsched.manifests.problems import Report
 
 Object = Mapping[str, Any]
 

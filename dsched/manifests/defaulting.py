@@ -1,7 +1,7 @@
 """What the API server fills in where a manifest leaves it out, as far as scheduling reads it. Changes the object.
 
-Source: kubernetes v1.34 pkg/apis/{core,storage,resource}/v1/defaults.go; pkg/registry/core/pod/strategy.go
-(applyMatchLabelKeysAndMismatchLabelKeys).
+Source: kubernetes v1.37 pkg/apis/{core,storage,resource}/v1/defaults.go; pkg/registry/core/pod/strategy.go
+(applyMatchLabelKeysAndMismatchLabelKeys, applyMatchLabelKeys).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +10,7 @@ from typing import Any
 
 from dsched.manifests import kinds
 from dsched.manifests.resource_checks import HUGE_PAGES
+from dsched.model.devices import EQUAL
 from dsched.model.resource_claims import EXACT_COUNT
 
 DEFAULT_NAMESPACE = "default"
@@ -18,6 +19,7 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 POD_AFFINITIES = ("podAffinity", "podAntiAffinity")
 """The parts of a pod's affinity that are about pods."""
+SPREAD = "topologySpreadConstraints"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -33,18 +35,19 @@ def fill_in(kind: kinds.Kind, value: Object) -> None:
 
 def _pod(value: Object) -> None:
     spec = value["spec"]
-    spec.setdefault("schedulerName", DEFAULT_SCHEDULER)
+    spec["schedulerName"] = spec.get("schedulerName") or DEFAULT_SCHEDULER
     host_network = spec.get("hostNetwork", False)
     for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
         _requests_from_limits(container.get("resources"))
         for port in container.get("ports", ()):
-            port.setdefault("protocol", "TCP")
+            port["protocol"] = port.get("protocol") or "TCP"
             if host_network and not port.get("hostPort"):
                 port["hostPort"] = port["containerPort"]
     if "resources" in spec:
         _pod_requests(spec)
-    if "affinity" in spec:
-        _fold_label_keys(spec["affinity"], value["metadata"].get("labels", {}))
+    _fold_label_keys(spec, value["metadata"].get("labels", {}))
+    for volume in spec.get("volumes", ()):
+        _volume_source(volume)
 
 
 def _requests_from_limits(resources: Object | None) -> None:
@@ -68,9 +71,9 @@ def _pod_requests(spec: Object) -> None:
         resources["requests"] = {**missing, **resources.get("requests", {})}
 
 
-def _fold_label_keys(affinity: Object, labels: Mapping[str, str]) -> None:
+def _fold_label_keys(spec: Object, labels: Mapping[str, str]) -> None:
     """matchLabelKeys and mismatchLabelKeys become expressions of the label selector; doing it again adds nothing."""
-    for term in _pod_affinity_terms(affinity):
+    for term in _terms(spec):
         selector = term.get("labelSelector")
         if selector is None:
             continue
@@ -84,10 +87,11 @@ def _fold_label_keys(affinity: Object, labels: Mapping[str, str]) -> None:
                     expressions.append(expression)
 
 
-def without_label_keys(affinity: Mapping[str, Any]) -> Object:
-    """A pod's affinity without what matchLabelKeys and mismatchLabelKeys have become, whatever the labels were."""
-    bare: Object = deepcopy(dict(affinity))
-    for term in _pod_affinity_terms(bare):
+def without_label_keys(spec: Mapping[str, Any]) -> Object:
+    """A pod's affinity and spread constraints without what matchLabelKeys and mismatchLabelKeys have become, whatever
+    the labels were."""
+    bare: Object = deepcopy({name: spec[name] for name in ("affinity", SPREAD) if name in spec})
+    for term in _terms(bare):
         selector = term.get("labelSelector") or {}
         folded = {("In", key) for key in term.get("matchLabelKeys", ())}
         folded |= {("NotIn", key) for key in term.get("mismatchLabelKeys", ())}
@@ -97,18 +101,28 @@ def without_label_keys(affinity: Mapping[str, Any]) -> Object:
     return bare
 
 
-def _pod_affinity_terms(affinity: Object) -> Iterator[Object]:
+def _terms(spec: Object) -> Iterator[Object]:
+    """What selects pods by labels: terms of pod affinity, and topology spread constraints."""
+    yield from spec.get(SPREAD, ())
     for name in POD_AFFINITIES:
-        terms = affinity.get(name, {})
+        terms = spec.get("affinity", {}).get(name, {})
         yield from terms.get(_REQUIRED, ())
         for weighted in terms.get(_PREFERRED, ()):
             if "podAffinityTerm" in weighted:
                 yield weighted["podAffinityTerm"]
 
 
+def _volume_source(volume: Object) -> None:
+    """Source: ``SetDefaults_AzureDiskVolumeSource``, ``SetDefaults_RBDVolumeSource``."""
+    if "azureDisk" in volume:
+        volume["azureDisk"].setdefault("kind", "Shared")
+    if "rbd" in volume:
+        volume["rbd"]["pool"] = volume["rbd"].get("pool") or "rbd"
+
+
 def _node(value: Object) -> None:
     status = value.get("status", {})
-    if "allocatable" not in status and "capacity" in status:
+    if not status.get("allocatable") and "capacity" in status:
         status["allocatable"] = dict(status["capacity"])
 
 
@@ -120,13 +134,23 @@ def _namespace(value: Object) -> None:
 def _replication_controller(value: Object) -> None:
     spec = value.get("spec", {})
     labels = spec.get("template", {}).get("metadata", {}).get("labels")
-    if labels and not spec.get("selector"):
+    if not labels:
+        return
+    if not spec.get("selector"):
         spec["selector"] = dict(labels)
+    if not value["metadata"].get("labels"):
+        value["metadata"]["labels"] = dict(labels)
 
 
 def _storage_class(value: Object) -> None:
     value.setdefault("volumeBindingMode", "Immediate")
     value.setdefault("reclaimPolicy", "Delete")
+
+
+def _csi_driver(value: Object) -> None:
+    spec = value.setdefault("spec", {})
+    spec.setdefault("storageCapacity", False)
+    spec.setdefault("preventPodSchedulingIfMissing", False)
 
 
 def _volume(value: Object) -> None:
@@ -146,9 +170,18 @@ def _device_requests(spec: Object) -> None:
     for request in spec.get("devices", {}).get("requests", ()):
         exactly = [request["exactly"]] if "exactly" in request else []
         for requirements in (*exactly, *request.get("firstAvailable", ())):
+            for toleration in requirements.get("tolerations", ()):
+                toleration["operator"] = toleration.get("operator") or EQUAL
             requirements["allocationMode"] = requirements.get("allocationMode") or EXACT_COUNT
             if requirements["allocationMode"] == EXACT_COUNT:
                 requirements["count"] = requirements.get("count") or 1
+
+
+def _slice(value: Object) -> None:
+    """A capacity without a value is none."""
+    for device in value.get("spec", {}).get("devices", ()):
+        for capacity in device.get("capacity", {}).values():
+            capacity.setdefault("value", "0")
 
 
 def _pod_group(value: Object) -> None:
@@ -166,10 +199,12 @@ _DEFAULTS: Mapping[kinds.Kind, Callable[[Object], None]] = {
     kinds.NAMESPACE: _namespace,
     kinds.REPLICATION_CONTROLLER: _replication_controller,
     kinds.STORAGE_CLASS: _storage_class,
+    kinds.CSI_DRIVER: _csi_driver,
     kinds.PERSISTENT_VOLUME: _volume,
     kinds.PERSISTENT_VOLUME_CLAIM: _volume,
     kinds.PRIORITY_CLASS: _priority_class,
     kinds.POD_GROUP: _pod_group,
+    kinds.RESOURCE_SLICE: _slice,
     kinds.RESOURCE_CLAIM: _claim,
     kinds.RESOURCE_CLAIM_TEMPLATE: _claim_template,
 }

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dsched.manifests import pod_checks, shapes, syntax
-from dsched.manifests.resource_checks import Report
+from dsched.manifests.problems import Report
 from dsched.model import coscheduling, placement_wishes, quantity
 from dsched.model.pod_groups import DisruptionMode, SchedulingPolicy
 

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from dsched.manifests import defaulting, group_checks, kinds, other_checks, pod_checks, queue_checks, reader, syntax
-from dsched.manifests.problems import Problems
+from dsched.manifests.problems import Problems, Report, said
 from dsched.manifests.reader import Document
-from dsched.manifests.resource_checks import Report
 from dsched.manifests.selector_checks import labels
 from dsched.manifests.typed import convert
 from dsched.model import coscheduling
@@ -259,15 +258,10 @@ def _check(value: dict[str, Any], kind: kinds.Kind, report: Report) -> None:
 
 
 def _metadata(metadata: ObjectMeta, kind: kinds.Kind, report: Report) -> None:
-    wrong = syntax.dns_label(metadata.name) if kind is kinds.NAMESPACE else syntax.subdomain(metadata.name)
-    if wrong:
-        report("metadata.name", wrong)
+    name = syntax.dns_label if kind is kinds.NAMESPACE else syntax.subdomain
+    said(name(metadata.name), "metadata.name", report)
     if metadata.labels:
         labels(metadata.labels, "metadata.labels", report)
     for key in metadata.annotations:
-        wrong = syntax.qualified_name(key)
-        if wrong:
-            report("metadata.annotations", wrong)
-    wrong = syntax.uid(metadata.uid) if metadata.uid else ""
-    if wrong:
-        report("metadata.uid", wrong)
+        said(syntax.qualified_name(key.lower()), "metadata.annotations", report)
+    said(syntax.uid(metadata.uid) if metadata.uid else "", "metadata.uid", report)

@@ -1,15 +1,16 @@
 """Checks of what steers a pod: affinity, tolerations, topology spread.
 
-Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (validateAffinity, ValidateTolerations,
+Source: kubernetes v1.37 pkg/apis/core/validation/validation.go (validateAffinity, ValidateTolerations,
 validateTopologySpreadConstraints).
 """
 
 from collections.abc import Sequence
 
 from dsched.manifests import syntax
-from dsched.manifests.resource_checks import Report
-from dsched.manifests.selector_checks import label_selector, node_selector, node_selector_term, one_of
+from dsched.manifests.problems import Report, distinct, said
+from dsched.manifests.selector_checks import IN, label_selector, node_selector, node_selector_term, one_of
 from dsched.model import tolerations as comparing
+from dsched.model.meta import LabelSelector
 from dsched.model.node import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 from dsched.model.pod import (
     Affinity,
@@ -22,6 +23,7 @@ from dsched.model.pod import (
 
 EFFECTS = (NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE)
 DO_NOT_SCHEDULE = "DoNotSchedule"
+NO_TOPOLOGY_KEY = "is missing: expected the name of a node label"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _MAX_WEIGHT = 100
@@ -62,7 +64,7 @@ def _node_affinity(given: NodeAffinity, path: str, report: Report) -> None:
     for index, term in enumerate(given.preferred_during_scheduling_ignored_during_execution):
         place = f"{path}.{_PREFERRED}[{index}]"
         _weight(term.weight, place, report)
-        node_selector_term(term.preference, f"{place}.preference", report)
+        node_selector_term(term.preference, f"{place}.preference", report, preferred=True)
 
 
 def _pod_affinity(given: PodAffinity, path: str, report: Report) -> None:
@@ -82,8 +84,9 @@ def _pod_affinity_term(term: PodAffinityTerm, path: str, report: Report) -> None
         wrong = syntax.dns_label(namespace)
         if wrong:
             report(f"{path}.namespaces[{index}]", wrong)
-    _label_keys(term.match_label_keys, f"{path}.matchLabelKeys", term.label_selector is not None, report)
-    _label_keys(term.mismatch_label_keys, f"{path}.mismatchLabelKeys", term.label_selector is not None, report)
+    _label_keys(term.match_label_keys, f"{path}.matchLabelKeys", term.label_selector, report)
+    _label_keys(term.mismatch_label_keys, f"{path}.mismatchLabelKeys", term.label_selector, report)
+    _said_twice(term.match_label_keys, term.label_selector, f"{path}.matchLabelKeys", report)
     for key in sorted(set(term.match_label_keys) & set(term.mismatch_label_keys)):
         report(f"{path}.matchLabelKeys", f'"{key}" is in mismatchLabelKeys too')
 
@@ -113,7 +116,7 @@ def _toleration(toleration: Toleration, path: str, report: Report) -> None:
 def _constraint(constraint: TopologySpreadConstraint, path: str, report: Report) -> None:
     if constraint.max_skew < 1:
         report(f"{path}.maxSkew", f"{constraint.max_skew} is not a positive number")
-    _topology_key(constraint.topology_key, path, report)
+    said("" if constraint.topology_key else NO_TOPOLOGY_KEY, f"{path}.topologyKey", report)
     one_of(constraint.when_unsatisfiable, (DO_NOT_SCHEDULE, "ScheduleAnyway"), f"{path}.whenUnsatisfiable", report)
     if constraint.min_domains is not None:
         if constraint.min_domains < 1:
@@ -127,11 +130,27 @@ def _constraint(constraint: TopologySpreadConstraint, path: str, report: Report)
         if policy is not None:
             one_of(policy, ("Honor", "Ignore"), f"{path}.{name}", report)
     label_selector(constraint.label_selector, f"{path}.labelSelector", report)
-    _label_keys(constraint.match_label_keys, f"{path}.matchLabelKeys", constraint.label_selector is not None, report)
+    _label_keys(constraint.match_label_keys, f"{path}.matchLabelKeys", constraint.label_selector, report)
+    _said_twice(constraint.match_label_keys, constraint.label_selector, f"{path}.matchLabelKeys", report)
 
 
-def _label_keys(keys: Sequence[str], path: str, has_selector: bool, report: Report) -> None:
-    if keys and not has_selector:
+def _said_twice(keys: Sequence[str], selector: LabelSelector | None, path: str, report: Report) -> None:
+    """Keys of matchLabelKeys that are given twice, or that the selector speaks of, too. An expression that a key may
+    have come to is none: a pod that is written as it was read is sound, whatever its labels are by now.
+
+    Source: ``ValidateMatchLabelKeysAndMismatchLabelKeys``, which is asked about a selector with the keys in it.
+    """
+    distinct(keys, path, report)
+    if selector is None:
+        return
+    said_of = {*(selector.match_labels or ())}
+    said_of |= {each.key for each in selector.match_expressions if (each.operator, len(each.values)) != (IN, 1)}
+    for key in sorted(said_of.intersection(keys)):
+        report(path, f'"{key}" is in labelSelector, too')
+
+
+def _label_keys(keys: Sequence[str], path: str, selector: LabelSelector | None, report: Report) -> None:
+    if keys and selector is None:
         report(path, "goes only with a labelSelector")
     for index, key in enumerate(keys):
         wrong = syntax.qualified_name(key)
@@ -140,9 +159,7 @@ def _label_keys(keys: Sequence[str], path: str, has_selector: bool, report: Repo
 
 
 def _topology_key(key: str, path: str, report: Report) -> None:
-    wrong = syntax.qualified_name(key) if key else "is missing: expected the name of a node label"
-    if wrong:
-        report(f"{path}.topologyKey", wrong)
+    said(syntax.qualified_name(key) if key else NO_TOPOLOGY_KEY, f"{path}.topologyKey", report)
 
 
 def _weight(weight: int, path: str, report: Report) -> None:

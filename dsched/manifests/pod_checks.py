@@ -1,18 +1,21 @@
 """Checks of pods.
 
-Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (ValidatePodSpec, validateContainers,
-validateContainerPorts, validateSchedulingGates, validatePodResourceClaims).
+Source: kubernetes v1.37 pkg/apis/core/validation/validation.go (ValidatePodSpec, validateContainers,
+validateInitContainers, validateContainerPorts, validateSchedulingGates, validatePodResourceClaims).
 """
 
-import ipaddress
 from collections.abc import Sequence
 
-from dsched.manifests import placement_checks, resource_checks, syntax
-from dsched.manifests.resource_checks import Report
+from msgspec.structs import replace
+
+from dsched.manifests import placement_checks, resource_checks, storage_checks, syntax
+from dsched.manifests.problems import Report
 from dsched.manifests.selector_checks import labels, one_of
-from dsched.model.pod import Container, ContainerPort, PodResourceClaim, PodSpec, PodStatus
+from dsched.model import quantity
+from dsched.model.pod import Container, ContainerPort, Pod, PodResourceClaim, PodSpec, PodStatus
 
 PROTOCOLS = ("TCP", "UDP", "SCTP")
+RESTART_POLICIES = ("Always", "OnFailure", "Never")
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 POLICIES = ("PreemptLowerPriority", "Never")
 _MAX_PORT = 65535
@@ -27,7 +30,8 @@ def spec(given: PodSpec, report: Report) -> None:
     _group(given, report)
     if given.scheduler_name and (wrong := syntax.scheduler_name(given.scheduler_name)):
         report("spec.schedulerName", wrong)
-    resource_checks.requirements(given.resources, "spec.resources", report)
+    _whole(given, report)
+    storage_checks.pod_volumes(given.volumes, report)
     resource_checks.amounts(given.overhead, "spec.overhead", report)
     if given.preemption_policy:
         one_of(given.preemption_policy, POLICIES, "spec.preemptionPolicy", report)
@@ -77,14 +81,14 @@ def _containers(spec: PodSpec, report: Report) -> None:
     if not spec.containers:
         report("spec.containers", "has to name at least one container")
     seen: set[str] = set()
-    taken: set[tuple[str, str, int]] = set()
+    together: set[tuple[str, str, int]] = set()
     for containers, path in ((spec.containers, "spec.containers"), (spec.init_containers, "spec.initContainers")):
         for index, container in enumerate(containers):
             place = f"{path}[{index}]"
             _container(container, place, seen, report)
             _ports(container.ports, f"{place}.ports", spec.host_network, report)
-            if container.ports and (containers is spec.containers or container.restart_policy == "Always"):
-                _host_ports(container.ports, f"{place}.ports", spec.host_network, taken, report)
+            taken = together if containers is spec.containers else set()  # init containers run one by one
+            _host_ports(container.ports, f"{place}.ports", spec.host_network, taken, report)
 
 
 def _container(container: Container, path: str, seen: set[str], report: Report) -> None:
@@ -92,7 +96,52 @@ def _container(container: Container, path: str, seen: set[str], report: Report) 
     if wrong or container.name in seen:
         report(f"{path}.name", wrong or f'"{container.name}" is given twice')
     seen.add(container.name)
+    if container.restart_policy is not None:
+        one_of(container.restart_policy, RESTART_POLICIES, f"{path}.restartPolicy", report)
     resource_checks.requirements(container.resources, f"{path}.resources", report)
+
+
+def _whole(spec: PodSpec, report: Report) -> None:
+    """Check what is given for the pod as a whole, against what its containers need together.
+
+    Source: ``validatePodResources``, ``validatePodResourceConsistency``.
+    """
+    given, path = spec.resources, "spec.resources"
+    if not given.requests and not given.limits:
+        return
+    from dsched.arithmetic import requests  # hardly any pod needs it
+
+    resource_checks.requirements(given, path, report)
+    for part, amounts in (("requests", given.requests), ("limits", given.limits)):
+        for name in amounts:
+            if not requests.is_pod_level(name):
+                report(f"{path}.{part}.{name}", "is only for containers")
+    containers = (*spec.containers, *spec.init_containers)
+    if not all(resource_checks.readable(each) for each in (given, *(container.resources for container in containers))):
+        return
+    for name, needed in requests.of_containers(Pod(spec=_requesting(spec))).items():
+        part, amounts = ("requests", given.requests) if name in given.requests else ("limits", given.limits)
+        if name in amounts and needed > quantity.nano(amounts[name]):
+            report(f"{path}.{part}.{name}", f'"{amounts[name]}" is less than what the containers request together')
+    for index, container in enumerate(spec.containers):
+        for name, limit in container.resources.limits.items():
+            if name in given.limits and quantity.nano(limit) > quantity.nano(given.limits[name]):
+                place = f"spec.containers[{index}].resources.limits.{name}"
+                report(place, f'"{limit}" is more than the limit of the pod, "{given.limits[name]}"')
+
+
+def _requesting(spec: PodSpec) -> PodSpec:
+    """A pod's spec, in which a container's limit is its request too where it has no other."""
+
+    def requesting(container: Container) -> Container:
+        resources = container.resources
+        return replace(container, resources=replace(resources, requests={**resources.limits, **resources.requests}))
+
+    return replace(
+        spec,
+        containers=[requesting(each) for each in spec.containers],
+        init_containers=[requesting(each) for each in spec.init_containers],
+    )
 
 
 def _ports(ports: Sequence[ContainerPort], path: str, host_network: bool, report: Report) -> None:
@@ -106,8 +155,6 @@ def _ports(ports: Sequence[ContainerPort], path: str, host_network: bool, report
             report(f"{place}.hostPort", "has to equal containerPort when hostNetwork is true")
         if port.protocol:
             one_of(port.protocol, PROTOCOLS, f"{place}.protocol", report)
-        if port.host_ip and not _is_address(port.host_ip):
-            report(f"{place}.hostIP", f'"{port.host_ip}" is not an IP address')
 
 
 def _host_ports(
@@ -121,14 +168,6 @@ def _host_ports(
         if use in taken:
             report(f"{path}[{index}].hostPort", f"{number} is taken by another port of this pod")
         taken.add(use)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def resource_claims(claims: Sequence[PodResourceClaim], report: Report) -> None:

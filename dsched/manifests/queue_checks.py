@@ -10,7 +10,8 @@ from typing import Any, get_args
 import msgspec
 
 from dsched.manifests import syntax
-from dsched.manifests.resource_checks import Report, is_extended
+from dsched.manifests.problems import Report
+from dsched.manifests.resource_checks import is_extended
 from dsched.manifests.selector_checks import one_of
 from dsched.manifests.typed import convert
 from dsched.model import quantity

@@ -3,17 +3,18 @@
 Source: kubernetes v1.34 pkg/apis/core/validation/validation.go (ValidateResourceRequirements), pkg/apis/core/helper.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from dsched.manifests import syntax
+from dsched.manifests.problems import Report
 from dsched.model import quantity
 from dsched.model.pod import ResourceRequirements
 from dsched.model.quantity import Quantity
 
-Report = Callable[[str, str], None]
-"""Takes a problem: the field's path and what is wrong there."""
-
 HUGE_PAGES = "hugepages-"
+PODS = "pods"
+_QUOTA = "requests."
+"""What a quota puts before the name of a resource."""
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
@@ -30,13 +31,18 @@ def requirements(resources: ResourceRequirements, path: str, report: Report) -> 
         report(path, "huge pages need cpu or memory beside them")
 
 
+def readable(resources: ResourceRequirements) -> bool:
+    """Whether all amounts are quantities."""
+    return not any(syntax.any_amount(each) for each in (*resources.requests.values(), *resources.limits.values()))
+
+
 def amounts(given: Mapping[str, Quantity], path: str, report: Report, *, of_node: bool = False) -> bool:
     """Check names and amounts; says whether they are sound. Nodes also have ``pods`` and other bare names."""
     sound = True
     for name, amount in given.items():
         wrong = "" if of_node else _container_resource(name)
         wrong = wrong or syntax.qualified_name(name)
-        wrong = wrong or (syntax.integer_amount(amount) if is_extended(name) else syntax.amount(amount))
+        wrong = wrong or (syntax.integer_amount(amount) if is_extended(name) or name == PODS else syntax.amount(amount))
         wrong = wrong or ("" if of_node else _pages(name, amount))
         if wrong:
             report(f"{path}.{name}", wrong)
@@ -60,12 +66,16 @@ def _pages(name: str, amount: Quantity) -> str:
 
 def is_extended(name: str) -> bool:
     """A resource of someone else's domain: counted in whole numbers, never overcommitted."""
-    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith(_QUOTA)
 
 
 def _container_resource(name: str) -> str:
-    if "/" in name or name in _STANDARD or name.startswith(HUGE_PAGES):
+    if name in _STANDARD or name.startswith(HUGE_PAGES):
         return ""
+    if "/" in name:
+        if "kubernetes.io/" in name or (is_extended(name) and not syntax.qualified_name(f"{_QUOTA}{name}")):
+            return ""
+        return f'"{name}" is no name of an extended resource'
     return f'"{name}" is neither a standard resource nor one with a domain (example.com/{name})'
 
 

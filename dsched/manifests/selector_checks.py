@@ -1,17 +1,18 @@
 """Checks of label selectors and node selectors.
 
-Source: k8s.io/apimachinery pkg/apis/meta/v1/validation (ValidateLabelSelector); kubernetes v1.34
+Source: k8s.io/apimachinery pkg/apis/meta/v1/validation (ValidateLabelSelector); kubernetes v1.37
 pkg/apis/core/validation/validation.go (ValidateNodeSelector, ValidateNodeSelectorRequirement).
 """
 
 from collections.abc import Mapping
 
 from dsched.manifests import syntax
-from dsched.manifests.resource_checks import Report
+from dsched.manifests.problems import Report, said
 from dsched.model.meta import LabelSelector, LabelSelectorRequirement
 from dsched.model.pod import NodeSelector, NodeSelectorTerm
 
-_SETS = ("In", "NotIn")
+IN = "In"
+_SETS = (IN, "NotIn")
 _PRESENCE = ("Exists", "DoesNotExist")
 _BOUNDS = ("Gt", "Lt")
 
@@ -42,10 +43,15 @@ def node_selector(selector: NodeSelector, path: str, report: Report) -> None:
         node_selector_term(term, f"{path}.nodeSelectorTerms[{index}]", report)
 
 
-def node_selector_term(term: NodeSelectorTerm, path: str, report: Report) -> None:
-    """Check a term: expressions over labels, and fields, of which there is only ``metadata.name``."""
+def node_selector_term(term: NodeSelectorTerm, path: str, report: Report, *, preferred: bool = False) -> None:
+    """Check a term: expressions over labels, and fields, of which there is only ``metadata.name``.
+
+    Args:
+        preferred: values may be what no label has.
+    """
     for index, requirement in enumerate(term.match_expressions):
-        _requirement(requirement, f"{path}.matchExpressions[{index}]", (*_SETS, *_PRESENCE, *_BOUNDS), report)
+        place = f"{path}.matchExpressions[{index}]"
+        _requirement(requirement, place, (*_SETS, *_PRESENCE, *_BOUNDS), report, any_values=preferred)
     for index, requirement in enumerate(term.match_fields):
         _field(requirement, f"{path}.matchFields[{index}]", report)
 
@@ -59,10 +65,15 @@ def one_of(value: str, allowed: tuple[str, ...], path: str, report: Report) -> b
     return False
 
 
-def _requirement(requirement: LabelSelectorRequirement, path: str, operators: tuple[str, ...], report: Report) -> None:
-    wrong = syntax.qualified_name(requirement.key)
-    if wrong:
-        report(f"{path}.key", wrong)
+def _requirement(
+    requirement: LabelSelectorRequirement,
+    path: str,
+    operators: tuple[str, ...],
+    report: Report,
+    *,
+    any_values: bool = False,
+) -> None:
+    said(syntax.qualified_name(requirement.key), f"{path}.key", report)
     operator, values = requirement.operator, requirement.values
     if not one_of(operator, operators, f"{path}.operator", report):
         return
@@ -70,13 +81,11 @@ def _requirement(requirement: LabelSelectorRequirement, path: str, operators: tu
         report(f"{path}.values", f"has to name at least one value for operator {operator}")
     elif operator in _PRESENCE and values:
         report(f"{path}.values", f"has to be empty for operator {operator}")
-    elif operator in _BOUNDS and not (len(values) == 1 and _is_integer(values[0])):
-        report(f"{path}.values", f"has to be one integer for operator {operator}")
-    elif operator in _SETS:
+    elif operator in _BOUNDS and len(values) != 1:
+        report(f"{path}.values", f"has to be one value for operator {operator}")
+    elif not any_values:
         for index, value in enumerate(values):
-            wrong = syntax.label_value(value)
-            if wrong:
-                report(f"{path}.values[{index}]", wrong)
+            said(syntax.label_value(value), f"{path}.values[{index}]", report)
 
 
 def _field(requirement: LabelSelectorRequirement, path: str, report: Report) -> None:
@@ -89,7 +98,3 @@ def _field(requirement: LabelSelectorRequirement, path: str, report: Report) -> 
     wrong = syntax.subdomain(requirement.values[0])
     if wrong:
         report(f"{path}.values[0]", wrong)
-
-
-def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").removeprefix("+").isdecimal()

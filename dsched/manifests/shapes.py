@@ -1,9 +1,7 @@
-"""The kinds besides pods and nodes as typed records, as far as their manifests are checked."""
+"""Kinds that the model has no record of, as typed records, as far as their manifests are checked."""
 
 from dsched.model.meta import ApiRecord, Int32, LabelSelector, ObjectMeta
-from dsched.model.pod import NodeSelector
 from dsched.model.pod_groups import PodGroupSpec, PodGroupStatus
-from dsched.model.quantity import Quantity
 from dsched.model.resource_claims import ResourceClaimSpec
 
 
@@ -13,14 +11,33 @@ class Bare(ApiRecord, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class TemplateMeta(ApiRecord, frozen=True):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Template(ApiRecord, frozen=True):
+    """Of pods: a ReplicationController without a selector has the template's labels."""
+
+    metadata: TemplateMeta = TemplateMeta()
+
+
 class ServiceSpec(ApiRecord, frozen=True):
     selector: dict[str, str] = {}
 
 
 class Service(Bare, frozen=True):
-    """Also a ReplicationController: both select by plain labels."""
-
     spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationControllerSpec(ServiceSpec, frozen=True):
+    template: Template = Template()
+
+
+class ReplicationController(Bare, frozen=True):
+    """Selects by plain labels, as a Service does."""
+
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
 class WorkloadSpec(ApiRecord, frozen=True):
@@ -52,96 +69,7 @@ class DisruptionBudget(Bare, frozen=True):
 class PriorityClass(Bare, frozen=True):
     value: Int32 = 0
     global_default: bool = False
-    preemption_policy: str = ""
-
-
-class StorageClass(Bare, frozen=True):
-    provisioner: str = ""
-    volume_binding_mode: str = ""
-
-
-class ObjectReference(ApiRecord, frozen=True):
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class VolumeNodeAffinity(ApiRecord, frozen=True):
-    required: NodeSelector | None = None
-
-
-class VolumeSpec(ApiRecord, frozen=True):
-    capacity: dict[str, Quantity] = {}
-    access_modes: list[str] = []
-    storage_class_name: str = ""
-    volume_mode: str = ""
-    node_affinity: VolumeNodeAffinity | None = None
-    claim_ref: ObjectReference | None = None
-
-
-class Volume(Bare, frozen=True):
-    """A PersistentVolume."""
-
-    spec: VolumeSpec = VolumeSpec()
-
-
-class ClaimResources(ApiRecord, frozen=True):
-    requests: dict[str, Quantity] = {}
-
-
-class ClaimSpec(ApiRecord, frozen=True):
-    access_modes: list[str] = []
-    resources: ClaimResources = ClaimResources()
-    storage_class_name: str | None = None
-    volume_mode: str = ""
-    volume_name: str = ""
-    selector: LabelSelector | None = None
-
-
-class Claim(Bare, frozen=True):
-    """A PersistentVolumeClaim."""
-
-    spec: ClaimSpec = ClaimSpec()
-
-
-class DriverAllocatable(ApiRecord, frozen=True):
-    count: Int32 | None = None
-
-
-class NodeDriver(ApiRecord, frozen=True, rename={"node_id": "nodeID", "topology_keys": "topologyKeys"}):
-    name: str = ""
-    node_id: str = ""
-    topology_keys: list[str] = []
-    allocatable: DriverAllocatable = DriverAllocatable()
-
-
-class CsiNodeSpec(ApiRecord, frozen=True):
-    drivers: list[NodeDriver] = []
-
-
-class CsiNode(Bare, frozen=True):
-    spec: CsiNodeSpec = CsiNodeSpec()
-
-
-class CsiStorageCapacity(Bare, frozen=True):
-    storage_class_name: str = ""
-    capacity: Quantity | None = None
-    maximum_volume_size: Quantity | None = None
-    node_topology: LabelSelector | None = None
-
-
-class AttachmentSpec(ApiRecord, frozen=True):
-    attacher: str = ""
-    node_name: str = ""
-
-
-class VolumeAttachment(Bare, frozen=True):
-    spec: AttachmentSpec = AttachmentSpec()
-
-
-class TemplateMeta(ApiRecord, frozen=True):
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    preemption_policy: str | None = None
 
 
 class ClaimTemplateSpec(ApiRecord, frozen=True):

@@ -18,6 +18,7 @@ _SCHEDULER = re.compile(r"(?:[A-Za-z0-9][-A-Za-z0-9_./]*)?[A-Za-z0-9]")
 _UID = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.:]*")
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
+MAX_DRIVER = 63
 _CACHED = 65536
 
 
@@ -77,18 +78,32 @@ def scheduler_name(text: str) -> str:
     )
 
 
+def driver(name: str) -> str:
+    """Names of drivers, of volumes and of devices: as `subdomain`, also with capitals, and shorter."""
+    if not name or len(name) > MAX_DRIVER:
+        return f"is longer than {MAX_DRIVER} characters" if name else "is missing"
+    return subdomain(name.lower())
+
+
 def uid(text: str) -> str:
     """UIDs; any text without blanks and quotes will do."""
     return "" if _UID.fullmatch(text) else f'"{text}" is not a UID: letters, digits, "-", "_", "." and ":"'
 
 
 @lru_cache(_CACHED)
-def amount(given: quantity.Quantity) -> str:
-    """Quantities that count something: not negative."""
+def any_amount(given: quantity.Quantity) -> str:
+    """Quantities, negative ones too."""
     try:
-        return "" if quantity.nano(given) >= 0 else f'"{given}" is negative'
+        quantity.nano(given)
     except QuantityError as error:
         return str(error)
+    return ""
+
+
+@lru_cache(_CACHED)
+def amount(given: quantity.Quantity) -> str:
+    """Quantities that count something: not negative."""
+    return any_amount(given) or ("" if quantity.nano(given) >= 0 else f'"{given}" is negative')
 
 
 def integer_amount(given: quantity.Quantity) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from dsched.manifests.resource_checks import Report
+from dsched.manifests.problems import Report
 from dsched.model.meta import Record
 
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>.*)`)?", re.DOTALL)

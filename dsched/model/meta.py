@@ -72,8 +72,17 @@ Record = TypeVar("Record", bound=ApiRecord)
 
 _encoder = msgspec.json.Encoder()
 
-_STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
+_STRING_MAPS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector"})
 _QUANTITY_MAPS = frozenset({"requests", "limits", "overhead", "allocatable", "capacity", "allocatedResources"})
+_OBJECT_MAPS = frozenset({"attributes", "counters"})
+_MAPS = _STRING_MAPS | _QUANTITY_MAPS | _OBJECT_MAPS
+_FIELDS = {
+    "allocatable": {"count"},
+    "capacity": {"requests"},
+    "selector": {"matchLabels", "matchExpressions"},
+    "nodeSelector": {"nodeSelectorTerms"},
+}
+"""Of fields that are no maps in some kinds (CSINode, ResourceClaim, what selects, ResourceSlice): what is in them."""
 _OPAQUE = "parameters"
 """What is in here is somebody else's, nulls as well."""
 _STRING_LISTS = frozenset({"values", "namespaces", "names", "matchLabelKeys", "mismatchLabelKeys"})
@@ -85,14 +94,21 @@ def without_nulls(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
         if key == _OPAQUE:
             return value
-        if key in _STRING_MAPS or key in _QUANTITY_MAPS:
-            zero = "" if key in _STRING_MAPS else "0"
-            return {name: zero if item is None else item for name, item in value.items()}
+        if key in _MAPS and not value.keys() & _FIELDS.get(key, frozenset()):
+            zero = _zero(key, value)
+            return {name: zero if item is None else without_nulls(item, name) for name, item in value.items()}
         return {name: without_nulls(item, name) for name, item in value.items() if item is not None}
     if isinstance(value, list):
         empty: Any = "" if key in _STRING_LISTS else {}
         return [empty if item is None else without_nulls(item) for item in value]
     return value
+
+
+def _zero(key: str, value: Mapping[str, Any]) -> Any:
+    """What a null item of a map is; the capacity of a device is one of objects."""
+    if key in _OBJECT_MAPS or any(isinstance(item, dict) for item in value.values()):
+        return {}
+    return "" if key in _STRING_MAPS else "0"
 
 
 def from_builtins(value: Any, kind: type[Record]) -> Record:

@@ -123,7 +123,7 @@ class Container(ApiRecord, frozen=True):
     image: str = ""
     resources: ResourceRequirements = ResourceRequirements()
     ports: list[ContainerPort] = []
-    restart_policy: str = ""
+    restart_policy: str | None = None
     restart_policy_rules: list[ContainerRestartRule] = []
     volume_mounts: list[VolumeMount] = []
 

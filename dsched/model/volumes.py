@@ -113,8 +113,10 @@ class VolumeLimit(ApiRecord, frozen=True):
     count: Int32 | None = None
 
 
-class CsiNodeDriver(ApiRecord, frozen=True):
+class CsiNodeDriver(ApiRecord, frozen=True, rename={"node_id": "nodeID", "topology_keys": "topologyKeys"}):
     name: str = ""
+    node_id: str = ""
+    topology_keys: list[str] = []
     allocatable: VolumeLimit | None = None
 
 
@@ -164,6 +166,7 @@ class CsiStorageCapacity(ApiRecord, frozen=True):
 
 class AttachmentSource(ApiRecord, frozen=True):
     persistent_volume_name: str | None = None
+    inline_volume_spec: Present | None = None
 
 
 class VolumeAttachmentSpec(ApiRecord, frozen=True):

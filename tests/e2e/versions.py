@@ -7,7 +7,7 @@ Every module runs against the newest API server there is (`assets/go.mod` pins i
 import pytest
 
 OLDEST = "1.34"
-GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,DRAWorkloadResourceClaims=true"
 """Set for the newest server, so that it keeps the fields of pods and pod groups that are about them."""
 SERVED = "scheduling.k8s.io/v1beta1=true"
 """Pod groups, which the newest server serves when it is told to."""

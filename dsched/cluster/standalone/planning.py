@@ -9,7 +9,7 @@ validatePodAffinityMutation…), as far as scheduling reads it.
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -21,8 +21,7 @@ from dsched.cluster.standalone import stored
 from dsched.cluster.standalone.stored import Object, PodState
 from dsched.manifests import admission, defaulting, group_checks, kinds, queue_checks
 from dsched.manifests.load import Manifest
-from dsched.manifests.problems import Problems
-from dsched.manifests.resource_checks import Report
+from dsched.manifests.problems import Problems, Report
 
 _BINDING_FIELDS = ("volumeName", "claimRef")
 _BINDING_NOTES = ("pv.kubernetes.io/", "volume.kubernetes.io/selected-node")
@@ -238,11 +237,16 @@ def _keep_node(spec: Object, before: Object, bound_to: str) -> None:
 def _keep_label_keys(spec: Object, before: Object) -> None:
     """What matchLabelKeys and mismatchLabelKeys came to when the pod was made stays so when its labels change."""
     affinity, old = spec.get("affinity"), before.get("affinity")
-    if not affinity or not old or affinity == old:
+    spread = spec.get(defaulting.SPREAD)
+    if (not affinity or not old or affinity == old) and spread == before.get(defaulting.SPREAD):
         return
-    bare, old_bare = defaulting.without_label_keys(affinity), defaulting.without_label_keys(old)
-    same = [name for name in defaulting.POD_AFFINITIES if name in bare and bare[name] == old_bare.get(name)]
-    spec["affinity"] = {**affinity, **{name: old[name] for name in same}}
+    bare, old_bare = defaulting.without_label_keys(spec), defaulting.without_label_keys(before)
+    if spread and bare[defaulting.SPREAD] == old_bare.get(defaulting.SPREAD):
+        spec[defaulting.SPREAD] = before[defaulting.SPREAD]
+    if affinity and old:
+        parts, old_parts = bare["affinity"], old_bare["affinity"]
+        same = [name for name in defaulting.POD_AFFINITIES if name in parts and parts[name] == old_parts.get(name)]
+        spec["affinity"] = {**affinity, **{name: old[name] for name in same}}
 
 
 def _keep_written(status: Object, before: Object) -> None:
@@ -319,10 +323,15 @@ def _terms(affinity: _Part) -> Sequence[_Part] | None:
 
 
 def _adds_to(before: _Part, after: _Part) -> bool:
-    return all(requirement in list(_requirements(after)) for requirement in _requirements(before))
+    """Whether a term was only added to, at the ends; one without requirements, which no node meets, stays as it is.
+
+    Source: pkg/apis/core/validation/validation.go ``validateNodeSelectorTermHasOnlyAdditions``.
+    """
+    old, new = _requirements(before), _requirements(after)
+    if not any(old):
+        return not any(new)
+    return all(now[: len(was)] == was for was, now in zip(old, new, strict=True))
 
 
-def _requirements(term: _Part) -> Iterator[tuple[str, _Part]]:
-    for field in ("matchExpressions", "matchFields"):
-        for requirement in term.get(field, ()):
-            yield field, requirement
+def _requirements(term: _Part) -> list[list[_Part]]:
+    return [list(term.get(field, ())) for field in ("matchExpressions", "matchFields")]

@@ -121,6 +121,21 @@ def test_what_label_keys_of_affinity_came_to_stays_when_labels_change(store, clu
             apply(other)
 
 
+def test_what_label_keys_of_spread_came_to_stays_when_labels_change(cluster, apply):
+    def web(app: str, **more: Any) -> dict[str, Any]:
+        keyed = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["app"]}
+        return pod_manifest(labels={"app": app}, topologySpreadConstraints=[{**keyed, "labelSelector": {}, **more}])
+
+    apply(web("web"))
+    apply(web("shop"))
+    (pod,) = cluster.get_pods([WEB])
+    (constraint,) = pod.spec.topology_spread_constraints
+    (expression,) = constraint.label_selector.match_expressions
+    assert (pod.metadata.labels["app"], expression.values) == ("shop", ["web"])
+    with pytest.raises(ManifestError, match=r"changed: topologySpreadConstraints"):
+        apply(web("shop", maxSkew=2))
+
+
 def test_an_ended_pod_tells_its_phase(cluster, apply):
     apply(pod_manifest(nodeName="n1"))
     version = cluster.newest_version()

@@ -62,6 +62,40 @@ def test_label_keys_of_affinity_terms_become_expressions_once():
         }
 
 
+def test_label_keys_of_spread_constraints_become_expressions_once():
+    constraint: Json = {"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["app"]}
+    value = pod_manifest(labels={"app": "web"}, topologySpreadConstraints=[constraint, {"matchLabelKeys": ["app"]}])
+    for _ in range(2):
+        fill_in(kinds.POD, value)
+        assert constraint["labelSelector"] == {
+            "matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]
+        }
+    assert "labelSelector" not in value["spec"]["topologySpreadConstraints"][1]
+
+
+def test_texts_that_are_empty_are_filled_in(tmp_path: Path):
+    assert filled(tmp_path, pod_manifest(schedulerName=""))["spec"]["schedulerName"] == "default-scheduler"
+    ports = container(tmp_path, {}, ports=[{"containerPort": 80, "protocol": ""}])["ports"]
+    assert ports == [{"containerPort": 80, "protocol": "TCP"}]
+
+
+def test_sources_of_volumes_are_filled_in(tmp_path: Path):
+    disk, image = {"name": "a", "azureDisk": {"diskURI": "u"}}, {"name": "b", "rbd": {"monitors": ["m"], "image": "i"}}
+    spec = filled(tmp_path, pod_manifest(volumes=[disk, image]))["spec"]
+    assert (spec["volumes"][0]["azureDisk"]["kind"], spec["volumes"][1]["rbd"]["pool"]) == ("Shared", "rbd")
+
+
+def test_a_replication_controller_has_its_templates_labels(tmp_path: Path):
+    template = {"metadata": {"labels": {"app": "web"}}}
+    value = filled(tmp_path, other_manifest("ReplicationController", "v1", "web", spec={"template": template}))
+    assert value["metadata"]["labels"] == value["spec"]["selector"] == {"app": "web"}
+
+
+def test_a_driver_says_what_it_minds(tmp_path: Path):
+    value = filled(tmp_path, other_manifest("CSIDriver", "storage.k8s.io/v1", "d"))
+    assert value["spec"] == {"storageCapacity": False, "preventPodSchedulingIfMissing": False}
+
+
 def test_a_nodes_capacity_is_allocatable(tmp_path: Path):
     node = {**node_manifest(), "status": {"capacity": {"cpu": 4}}}
     assert filled(tmp_path, node)["status"]["allocatable"] == {"cpu": 4}

@@ -30,7 +30,15 @@ def template(**spec: Any) -> Json:
     }
 
 
+def sharing(policy: Json, node: str = "n1") -> Json:
+    capacity = {"memory": {"value": "8", "requestPolicy": policy}}
+    return make_slice(node, [make_device("a", allowMultipleAllocations=True, capacity=capacity)])
+
+
+POLICY = "spec.devices[0].capacity.memory.requestPolicy"
 SOUND = [
+    sharing({"default": "1", "validValues": ["1", "2"]}, "n2"),
+    sharing({"default": "3", "validRange": {"min": "1", "max": "7", "step": "2"}}, "n3"),
     make_slice(
         "n1",
         [
@@ -126,6 +134,36 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise(tmp_path: Path) ->
             make_slice("n1", [make_device("a", capacity={"m": devices.capacity("1", default="1")})]),
             "spec.devices[0].capacity.m.requestPolicy: is only for devices with allowMultipleAllocations",
         ),
+        (sharing({"validValues": ["1"], "validRange": {"min": "1"}}), f"{POLICY}: validValues and validRange exclude"),
+        (sharing({"validValues": ["1"]}), f"{POLICY}.default: is missing"),
+        (sharing({"default": "lots"}), f'{POLICY}.default: "lots" is not a quantity'),
+        (sharing({"default": "1", "validValues": ["2", "1"]}), f'{POLICY}.validValues[1]: "1" is less than the value'),
+        (sharing({"default": "1", "validValues": ["1", "9"]}), f'{POLICY}.validValues[1]: "9" is more than there is'),
+        (sharing({"default": "1", "validValues": ["1", "1"]}), f'{POLICY}.validValues[1]: "1" is given twice'),
+        (sharing({"default": "3", "validValues": ["1"]}), f'{POLICY}.validValues: the default, "3", is not among them'),
+        (sharing({"default": "1", "validRange": {}}), f"{POLICY}.validRange.min: is missing"),
+        (sharing({"default": "9", "validRange": {"min": "9"}}), f'{POLICY}.validRange.min: "9" is more than there is'),
+        (sharing({"default": "1", "validRange": {"min": "2"}}), f'{POLICY}.validRange.default: "1" is less than min'),
+        (
+            sharing({"default": "4", "validRange": {"min": "1", "max": "3"}}),
+            f'{POLICY}.validRange.default: "4" is more than max, "3"',
+        ),
+        (
+            sharing({"default": "1", "validRange": {"min": "1", "max": "9"}}),
+            f'{POLICY}.validRange.max: "9" is more than there is, "8"',
+        ),
+        (
+            sharing({"default": "1", "validRange": {"min": "1", "step": "0"}}),
+            f'{POLICY}.validRange.step: "0" is not greater than zero',
+        ),
+        (
+            sharing({"default": "1", "validRange": {"min": "1", "step": "8"}}),
+            f'{POLICY}.validRange.step: "8" above min is more than there is',
+        ),
+        (
+            sharing({"default": "2", "validRange": {"min": "1", "step": "2"}}),
+            f'{POLICY}.validRange.step: default, "2", is not min and a number of steps',
+        ),
         (
             make_slice("n1", [make_device("a", taints=[{"key": "k", "effect": "Never"}])]),
             'spec.devices[0].taints[0].effect: "Never" is not one of NoSchedule, NoExecute, None',
@@ -144,6 +182,14 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise(tmp_path: Path) ->
         ),
         (make_slice("n1", ["a"], counters={"s": {"m": "1"}}), "spec: sharedCounters and devices exclude each other"),
         (make_class("gpu", ""), "spec.selectors[0].cel.expression: is missing"),
+        (
+            make_class("gpu", "device.drivr == 'a'"),
+            "spec.selectors[0].cel.expression: does not compile: character 6: undefined field",
+        ),
+        (
+            make_class("gpu", "device.driver"),
+            "spec.selectors[0].cel.expression: does not compile: must evaluate to bool",
+        ),
         (make_class("gpu", extendedResourceName="cpu"), 'spec.extendedResourceName: "cpu" is no name of an extended'),
         (make_class("gpu", config=[{}]), "spec.config[0].opaque: is missing"),
         (devices.taint_rule("r", "NoSchedule", ""), "spec.taint.key: is missing"),

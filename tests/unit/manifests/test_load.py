@@ -46,6 +46,24 @@ def node_affinity(**requirement: Any) -> Json:
     return pod_manifest(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
 
 
+def label_keys(**fields: Any) -> Json:
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", **fields}
+    return pod_manifest(labels={"app": "web"}, topologySpreadConstraints=[constraint])
+
+
+def storage_class(expressions: list[Json]) -> Json:
+    topologies = [{"matchLabelExpressions": expressions}]
+    return other_manifest("StorageClass", "storage.k8s.io/v1", "a", provisioner="d", allowedTopologies=topologies)
+
+
+def claim(**fields: Any) -> Json:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **fields}
+    return other_manifest("PersistentVolumeClaim", "v1", "a", spec=spec)
+
+
+VOLUME = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}}
+VOLUME_NAME = {"persistentVolumeName": "v"}
+TOPOLOGY = "allowedTopologies[0].matchLabelExpressions"
 TERM = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
 EXPRESSION = f"{TERM}.matchExpressions[0]"
 
@@ -137,8 +155,61 @@ def test_a_problem_names_file_document_and_field(tmp_path: Path, monkeypatch: py
             'spec.containers[0].ports[0].protocol: "tcp" is not one of TCP, UDP, SCTP',
         ),
         (
-            with_container(ports=[{"containerPort": 1, "hostIP": "x"}]),
-            'spec.containers[0].ports[0].hostIP: "x" is not an IP address',
+            pod_manifest(initContainers=[{"name": "a", "ports": [{"containerPort": 1, "hostPort": 80}] * 2}]),
+            "spec.initContainers[0].ports[1].hostPort: 80 is taken by another port of this pod",
+        ),
+        (
+            with_container(restartPolicy="Sometimes"),
+            'spec.containers[0].restartPolicy: "Sometimes" is not one of Always, OnFailure, Never',
+        ),
+        (
+            with_container(resources={"requests": {"requests.example.com/gpu": 1}}),
+            "spec.containers[0].resources.requests.requests.example.com/gpu: "
+            '"requests.example.com/gpu" is no name of an extended resource',
+        ),
+        (
+            pod_manifest(resources={"limits": {"ephemeral-storage": "1Gi"}}),
+            "spec.resources.limits.ephemeral-storage: is only for containers",
+        ),
+        (
+            pod_manifest(
+                resources={"requests": {"cpu": "1"}},
+                containers=[{"name": name, "resources": {"limits": {"cpu": "600m"}}} for name in "ab"],
+            ),
+            'spec.resources.requests.cpu: "1" is less than what the containers request together',
+        ),
+        (
+            pod_manifest(
+                resources={"limits": {"memory": "1Gi"}},
+                containers=[{"name": name, "resources": {"requests": {"memory": "600Mi"}}} for name in "ab"],
+            ),
+            'spec.resources.limits.memory: "1Gi" is less than what the containers request together',
+        ),
+        (
+            pod_manifest(
+                resources={"requests": {"cpu": "3"}, "limits": {"cpu": "4"}},
+                containers=[{"name": "a", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "5"}}}],
+            ),
+            'spec.containers[0].resources.limits.cpu: "5" is more than the limit of the pod, "4"',
+        ),
+        (pod_manifest(volumes=[{"emptyDir": {}}]), "spec.volumes[0].name: is missing"),
+        (pod_manifest(volumes=[{"name": "a", "emptyDir": {}}] * 2), 'spec.volumes[1].name: "a" is given twice'),
+        (
+            pod_manifest(volumes=[{"name": "a", "persistentVolumeClaim": {}}]),
+            "spec.volumes[0].persistentVolumeClaim.claimName: is missing",
+        ),
+        (
+            pod_manifest(volumes=[{"name": "a", "csi": {"driver": "a/b"}}]),
+            'spec.volumes[0].csi.driver: "a/b" is not a DNS subdomain',
+        ),
+        (pod_manifest(volumes=[{"name": "a", "rbd": {"image": "i"}}]), "spec.volumes[0].rbd.monitors: is missing"),
+        (
+            label_keys(matchLabelKeys=["app"], labelSelector={"matchLabels": {"app": "web"}}),
+            'spec.topologySpreadConstraints[0].matchLabelKeys: "app" is in labelSelector, too',
+        ),
+        (
+            label_keys(matchLabelKeys=["app", "app"], labelSelector={}),
+            'spec.topologySpreadConstraints[0].matchLabelKeys[1]: "app" is given twice',
         ),
         (
             with_container(ports=[{"containerPort": 1, "hostPort": 80}, {"containerPort": 2, "hostPort": 80}]),
@@ -176,8 +247,12 @@ def test_a_problem_names_file_document_and_field(tmp_path: Path, monkeypatch: py
             f"{EXPRESSION}.values: has to be empty for operator Exists",
         ),
         (
-            node_affinity(key="a", operator="Gt", values=["1.5"]),
-            f"{EXPRESSION}.values: has to be one integer for operator Gt",
+            node_affinity(key="a", operator="Gt", values=["1", "2"]),
+            f"{EXPRESSION}.values: has to be one value for operator Gt",
+        ),
+        (
+            node_affinity(key="a", operator="Gt", values=["-1"]),
+            f'{EXPRESSION}.values[0]: "-1" is not a label value',
         ),
         (node_affinity(key="", operator="Exists"), f'{EXPRESSION}.key: "" is not a qualified name'),
         (
@@ -247,16 +322,76 @@ def test_a_problem_names_file_document_and_field(tmp_path: Path, monkeypatch: py
             "spec.accessModes: has to name at least one mode",
         ),
         (
-            other_manifest("CSINode", "storage.k8s.io/v1", "a", spec={"drivers": [{"name": "d"}, {"name": "d"}]}),
+            other_manifest("CSINode", "storage.k8s.io/v1", "a", spec={"drivers": [{"name": "d", "nodeID": "n"}] * 2}),
             'spec.drivers[1].name: "d" is given twice',
+        ),
+        (
+            other_manifest("CSINode", "storage.k8s.io/v1", "a", spec={"drivers": [{"name": "d"}]}),
+            "spec.drivers[0].nodeID: is missing",
+        ),
+        (
+            other_manifest(
+                "CSINode",
+                "storage.k8s.io/v1",
+                "a",
+                spec={"drivers": [{"name": "d", "nodeID": "n", "topologyKeys": ["zone", "zone"]}]},
+            ),
+            'spec.drivers[0].topologyKeys[1]: "zone" is given twice',
+        ),
+        (
+            other_manifest("CSIDriver", "storage.k8s.io/v1", "a", spec={"storageCapacity": "yes"}),
+            "spec.storageCapacity: expected true or false, found text",
+        ),
+        (storage_class([{"key": "zone"}]), f"{TOPOLOGY}[0].values: has to name at least one value"),
+        (storage_class([{"key": "zone", "values": ["a", "a"]}]), f'{TOPOLOGY}[0].values[1]: "a" is given twice'),
+        (
+            storage_class([{"key": "zone", "values": [each]} for each in "ab"]),
+            f'{TOPOLOGY}[1].key: "zone" is given twice',
+        ),
+        (storage_class([]), f"{TOPOLOGY}: is given twice"),
+        (
+            claim(accessModes=["ReadWriteOncePod", "ReadWriteOnce"]),
+            "spec.accessModes: ReadWriteOncePod excludes other modes",
+        ),
+        (
+            claim(resources={"requests": {"storage": "0"}}),
+            'spec.resources.requests.storage: "0" is not greater than zero',
+        ),
+        (
+            claim(storageClassName="Fast"),
+            'spec.storageClassName: "Fast" is not a DNS subdomain',
+        ),
+        (
+            other_manifest("PersistentVolume", "v1", "a", spec={**VOLUME, "capacity": {"storage": "1Gi", "cpu": 1}}),
+            "spec.capacity.cpu: is not storage, all that a volume has",
+        ),
+        (
+            other_manifest("PersistentVolume", "v1", "a", spec={**VOLUME, "csi": {"driver": "d"}}),
+            "spec.csi.volumeHandle: is missing",
+        ),
+        (
+            other_manifest("PodDisruptionBudget", "policy/v1", "a", spec={"maxUnavailable": "101%"}),
+            'spec.maxUnavailable: "101%" is more than 100%',
+        ),
+        (
+            other_manifest("PriorityClass", "scheduling.k8s.io/v1", "a", value=1, preemptionPolicy=""),
+            "preemptionPolicy: is missing: expected one of",
+        ),
+        (
+            other_manifest("ReplicationController", "v1", "a", spec={"template": []}),
+            "spec.template: expected an object, found a list",
         ),
         (
             other_manifest("CSIStorageCapacity", "storage.k8s.io/v1", "a", storageClassName="s", capacity="lots"),
             'capacity: "lots" is not a quantity',
         ),
         (
-            other_manifest("VolumeAttachment", "storage.k8s.io/v1", "a", spec={"attacher": "d"}),
+            other_manifest("VolumeAttachment", "storage.k8s.io/v1", "a", spec={"attacher": "d", "source": VOLUME_NAME}),
             "spec.nodeName: is missing",
+        ),
+        (
+            other_manifest("VolumeAttachment", "storage.k8s.io/v1", "a", spec={"attacher": "d", "nodeName": "n"}),
+            "spec.source: exactly one of inlineVolumeSpec, persistentVolumeName has to be given",
         ),
     ],
 )

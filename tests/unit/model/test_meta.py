@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsched.model import meta
+from dsched.model.devices import Counter, ResourceSlice
 from dsched.model.pod import Pod
 from dsched.model.resource_claims import ResourceClaim
+from dsched.model.volumes import CsiNode
 
 TEXT = st.sampled_from(["", "a", "null", 'say "null"'])
 MAP = st.none() | st.dictionaries(TEXT, st.none() | TEXT, max_size=2)
@@ -35,6 +37,23 @@ def test_a_null_is_what_go_makes_of_it() -> None:
         {"metadata": {"name": "web", "labels": {"app": None}}, "spec": {"containers": [None], "nodeName": None}}, Pod
     )
     assert (found.metadata.labels, len(found.spec.containers), found.node_name) == ({"app": ""}, 1, "")
+
+
+def test_a_null_in_what_has_a_maps_name_is_read_by_what_is_in_it() -> None:
+    device = {
+        "name": "gpu-0",
+        "attributes": {"model": None},
+        "capacity": {"memory": None, "cores": {"value": "8"}},
+        "consumesCounters": [{"counterSet": "set", "counters": {"memory": None}}],
+        "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "values": [None]}]}]},
+    }
+    (found,) = meta.from_builtins({"spec": {"devices": [device]}}, ResourceSlice).spec.devices
+    assert (found.attributes, found.capacity) == ({"model": {}}, {"memory": {}, "cores": {"value": "8"}})
+    assert found.consumes_counters[0].counters == {"memory": Counter()}
+    assert found.node_selector is not None
+    assert found.node_selector.node_selector_terms[0].match_expressions[0].values == [""]
+    drivers = [{"name": "disks.example.com", "allocatable": {"count": None}}]
+    assert meta.from_builtins({"spec": {"drivers": drivers}}, CsiNode).limits == {}
 
 
 def test_parameters_are_somebody_elses() -> None:

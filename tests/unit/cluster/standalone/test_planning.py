@@ -60,6 +60,12 @@ def test_allowed(old: dict[str, Any], new: dict[str, Any]):
         (spec(), spec(containers=[*spec()["containers"], {"name": "more"}]), ["containers"]),
         (spec(schedulingGates=GATES, nodeSelector={"a": "b"}), spec(nodeSelector={"a": "c"}), ["nodeSelector"]),
         (spec(schedulingGates=GATES, affinity=affinity([ZONE_A])), spec(affinity=affinity([FAST])), ["affinity"]),
+        (
+            spec(schedulingGates=GATES, affinity=affinity([ZONE_A])),
+            spec(affinity=affinity([FAST, ZONE_A])),
+            ["affinity"],
+        ),
+        (spec(schedulingGates=GATES, affinity=affinity([])), spec(affinity=affinity([FAST])), ["affinity"]),
         (spec(schedulingGates=GATES, affinity=affinity([ZONE_A])), spec(), ["affinity"]),
         (spec(schedulingGates=GATES, affinity=affinity([FAST])), spec(affinity=affinity([FAST], [FAST])), ["affinity"]),
         (spec(schedulingGates=GATES), spec(affinity={"podAffinity": {REQUIRED: []}}), ["affinity"]),
