@@ -34,13 +34,13 @@ def storage_class(given: StorageClass, report: Report) -> None:
     said(syntax.qualified_name(given.provisioner.lower()) if given.provisioner else "is missing", "provisioner", report)
     if given.volume_binding_mode is not None:
         one_of(given.volume_binding_mode, BINDING_MODES, "volumeBindingMode", report)
-    seen: list[dict[str, set[str]]] = [{}]  # a term without expressions is one too many
+    seen: list[dict[str, set[str]]] = []
     for index, term in enumerate(given.allowed_topologies):
         path = f"allowedTopologies[{index}].matchLabelExpressions"
         _topology(term, path, report)
         meant = {each.key: set(each.values) for each in term.match_label_expressions}
-        if meant in seen:
-            report(path, "is given twice")
+        if not meant or meant in seen:
+            report(path, "is given twice" if meant else "has to name at least one expression")
         seen.append(meant)
 
 

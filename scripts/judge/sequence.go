@@ -289,6 +289,7 @@ func runSequence(raw json.RawMessage) (any, error) {
 		api:      map[string]apiruntime.Object{},
 		refuse:   map[string]int{},
 	}
+	claimTime = made.clock.Now
 	client := fake.NewSimpleClientset()
 	client.PrependReactor("*", "*", made.serve)
 	made.objects = newFactory(client)
@@ -366,6 +367,11 @@ func (r *running) step(given *step) error {
 		}
 		if err := r.rest(); err != nil {
 			return err
+		}
+		if waits.over() {
+			if err := r.rest(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -664,8 +670,10 @@ func join(claim, found *resource.ResourceClaim, status bool) bool {
 	if ours == nil && theirs == nil {
 		return true
 	}
-	same := claim.ResourceVersion == found.ResourceVersion
-	if !same && (ours == nil || theirs == nil || !reflect.DeepEqual(ours.Devices, theirs.Devices)) {
+	if ours != nil && theirs != nil && !reflect.DeepEqual(ours.Devices, theirs.Devices) {
+		return false
+	}
+	if claim.ResourceVersion != found.ResourceVersion && (ours == nil || theirs == nil) {
 		return false
 	}
 	users := slices.Clone(found.Status.ReservedFor)
@@ -700,8 +708,13 @@ func (r *running) update(kind string, asked apiruntime.Object, status bool) (boo
 		kind := schema.GroupKind{Group: resource.GroupName, Kind: "ResourceClaim"}
 		return true, nil, apierrors.NewInvalid(kind, claim.Name, field.ErrorList{many})
 	}
-	if claim, is := changed.(*resource.ResourceClaim); is && claim.Status.Allocation == nil {
-		claim.Status.Devices = nil
+	if claim, is := changed.(*resource.ResourceClaim); is {
+		if allocation := claim.Status.Allocation; allocation == nil {
+			claim.Status.Devices = nil
+		} else if since := allocation.AllocationTimestamp; since != nil {
+			whole := metav1.NewTime(since.Truncate(time.Second)) // as an API server keeps it
+			allocation.AllocationTimestamp = &whole
+		}
 	}
 	before, _ := meta.Accessor(found)
 	if storedAs(kind) && before.GetResourceVersion() != accessor.GetResourceVersion() {

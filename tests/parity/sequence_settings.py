@@ -10,6 +10,8 @@ ANOTHER = "another"
 """The second profile, where there are two."""
 CARD = "example.com/card"
 """A resource of some nodes besides CPU and memory."""
+PATIENCE_S = (2, 4, 9, 30)
+"""None of them 5, for which kube-scheduler looks for claims that it has made, on the clock on the wall."""
 LEFT_OUT = (
     "DefaultPreemption",
     "InterPodAffinity",
@@ -42,6 +44,19 @@ def another(chance: Random, zone: str, rack: str) -> Json:
     if chance.random() < 0.3:
         more = {"podInitialBackoffSeconds": chance.choice([1, 2, 5]), "podMaxBackoffSeconds": chance.choice([5, 10])}
     return configuration(*profiles, **more)
+
+
+def impatient(chance: Random, config: Json | None, *, devices: bool) -> Json:
+    """The same, but that binds wait for a few seconds only: for volumes, or for devices."""
+    name, args = (
+        ("DynamicResources", {"bindingTimeout": f"{chance.choice(PATIENCE_S)}s"})
+        if devices
+        else ("VolumeBinding", {"bindTimeoutSeconds": chance.choice(PATIENCE_S)})
+    )
+    found = config or configuration({"schedulerName": "default-scheduler"})
+    told = [{"name": name, "args": args}]
+    profiles = [{**each, "pluginConfig": each.get("pluginConfig", []) + told} for each in found["profiles"]]
+    return {**found, "profiles": profiles}
 
 
 def sampling(chance: Random) -> Json:

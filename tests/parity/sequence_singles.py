@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from dsched.manifests import defaulting, kinds
+from tests.parity import sequence_sizes
 from tests.parity.sequence_devices import Happening
 
 Json = dict[str, Any]
@@ -103,6 +104,7 @@ class Singles:
                 for each in chosen:
                     each(Random(seed), pod)
                 defaulting.fill_in(kinds.POD, pod)
+                sequence_sizes.cover_containers(pod["spec"])
 
     def _asks_for_images(self, chance: Random, pod: Json) -> None:
         pod["spec"]["containers"][0]["image"] = chance.choice(sorted(IMAGES))

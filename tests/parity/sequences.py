@@ -35,6 +35,8 @@ CLAIMS, DEVICES = 0.12, 0.25
 """How often there are devices of one kind, and pods that have a claim each; and of many kinds, with claims of many."""
 SAMPLED, SETTINGS = 0.06, 0.2
 """How often there are so many nodes that not all are looked at, and plugins with settings of their own."""
+IMPATIENT = 0.35
+"""How often binds that wait for devices or volumes do so for a few seconds only."""
 BITS = 7
 """Nodes of a sample have a number, in binary digits, that pods prefer to be high: few are equally good."""
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -139,6 +141,9 @@ class Sequence:
         self._generated: Generated | None = None
         self._volumes: Volumes | None = None
         self._tried(names, generated=generated, volumes=volumes, singles=singles)
+        patience = Random(f"{seed}-patience")
+        if self._slow and not (older and self._volumes is None) and patience.random() < IMPATIENT:
+            self.config = sequence_settings.impatient(patience, self.config, devices=self._volumes is None)
         self._begin()
         for number in range(chance.randint(1, 3)):
             self._come(f"g{number}")
@@ -175,7 +180,7 @@ class Sequence:
         """Whether pods may wait in their binds, for devices or volumes.
 
         What is being deleted then ends that in dsched at once, pods and nodes, and so does a node that becomes too
-        small, while kube-scheduler goes on until it fails; and it has the clock on the wall for who waits too long.
+        small, while kube-scheduler goes on until it fails.
         """
         return self._volumes is not None or (self._devices_of_kinds is not None and self._devices_of_kinds.slow)
 

@@ -354,7 +354,7 @@ def _comparable(part: Json) -> Json:
     found = {}
     for key, each in part.items():
         if isinstance(each, dict):
-            says = [{**one, "message": _unnamed(one["message"])} for one in each.get("says", [])]
+            says = [{**one, "message": _certain(one["message"])} for one in each.get("says", [])]
             said = {"nominated": each.get("nominated", ""), "says": says}
             each = {
                 "extended": each.get("extended", []),
@@ -366,10 +366,12 @@ def _comparable(part: Json) -> Json:
 
 def _counted(moment: Moment) -> Counter[tuple[Any, ...]]:
     fields = ("after", "what", "key", "node", "reason", "message")
-    told = ({**each, "message": _unnamed(each.get("message", ""))} for each in moment["told"])
+    told = ({**each, "message": _certain(each.get("message", ""))} for each in moment["told"])
     return Counter(tuple(each.get(field, "") for field in fields) for each in told)
 
 
-def _unnamed(message: str) -> str:
-    """Without how the scheduler has called claims that it made: nobody knows that beforehand."""
-    return re.sub(r"(-extended-resources)-\w{5}\b", r"\1", message)
+def _certain(message: str) -> str:
+    """Without how the scheduler has called claims that it made, which nobody knows beforehand, and whether it was the
+    clock or a look at the claim that told that its devices take too long, which are up to chance in kube-scheduler."""
+    message = re.sub(r"(-extended-resources)-\w{5}\b", r"\1", message)
+    return re.sub(r"(device binding timeout): (claim=\S+|context deadline exceeded)", r"\1", message)

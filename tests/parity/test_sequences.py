@@ -62,6 +62,9 @@ AS_LATER = ["SchedulerAsyncAPICalls=false"]
 """1.34.1 had it on, what came after that has it off: it is about when something is written."""
 TOO_LATE = "the object has been modified"
 """Says a bind that wrote a claim after another: which one does is up to their threads."""
+ELSEWHERE = "got allocated elsewhere in the meantime"
+"""Says a bind whose pod was decided with a claim as it had been before: kube-scheduler goes back to that where another
+pod of a group is turned away."""
 VICTIM = re.compile(r'pods "[^"]*" not found')
 """Says a bind of a pod that was deleted meanwhile, for another one: dsched ends such binds at once."""
 UNBOUND = "running PreBind plugin", "running Bind plugin"
@@ -90,7 +93,7 @@ def certain(asked: Program, sequence: Sequence, runs: int) -> list[Moment] | Non
 
 
 def _unlike(moments: str) -> bool:
-    return TOO_LATE in moments or VICTIM.search(moments) is not None
+    return any(each in moments for each in (TOO_LATE, ELSEWHERE)) or VICTIM.search(moments) is not None
 
 
 def leaves_a_node(moments: list[Moment]) -> bool:

@@ -22,6 +22,7 @@ from dsched.model.resource_claims import RESOURCE_CLAIM, ResourceClaim
 from dsched.plugins.dynamic_resources import held_claims
 from dsched.plugins.dynamic_resources.reserved import Errand
 
+TIMED_OUT = "device binding timeout"
 Ending = Literal["success", "failure", "timeout", "error"]
 """How the wait for binding conditions ended: they are met, one says that the device failed, they were not met in time,
 or nobody could tell."""
@@ -158,7 +159,9 @@ def _wait(
     late = now_ms - since_ms >= timeout_s * 1000
     ended = _Ended("success")
     for key, claim in claims.items():
-        now = _looked_at(key, claim, late or (claim is not None and held_claims.overdue(claim, now_ms, timeout_s)))
+        now = _looked_at(key, claim, claim is not None and held_claims.overdue(claim, now_ms, timeout_s))
+        if now is None and late:
+            now = _Ended("timeout", f"{TIMED_OUT}: context deadline exceeded")
         if now is None:
             return Status(Code.WAIT, (f"waiting for binding conditions of resourceclaim {key}",))
         if now.problem:
@@ -169,8 +172,8 @@ def _wait(
     return _error(ended.problem) if ended.problem else None
 
 
-def _looked_at(key: str, claim: ResourceClaim | None, late: bool) -> _Ended | None:
-    """None while the claim's devices are not ready."""
+def _looked_at(key: str, claim: ResourceClaim | None, overdue: bool) -> _Ended | None:
+    """None while the claim's devices are not ready, and need not be yet: another pod may have got them long ago."""
     if claim is None:
         return _Ended("error", f'could not find ResourceClaim "{key}"')
     found = held_claims.readiness(claim)
@@ -178,7 +181,7 @@ def _looked_at(key: str, claim: ResourceClaim | None, late: bool) -> _Ended | No
         return _Ended("failure", found.failure)
     if found.ready:
         return _Ended("success")
-    return _Ended("timeout", f"device binding timeout: claim={claim.metadata.name}") if late else None
+    return _Ended("timeout", f"{TIMED_OUT}: claim={claim.metadata.name}") if overdue else None
 
 
 def _error(text: str) -> Status:

@@ -80,12 +80,12 @@ def readiness(claim: ResourceClaim) -> Readiness:
 
 
 def overdue(claim: ResourceClaim, now_ms: int, timeout_s: float) -> bool:
-    """Whether a claim with binding conditions has had its devices for longer than that."""
+    """Whether a claim with binding conditions has had its devices for longer than that, to the second."""
     allocation = claim.status.allocation
     if allocation is None or not allocation.allocation_timestamp or not waits(allocation):
         return False
     since = datetime.fromisoformat(allocation.allocation_timestamp).timestamp()
-    return since + timeout_s < now_ms / 1000
+    return since + timeout_s <= now_ms / 1000
 
 
 def waits(allocation: Allocation) -> bool:

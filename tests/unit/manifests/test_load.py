@@ -348,7 +348,7 @@ def test_a_problem_names_file_document_and_field(tmp_path: Path, monkeypatch: py
             storage_class([{"key": "zone", "values": [each]} for each in "ab"]),
             f'{TOPOLOGY}[1].key: "zone" is given twice',
         ),
-        (storage_class([]), f"{TOPOLOGY}: is given twice"),
+        (storage_class([]), f"{TOPOLOGY}: has to name at least one expression"),
         (
             claim(accessModes=["ReadWriteOncePod", "ReadWriteOnce"]),
             "spec.accessModes: ReadWriteOncePod excludes other modes",

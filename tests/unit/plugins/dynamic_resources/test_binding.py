@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client import REGISTRY
 
 from dsched.framework.interface import Code, Status
@@ -99,8 +100,18 @@ def test_devices_that_are_not_ready_are_waited_for() -> None:
     cluster = Cluster(waiting_claim())
     waits = bind(errand(waits=True), cluster, 599_999, 600)
     assert waits is not None and waits.code is Code.WAIT
-    assert said(bind(errand(waits=True), cluster, 600_000, 600)) == (Code.ERROR, "device binding timeout: claim=mine")
+    late = "device binding timeout: context deadline exceeded"
+    assert said(bind(errand(waits=True), cluster, 600_000, 600)) == (Code.ERROR, late)
     assert bind(errand(waits=True), Cluster(waiting_claim("Attached")), 0, 600) is None
+
+
+def test_a_claim_that_another_pod_got_too_long_ago_is_not_waited_for() -> None:
+    claim = waiting_claim()
+    claim["status"]["allocation"]["allocationTimestamp"] = "1970-01-01T00:00:00Z"
+    just_decided = replace(errand(waits=True), since_ms=600_000)
+    waits = bind(just_decided, Cluster(claim), 599_999, 600)
+    assert waits is not None and waits.code is Code.WAIT
+    assert said(bind(just_decided, Cluster(claim), 600_000, 600)) == (Code.ERROR, "device binding timeout: claim=mine")
 
 
 def test_devices_that_fail_and_claims_that_go_end_the_attempt() -> None:
