@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from dsched.manifests import kinds, shapes
-from dsched.model import devices, meta, resource_claims, volumes
+from dsched.manifests.other_checks import CHECKS
+from dsched.model import meta
 from dsched.model.meta import ApiRecord
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.model.pod_groups import PodGroup
-from dsched.model.queues import Queue
 
 Json = dict[str, Any]
 
@@ -23,32 +23,14 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 PREEMPT = "PreemptLowerPriority"
 
-_RECORDS: Mapping[kinds.Kind, type[ApiRecord]] = {
+RECORDS: Mapping[kinds.Kind, type[ApiRecord]] = {
+    **{kind: record for kind, (record, _) in CHECKS.items()},
     kinds.POD: Pod,
     kinds.NODE: Node,
-    kinds.NAMESPACE: shapes.Bare,
-    kinds.PRIORITY_CLASS: shapes.PriorityClass,
-    kinds.SERVICE: shapes.Service,
-    kinds.REPLICATION_CONTROLLER: shapes.Service,
-    kinds.REPLICA_SET: shapes.Workload,
-    kinds.STATEFUL_SET: shapes.Workload,
-    kinds.POD_DISRUPTION_BUDGET: shapes.DisruptionBudget,
     kinds.POD_GROUP: PodGroup,
-    kinds.QUEUE: Queue,
-    kinds.PERSISTENT_VOLUME: volumes.PersistentVolume,
-    kinds.PERSISTENT_VOLUME_CLAIM: volumes.PersistentVolumeClaim,
-    kinds.STORAGE_CLASS: volumes.StorageClass,
-    kinds.CSI_NODE: volumes.CsiNode,
-    kinds.CSI_DRIVER: volumes.CsiDriver,
-    kinds.CSI_STORAGE_CAPACITY: volumes.CsiStorageCapacity,
-    kinds.VOLUME_ATTACHMENT: volumes.VolumeAttachment,
-    kinds.DEVICE_CLASS: resource_claims.DeviceClass,
-    kinds.RESOURCE_SLICE: devices.ResourceSlice,
-    kinds.DEVICE_TAINT_RULE: devices.DeviceTaintRule,
-    kinds.RESOURCE_CLAIM: resource_claims.ResourceClaim,
-    kinds.RESOURCE_CLAIM_TEMPLATE: shapes.ClaimTemplate,
+    kinds.REPLICATION_CONTROLLER: shapes.Service,
 }
-"""What scheduling reads of each kind."""
+"""What scheduling reads of each kind: of some less than is checked."""
 
 _ANNOTATED = frozenset(
     {
@@ -89,7 +71,7 @@ def listed(objects: Iterable[Json]) -> Json:
 
 
 def _read(kind: kinds.Kind, value: Json) -> Json:
-    kept: Json = msgspec.to_builtins(meta.from_builtins(value, _RECORDS[kind]))
+    kept: Json = msgspec.to_builtins(meta.from_builtins(value, RECORDS[kind]))
     metadata = kept.get("metadata", {})
     annotations = metadata.pop("annotations", {})
     if kind in _ANNOTATED and (rest := {name: text for name, text in annotations.items() if name != LAST_APPLIED}):

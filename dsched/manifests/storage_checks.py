@@ -26,8 +26,19 @@ from dsched.model.volumes import (
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", READ_WRITE_ONCE_POD)
 VOLUME_MODES = ("Filesystem", "Block")
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-NODE_ID = 256
-"""Characters of the ID that a driver gives a node."""
+_NAMED_BY = (
+    ("persistent_volume_claim", "claim_name", "persistentVolumeClaim.claimName"),
+    ("image", "reference", "image.reference"),
+    ("gce_persistent_disk", "pd_name", "gcePersistentDisk.pdName"),
+    ("aws_elastic_block_store", "volume_id", "awsElasticBlockStore.volumeID"),
+    ("cinder", "volume_id", "cinder.volumeID"),
+    ("portworx_volume", "volume_id", "portworxVolume.volumeID"),
+    ("azure_disk", "disk_uri", "azureDisk.diskURI"),
+    ("iscsi", "iqn", "iscsi.iqn"),
+    ("rbd", "monitors", "rbd.monitors"),
+    ("rbd", "image", "rbd.image"),
+)
+"""Sources of a pod's volumes, what of them says which volume it is, and how a manifest spells that."""
 
 
 def storage_class(given: StorageClass, report: Report) -> None:
@@ -81,9 +92,6 @@ def csi_node(given: CsiNode, report: Report) -> None:
     for index, driver in enumerate(given.spec.drivers):
         path = f"spec.drivers[{index}]"
         said(syntax.driver(driver.name), f"{path}.name", report)
-        if not 0 < len(driver.node_id.encode()) <= NODE_ID:
-            report(f"{path}.nodeID", f"is longer than {NODE_ID} characters" if driver.node_id else "is missing")
-        _topology_keys(driver.topology_keys, f"{path}.topologyKeys", report)
         limit = driver.allocatable.count if driver.allocatable is not None else None
         if limit is not None and limit < 0:
             report(f"{path}.allocatable.count", f"{limit} is negative")
@@ -101,11 +109,8 @@ def storage_capacity(given: CsiStorageCapacity, report: Report) -> None:
 def volume_attachment(given: VolumeAttachment, report: Report) -> None:
     said(syntax.driver(given.spec.attacher), "spec.attacher", report)
     said(syntax.subdomain(given.spec.node_name) if given.spec.node_name else "is missing", "spec.nodeName", report)
-    name, inline = given.spec.source.persistent_volume_name, given.spec.source.inline_volume_spec
-    if (name is None) == (inline is None):
-        report("spec.source", "exactly one of inlineVolumeSpec, persistentVolumeName has to be given")
-    elif name is not None:
-        said(syntax.subdomain(name), "spec.source.persistentVolumeName", report)
+    if given.spec.source.persistent_volume_name is not None:
+        said(syntax.subdomain(given.spec.source.persistent_volume_name), "spec.source.persistentVolumeName", report)
 
 
 def pod_volumes(given: Sequence[pod.Volume], report: Report) -> None:
@@ -116,33 +121,10 @@ def pod_volumes(given: Sequence[pod.Volume], report: Report) -> None:
         said(syntax.dns_label(each.name) if each.name else "is missing", f"{path}.name", report)
         if each.csi is not None:
             said(syntax.driver(each.csi.driver), f"{path}.csi.driver", report)
-        for field, value in _which(each):
-            if not value:
-                report(f"{path}.{field}", "is missing")
-
-
-def _which(volume: pod.Volume) -> list[tuple[str, str | list[str]]]:
-    """What says which volume it is, by the name of the field."""
-    found: list[tuple[str, str | list[str]]] = []
-    if volume.persistent_volume_claim is not None:
-        found.append(("persistentVolumeClaim.claimName", volume.persistent_volume_claim.claim_name))
-    if volume.image is not None:
-        found.append(("image.reference", volume.image.reference))
-    if volume.gce_persistent_disk is not None:
-        found.append(("gcePersistentDisk.pdName", volume.gce_persistent_disk.pd_name))
-    if volume.aws_elastic_block_store is not None:
-        found.append(("awsElasticBlockStore.volumeID", volume.aws_elastic_block_store.volume_id))
-    if volume.cinder is not None:
-        found.append(("cinder.volumeID", volume.cinder.volume_id))
-    if volume.portworx_volume is not None:
-        found.append(("portworxVolume.volumeID", volume.portworx_volume.volume_id))
-    if volume.azure_disk is not None:
-        found.append(("azureDisk.diskURI", volume.azure_disk.disk_uri))
-    if volume.iscsi is not None:
-        found.append(("iscsi.iqn", volume.iscsi.iqn))
-    if volume.rbd is not None:
-        found += [("rbd.monitors", volume.rbd.monitors), ("rbd.image", volume.rbd.image)]
-    return found
+        for source, field, shown in _NAMED_BY:
+            held = getattr(each, source)
+            if held is not None and not getattr(held, field):
+                report(f"{path}.{shown}", "is missing")
 
 
 def _storage(amount: Quantity | None, path: str, report: Report) -> None:
@@ -157,7 +139,7 @@ def _access_modes(modes: Sequence[str], report: Report) -> None:
         report("spec.accessModes", "has to name at least one mode")
     for index, mode in enumerate(modes):
         one_of(mode, ACCESS_MODES, f"spec.accessModes[{index}]", report)
-    if len({*modes} | {READ_WRITE_ONCE_POD}) > 1 and READ_WRITE_ONCE_POD in modes:
+    if READ_WRITE_ONCE_POD in modes and {*modes} != {READ_WRITE_ONCE_POD}:
         report("spec.accessModes", f"{READ_WRITE_ONCE_POD} excludes other modes")
 
 
@@ -173,9 +155,3 @@ def _topology(term: TopologyTerm, path: str, report: Report) -> None:
         if not requirement.values:
             report(f"{place}.values", "has to name at least one value")
         distinct(requirement.values, f"{place}.values", report)
-
-
-def _topology_keys(keys: Sequence[str], path: str, report: Report) -> None:
-    for index, key in enumerate(keys):
-        said(syntax.qualified_name(key), f"{path}[{index}]", report)
-    distinct(keys, path, report)

@@ -113,10 +113,8 @@ class VolumeLimit(ApiRecord, frozen=True):
     count: Int32 | None = None
 
 
-class CsiNodeDriver(ApiRecord, frozen=True, rename={"node_id": "nodeID", "topology_keys": "topologyKeys"}):
+class CsiNodeDriver(ApiRecord, frozen=True):
     name: str = ""
-    node_id: str = ""
-    topology_keys: list[str] = []
     allocatable: VolumeLimit | None = None
 
 
@@ -166,7 +164,6 @@ class CsiStorageCapacity(ApiRecord, frozen=True):
 
 class AttachmentSource(ApiRecord, frozen=True):
     persistent_volume_name: str | None = None
-    inline_volume_spec: Present | None = None
 
 
 class VolumeAttachmentSpec(ApiRecord, frozen=True):

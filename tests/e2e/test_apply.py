@@ -14,11 +14,9 @@ import msgspec
 
 from dsched.errors import ManifestError
 from dsched.framework.pod_info import PodInfo
-from dsched.manifests import admission, kinds, load
-from dsched.manifests.other_checks import CHECKS
+from dsched.manifests import admission, exporting, kinds, load
 from dsched.model import meta, quantity
 from dsched.model.meta import ApiRecord
-from dsched.model.node import Node
 from dsched.model.pod import Pod
 from tests import seeds
 from tests.e2e.cluster import Cluster
@@ -33,11 +31,13 @@ SHOWN = 20
 UNREAD = re.compile(
     r"""\.image\b | \bspec\.template\b | \bspec\.ports\b | reclaimPolicy
     | \.(iscsi|azureDisk|rbd|emptyDir|gcePersistentDisk|awsElasticBlockStore)\b | ^spec:\ .*must\ specify\ a\ volume
+    | \.nodeID\b | topologyKeys | ^spec\.drivers\[\d+\]: | ^spec\.source:
     | priorityClassName\ of\ type | computed\ PreemptLowerPriority""",
     re.VERBOSE,
 )
 """Fields that scheduling does not read, as the API server names them: images, templates, what only a kubelet needs of a
-volume. And whether a pod's preemptionPolicy is its class's: standalone mode lets a pod have its own."""
+volume, or a driver of a node. And whether a pod's preemptionPolicy is its class's: standalone mode lets a pod have its
+own."""
 STRICTER = re.compile(
     r"""schedulerName: | status\.(capacity|allocatable)\..*is\ not\ a\ qualified\ name
     | spec\.resources\.requests\..*is\ not\ a\ qualified\ name | sizeBytes: | is\ beyond\ 64\ bits | ^…""",
@@ -123,8 +123,7 @@ def _record(value: Json) -> ApiRecord:
     bare = {**value, "metadata": metadata}
     if kind is not kinds.NODE:
         bare.pop("status", None)
-    records: dict[kinds.Kind, type[ApiRecord]] = {kinds.POD: Pod, kinds.NODE: Node}
-    return meta.from_builtins(bare, records[kind] if kind in records else CHECKS[kind][0])
+    return meta.from_builtins(bare, exporting.RECORDS[kind])
 
 
 def _apart(mine: Any, theirs: Any, place: str = "") -> list[str]:

@@ -11,6 +11,7 @@ from dsched.model import meta
 from dsched.model.node import Node
 from dsched.model.pod import Pod
 from dsched.simulation.from_manifests import given
+from tests.e2e.sample_manifests import SAMPLES
 
 Json = dict[str, Any]
 SECRET = "hunter2"
@@ -111,8 +112,17 @@ def test_reading_back_gives_what_scheduling_saw(full: bool) -> None:
     assert [value["spec"]["storageClassName"] for value in claims] == [""]
 
 
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["kind"])
+def test_what_is_written_is_taken_again(sample: Json, full: bool) -> None:
+    kind = kinds.BY_NAME[sample["kind"]]
+    written = exporting.exported(kind, sample, full=full)
+    (taken,) = load_text(msgspec.json.encode(written), "snapshot.json")
+    assert (taken.kind, taken.value["metadata"]["name"]) == (kind, sample["metadata"]["name"])
+
+
 def test_every_kind_can_be_written() -> None:
-    assert set(exporting._RECORDS) == set(kinds.ALL)
+    assert set(exporting.RECORDS) == set(kinds.ALL)
     for kind in kinds.ALL:
         found = exporting.exported(kind, {"metadata": {"name": "x"}})
         assert (found["kind"], found["apiVersion"], found["metadata"]) == (kind.name, kind.api_version, {"name": "x"})
