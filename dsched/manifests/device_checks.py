@@ -419,8 +419,11 @@ def _constraint(given: DeviceConstraint, named: frozenset[str], path: str, repor
     if len(told) != 1:
         report(path, "exactly one of matchAttribute, distinctAttribute has to be given")
     for name, value in told.items():
-        if "/" not in value:
+        domain, slash, _ = value.rpartition("/")
+        if not slash:
             report(f"{path}.{name}", f'"{value}" names no domain: expected DOMAIN/NAME')
+        elif domain != domain.lower():  # other than where a device has the attribute
+            report(f"{path}.{name}", f'"{value}" has capitals before the name')
         _name_with_domain(value, f"{path}.{name}", report)
 
 

@@ -219,6 +219,10 @@ def test_a_request_is_for_one_device_unless_it_says_otherwise(tmp_path: Path) ->
             'spec.devices.constraints[0].matchAttribute: "a" names no domain: expected DOMAIN/NAME',
         ),
         (
+            make_claim("default/a", asking(), constraints=[{"matchAttribute": "D.io/a"}]),
+            'spec.devices.constraints[0].matchAttribute: "D.io/a" has capitals before the name',
+        ),
+        (
             make_claim("default/a", asking(), constraints=[{}]),
             "spec.devices.constraints[0]: exactly one of matchAttribute, distinctAttribute has to be given",
         ),
