@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from dsched.manifests import placement_checks, resource_checks, storage_checks, syntax
-from dsched.manifests.problems import Report
+from dsched.manifests.problems import Report, distinct, said
 from dsched.manifests.selector_checks import labels, one_of
 from dsched.model import quantity
 from dsched.model.pod import Container, ContainerPort, Pod, PodResourceClaim, PodSpec, PodStatus
@@ -28,8 +28,7 @@ def spec(given: PodSpec, report: Report) -> None:
     _gates(given, report)
     resource_claims(given.resource_claims, report)
     _group(given, report)
-    if given.scheduler_name and (wrong := syntax.scheduler_name(given.scheduler_name)):
-        report("spec.schedulerName", wrong)
+    said(syntax.scheduler_name(given.scheduler_name) if given.scheduler_name else "", "spec.schedulerName", report)
     _whole(given, report)
     storage_checks.pod_volumes(given.volumes, report)
     resource_checks.amounts(given.overhead, "spec.overhead", report)
@@ -45,9 +44,7 @@ def status(given: PodStatus, report: Report) -> None:
 
 def _steering(spec: PodSpec, report: Report) -> None:
     if spec.node_name:
-        wrong = syntax.subdomain(spec.node_name)
-        if wrong:
-            report("spec.nodeName", wrong)
+        said(syntax.subdomain(spec.node_name), "spec.nodeName", report)
     if spec.node_selector:
         labels(spec.node_selector, "spec.nodeSelector", report)
     if spec.affinity is not None:
@@ -57,13 +54,10 @@ def _steering(spec: PodSpec, report: Report) -> None:
 
 
 def _gates(spec: PodSpec, report: Report) -> None:
-    seen = set()
+    distinct((gate.name for gate in spec.scheduling_gates), "spec.schedulingGates", report, "name")
     for index, gate in enumerate(spec.scheduling_gates):
-        path = f"spec.schedulingGates[{index}].name"
         wrong = syntax.qualified_name(gate.name) if gate.name else "is missing"
-        if wrong or gate.name in seen:
-            report(path, wrong or f'"{gate.name}" is given twice')
-        seen.add(gate.name)
+        said(wrong, f"spec.schedulingGates[{index}].name", report)
     if spec.scheduling_gates and spec.node_name:
         report("spec.nodeName", "cannot be set before all schedulingGates are removed")
 
@@ -72,9 +66,7 @@ def _group(spec: PodSpec, report: Report) -> None:
     """The pod group. Source: ``validateSchedulingGroup``."""
     if spec.scheduling_group is not None:
         name = spec.scheduling_group.pod_group_name
-        wrong = syntax.subdomain(name) if name else "is missing"
-        if wrong:
-            report("spec.schedulingGroup.podGroupName", wrong)
+        said(syntax.subdomain(name) if name else "is missing", "spec.schedulingGroup.podGroupName", report)
 
 
 def _containers(spec: PodSpec, report: Report) -> None:
@@ -176,13 +168,10 @@ def resource_claims(claims: Sequence[PodResourceClaim], report: Report) -> None:
 
     Source: pkg/apis/scheduling/v1beta1/zz_generated.validations.go ``Validate_PodGroupResourceClaim``, v1.37.
     """
-    seen = set()
+    distinct((claim.name for claim in claims), "spec.resourceClaims", report, "name")
     for index, claim in enumerate(claims):
         path = f"spec.resourceClaims[{index}]"
-        wrong = syntax.dns_label(claim.name) if claim.name else "is missing"
-        if wrong or claim.name in seen:
-            report(f"{path}.name", wrong or f'"{claim.name}" is given twice')
-        seen.add(claim.name)
+        said(syntax.dns_label(claim.name) if claim.name else "is missing", f"{path}.name", report)
         names = {
             "resourceClaimName": claim.resource_claim_name,
             "resourceClaimTemplateName": claim.resource_claim_template_name,
